@@ -1,13 +1,16 @@
-"""What the components of one lake have in common."""
+"""What the components of one lake have in common: its project, what is of AWS, tags and options."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
 import pulumi
 
 from deployer.aws.names import INSTANCE_TAG, LAKE_TAG, lake_id
+from deployer.errors import InvalidInput
 from deployer.specs.model import InstanceSpec
 from deployer.specs.model import Lake as LakeSpec
 
@@ -52,3 +55,17 @@ def below(parent: pulumi.Resource, options: pulumi.ResourceOptions | None = None
 def after(options: pulumi.ResourceOptions, *needed: pulumi.Resource) -> pulumi.ResourceOptions:
     """The options of a resource that is made when `needed` are there."""
     return pulumi.ResourceOptions.merge(options, pulumi.ResourceOptions(depends_on=list(needed)))
+
+
+def project_dir() -> Path:
+    """The folder of `Pulumi.yaml`, from which relative paths of specs start."""
+    return Path(pulumi.get_root_directory())
+
+
+def managed_on_aws() -> Literal["all", "table", "none"]:
+    """What `deployer:aws` says that the stack declares. Raises InvalidInput for anything else."""
+    match pulumi.Config("deployer").get("aws") or "all":
+        case ("all" | "table" | "none") as managed:
+            return managed
+        case other:
+            raise InvalidInput(f"deployer:aws cannot be {other!r}", remedy="use all, table or none")

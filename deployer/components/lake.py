@@ -12,9 +12,8 @@ from typing import Any, Literal
 import pulumi
 
 from deployer.components.clusters.args import ClusterArgs, Network
-from deployer.components.context import LakeContext, lake_tags
+from deployer.components.context import LakeContext, lake_tags, managed_on_aws, project_dir
 from deployer.components.given import existing_bucket, refuse_settings_of_the_bucket
-from deployer.components.project import managed_on_aws, project_dir
 from deployer.components.tables import declare_tables
 from deployer.compute.jobs.code import OUTPUT as CODE
 from deployer.compute.running.connect import OUTPUT as CLUSTERS

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Literal
-
 import pulumi
 
+from deployer.components.context import managed_on_aws, project_dir
 from deployer.components.tables import declare_tables
-from deployer.errors import InvalidInput
 from deployer.provider.sdk import stack_values
 from deployer.specs import load_lake
 from deployer.specs.model import Lake as LakeSpec
-
-
-def project_dir() -> Path:
-    """The folder of `Pulumi.yaml`, from which relative paths of specs start."""
-    return Path(pulumi.get_root_directory())
 
 
 def project_lake(specs: str | None = None) -> LakeSpec:
@@ -26,15 +18,6 @@ def project_lake(specs: str | None = None) -> LakeSpec:
     """
     found = specs or pulumi.Config("deployer").get("specs") or "specs"
     return load_lake(project_dir(), project_dir() / found, pulumi.get_stack(), stack_values())
-
-
-def managed_on_aws() -> Literal["all", "table", "none"]:
-    """What `deployer:aws` says that the stack declares. Raises InvalidInput for anything else."""
-    match pulumi.Config("deployer").get("aws") or "all":
-        case ("all" | "table" | "none") as managed:
-            return managed
-        case other:
-            raise InvalidInput(f"deployer:aws cannot be {other!r}", remedy="use all, table or none")
 
 
 def declare_project(lake: LakeSpec | None = None) -> None:

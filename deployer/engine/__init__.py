@@ -1,6 +1,7 @@
 """Running the stack's Pulumi program: the embedded engine, or the official CLI, behind one interface.
 
-Nothing here knows of lakes. Importing this package loads neither Pulumi nor gRPC; choosing an engine does.
+Only `providers/inprocess.py` knows of lakes. Importing this package loads neither Pulumi nor gRPC; choosing an engine
+does.
 """
 
 from deployer.engine.choose import choose_engine, hold_stack, prepare_program

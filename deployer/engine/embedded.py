@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.engine.interfaces.engine import PROGRAM_PROCESS, OnEvent, Operation, PlanResult, UpResult
-from deployer.engine.interfaces.provider import Source
-from deployer.engine.interfaces.refreshed import Refreshed
+from deployer.engine.interfaces.provider import Refreshed, Source
 from deployer.engine.persistence.backend import stack_files
 from deployer.engine.persistence.deployment import has_plaintext, open_deployment, to_deployment
 from deployer.engine.persistence.locks import break_locks, locked

@@ -7,15 +7,45 @@ serves them over gRPC (`deployer.provider.plugin`), each call in a thread of its
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from typing import Protocol
 
 from deployer.errors import InvalidInput, Refused
 from deployer.provider.resources.instance import InstanceKind
-from deployer.provider.resources.kind import CheckFailure, Difference, Kind, Properties, Resource
+from deployer.provider.resources.kind import CheckFailure, Difference, Properties, Resource
 from deployer.provider.resources.run_context import Stores
 from deployer.provider.resources.table import TableKind
 from deployer.provider.unplanned import UnplannedRun
 from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE, address_of, type_of
 from deployer.system.progress import OnProgress
+
+
+class Kind(Protocol):
+    """What the provider needs of a kind of resource, which is one module."""
+
+    def check(self, news: Properties) -> tuple[Properties, tuple[CheckFailure, ...]]:
+        """The inputs in canonical form, and what makes them none of the kind's."""
+
+    def faults(self, inputs: Properties) -> tuple[CheckFailure, ...]:
+        """What the rules of specs refuse in canonical inputs."""
+
+    def diff(self, olds: Properties, news: Properties) -> Difference:
+        """What differs between the outputs that the resource has and new inputs, by the planner's own comparison."""
+
+    def preview(self, news: Properties) -> Properties:
+        """The outputs as far as they are known before the resource exists."""
+
+    def create(self, stores: Stores, urn: str, news: Properties, on_progress: OnProgress) -> Resource:
+        """Create the resource, or go on where a creation that was cut off stopped."""
+
+    def read(self, stores: Stores, id: str, inputs: Properties) -> Resource | None:
+        """The live resource; None when it is gone. `inputs` are empty for an import."""
+
+    def update(self, stores: Stores, id: str, news: Properties, on_progress: OnProgress) -> Resource:
+        """Bring the live resource up to `news`."""
+
+    def delete(self, stores: Stores, urn: str, id: str, outputs: Properties) -> None:
+        """Delete the resource; nothing to do when it is gone."""
+
 
 KINDS: Mapping[str, Kind] = {INSTANCE_TYPE: InstanceKind(), TABLE_TYPE: TableKind()}
 

@@ -13,10 +13,10 @@ import pulumi
 from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.property_value import Computed, PropertyValue, ResourceReference
 
-from deployer.engine.interfaces.engine import DiffKind
 from deployer.engine.interfaces.provider import Checked, Diffed, Features, Invoked, Live, OnStepProgress, ProviderFailed
 from deployer.engine.project.project import text_of
 from deployer.engine.values.assets import hashed
+from deployer.engine.values.property_paths import DiffKind
 from deployer.engine.values.values import (
     ARCHIVE,
     ASSET,

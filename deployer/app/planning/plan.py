@@ -46,7 +46,7 @@ from deployer.specs.model import Lake
 from deployer.specs.values.root import resolve_root
 
 if TYPE_CHECKING:
-    from deployer.engine.interfaces.refreshed import Refreshed
+    from deployer.engine.interfaces.provider import Refreshed
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from deployer.engine.interfaces.engine import (
     PlanResult,
     UpResult,
 )
-from deployer.engine.interfaces.refreshed import Refreshed
+from deployer.engine.interfaces.provider import Refreshed
 from deployer.engine.persistence.backend import Checkpoint, encode_checkpoint, stack_files, write_checkpoint
 from deployer.engine.persistence.locks import break_locks, locked
 from deployer.engine.persistence.store import StackStore

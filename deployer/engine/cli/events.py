@@ -12,7 +12,6 @@ from pulumi.automation import events
 
 from deployer.engine.interfaces.engine import (
     Diagnostic,
-    DiffKind,
     Event,
     OnEvent,
     Op,
@@ -25,6 +24,7 @@ from deployer.engine.interfaces.engine import (
     StepStarted,
     UpResult,
 )
+from deployer.engine.values.property_paths import DiffKind
 from deployer.engine.values.urns import is_provider_type, name_of
 from deployer.engine.values.values import blinded
 

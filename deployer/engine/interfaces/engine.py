@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from deployer.engine.project.project import StackRef
+from deployer.engine.values.property_paths import DiffKind
 
 if TYPE_CHECKING:
-    from deployer.engine.interfaces.refreshed import Refreshed
+    from deployer.engine.interfaces.provider import Refreshed
 
 Op = Literal["create", "update", "delete", "replace", "same", "read", "import", "refresh"]
 #: `replace` is what happens to a resource; `delete-replaced` is the step that removes the one it replaced.
 StepOp = Literal["create", "update", "delete", "replace", "same", "read", "import", "refresh", "delete-replaced"]
-DiffKind = Literal["add", "add-replace", "delete", "delete-replace", "update", "update-replace"]
 Severity = Literal["debug", "info", "warning", "error"]
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import grpc
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
 
-from deployer.engine.interfaces.engine import DiffKind
 from deployer.engine.interfaces.provider import Checked, Diffed, Features, InitFailed, Invoked, Live, ProviderFailed
 from deployer.engine.project.project import text_of
 from deployer.engine.providers.process import PluginProcess
 from deployer.engine.values.assets import with_hashes
+from deployer.engine.values.property_paths import DiffKind
 from deployer.engine.values.values import Properties, from_struct, has_special, keep_secrecy, to_struct, without_secrets
 from deployer.provider.callers import TOKEN_KEY
 

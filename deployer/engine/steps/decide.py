@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from deployer.engine.interfaces.engine import Diagnostic, DiffKind
+from deployer.engine.interfaces.engine import Diagnostic
 from deployer.engine.interfaces.provider import Diffed
 from deployer.engine.providers.registry import Configured
 from deployer.engine.providers.sealed import not_compared
 from deployer.engine.steps.run import Run
 from deployer.engine.values.goal import Goal
-from deployer.engine.values.property_paths import contains, parse_path
+from deployer.engine.values.property_paths import DiffKind, contains, parse_path
 from deployer.engine.values.resource import ResourceState
 from deployer.engine.values.urns import split_reference
 from deployer.engine.values.values import Properties, changed_keys, same

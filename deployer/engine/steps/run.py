@@ -23,8 +23,7 @@ from deployer.engine.interfaces.engine import (
     StepProgress,
     StepStarted,
 )
-from deployer.engine.interfaces.provider import Live
-from deployer.engine.interfaces.refreshed import Refreshed
+from deployer.engine.interfaces.provider import Live, Refreshed
 from deployer.engine.persistence.journal import Journal
 from deployer.engine.providers.registry import Configured, Providers
 from deployer.engine.secrets.encryption import Secrets, remember_all

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
+#: What a provider says of a path that differs.
+DiffKind = Literal["add", "add-replace", "delete", "delete-replace", "update", "update-replace"]
 Part = str | int
 _PART = re.compile(r"""\.?(?:([^.\[\]"]+)|\[(\d+)\]|\[\*\]|\["((?:[^"\\]|\\.)*)"\])""")
 _MISSING = object()
