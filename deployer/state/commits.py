@@ -17,11 +17,12 @@ from deployer.state.log.updates import CommitStarted, Update
 from deployer.state.model.entities import INSTANCE_LOG
 from deployer.system.clock import Clock
 from deployer.system.failpoints import reached
+from deployer.system.retry import Backoff, steady
 
 T = TypeVar("T")
 
-FIRST_PAUSE = 0.002  #: seconds; the longest pause after the second lost race, doubled after each further one
-LONGEST_PAUSE = 0.5
+LOST_RACE = Backoff(first=0.002, longest=0.5)  #: the first lost race does not count: its state may have been old
+_NO_ANSWER = steady(0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ class Committer:
                 left = trial.deadline - self._clock.monotonic()
                 if left <= 0:
                     raise trial.timed_out(f"found no answer: {error}") from error
-                self._clock.sleep(min(left, self._clock.uniform(0, LONGEST_PAUSE)))
+                _NO_ANSWER.wait(1, self._clock, left)
 
     def _stage(self, part: Part, known: CachedState, txn_id: str, author: str, at: int) -> _Staged:
         state = known.state
@@ -197,12 +198,7 @@ class Committer:
             raise trial.timed_out("all lost against other writers")
         if trial.attempts == 1 and trial.doubt is None:
             return  # staged on a state that was old; the one just read is the newest
-        self._clock.sleep(min(left, self._clock.uniform(0, longest_pause(trial.attempts - 1))))
-
-
-def longest_pause(lost: int) -> float:
-    """Seconds after so many lost races (from 1), of which a random part is waited."""
-    return min(LONGEST_PAUSE, FIRST_PAUSE * float(2 ** min(lost - 1, 16)))
+        LOST_RACE.wait(trial.attempts - 1, self._clock, left)
 
 
 def _normalised(parts: Sequence[Part]) -> list[Part]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, overload
 from deployer.errors import Conflict
 from deployer.state.backends.group_commit import Ticket
 from deployer.state.backends.protocol import Backend, Record
-from deployer.state.commits import Committer, Part, longest_pause
+from deployer.state.commits import LOST_RACE, Committer, Part
 from deployer.state.log.requirements import InstanceRequirement, Requirement, TableRequirement
 from deployer.state.log.updates import InstanceUpdate, TableUpdate, Update
 from deployer.state.model.entities import InstanceState, State, TableState
@@ -162,7 +162,7 @@ class StateStore(StateReader):
 
     def pause(self, lost: int) -> None:
         """Waits a random while after so many lost races (from 1), as commits do, before one looks again."""
-        self._clock.sleep(self._clock.uniform(0, longest_pause(lost)))
+        LOST_RACE.wait(lost, self._clock)
 
     def remove_log(self, log: str) -> None:
         """Removes all that is kept of a log, for ever: nothing can be committed to it again."""

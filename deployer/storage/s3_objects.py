@@ -26,8 +26,11 @@ from deployer.storage.objects import Described, Missing
 from deployer.storage.s3_client import AS_FOUND, PATIENCE, Bucket, S3Access, bucket_of
 from deployer.storage.s3_errors import refusal_in
 from deployer.system.clock import Clock
+from deployer.system.retry import steady
 
 T = TypeVar("T")
+
+_PAUSE = steady(0.2)
 
 
 class S3Objects:
@@ -143,7 +146,7 @@ class S3Objects:
                 failure = self._in_words(error, call, bucket, key)
                 if not isinstance(failure, OutcomeUnknown) or self._clock.monotonic() > deadline:
                     raise failure from error
-            self._clock.sleep(self._clock.uniform(0, 0.2))
+            _PAUSE.wait(1, self._clock)
 
     def _in_words(self, error: BaseError | BotoCoreError, call: str, bucket: Bucket, key: str) -> DeployerError:
         said = " ".join(str(error).split()).partition(" Debug source")[0]

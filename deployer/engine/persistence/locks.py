@@ -8,9 +8,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
-import random
 import socket
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,8 +21,10 @@ from deployer.errors import Conflict, DeployerError
 from deployer.files.json_documents import read_document
 from deployer.storage.objects import Missing
 from deployer.system.processes import is_running, start_of
+from deployer.system.retry import Backoff
 
 _ATTEMPTS = 4  # two runs that start at the same instant see each other's file and both step back; then they try again
+_BACKOFF = Backoff(first=0.2, longest=0.8)
 _held: ContextVar[frozenset[str]] = ContextVar("held", default=frozenset())  #: lock folders that the caller holds
 
 
@@ -78,7 +78,7 @@ def locked(files: StackFiles, *, shared_with_pulumi: bool = True) -> Iterator[No
 def _take(files: StackFiles, folder: str) -> str:
     mine = f"{folder}/{uuid.uuid4()}.json"
     objects = files.backend.objects
-    for attempt in range(_ATTEMPTS):
+    for attempt in _BACKOFF.attempts(_ATTEMPTS):
         _refuse_if_held(files, folder, mine)
         objects.put(mine, _content())
         try:
@@ -88,7 +88,6 @@ def _take(files: StackFiles, folder: str) -> str:
             objects.delete([mine])
             if attempt == _ATTEMPTS - 1:
                 raise
-            time.sleep(random.uniform(0.01, 0.2) * (attempt + 1))  # noqa: S311 -- only to get out of step
     return mine
 
 

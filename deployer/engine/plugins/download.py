@@ -11,7 +11,6 @@ import http.client
 import ipaddress
 import os
 import ssl
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -23,11 +22,12 @@ from urllib.parse import urljoin, urlsplit
 from deployer import __version__
 from deployer.errors import Corrupt, DeployerError, NotFound, Refused
 from deployer.files.reading import in_mib
+from deployer.system.retry import Backoff
 
 ARCHIVE_BYTES = 2 * 2**30  #: of an archive; Pulumi's of AWS has 200 MiB
 _SMALL_BYTES = 2**20  #: of a file of checksums
 _ATTEMPTS = 4
-_FIRST_PAUSE = 0.1  #: seconds, doubled after each attempt
+_BACKOFF = Backoff(first=0.2, longest=0.8)
 _SILENCE = 30.0  #: seconds without any byte
 _REDIRECTS = 5
 _PART = 2**18
@@ -111,9 +111,7 @@ def _refuse_size(url: str, size: int) -> None:
 
 def _attempted(url: str, attempt: Callable[[], T]) -> T:
     """What `attempt` returns, in one of several attempts."""
-    for number in range(_ATTEMPTS):
-        if number:
-            time.sleep(_FIRST_PAUSE * 2 ** (number - 1))
+    for _ in _BACKOFF.attempts(_ATTEMPTS):
         try:
             return attempt()
         except urllib.error.HTTPError as error:

@@ -5,8 +5,6 @@ Appends are no conflict. What somebody else did to the same fragments is: theirs
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +20,14 @@ from deployer.errors import Conflict, NotFound, OutcomeUnknown
 from deployer.state.model.entities import Job, TableEntry, TableState
 from deployer.state.transactions.tables import to_replace_files
 from deployer.system.failpoints import reached
+from deployer.system.retry import Backoff
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
     from deployer.state.store import StateStore
 
 ATTEMPTS = 12  #: how often a commit is sent again after others committed what does not touch these fragments
-_WAIT = (0.02, 2.0)  # seconds: the longest wait after the first attempt, and at all
+_BACKOFF = Backoff(first=0.04, longest=2.0)
 
 Fragments = Mapping[int, Any]  #: Lance's metadata by fragment id
 
@@ -94,9 +93,7 @@ def _committed(
     Loads on this machine wait for their turn meanwhile: in Lance they would lose race after race, or this would.
     """
     store, entry, state = commits.store, commits.entry, intent.state
-    for attempt in range(ATTEMPTS):
-        if attempt:
-            time.sleep(random.uniform(0, min(_WAIT[1], _WAIT[0] * 2**attempt)))  # noqa: S311 -- spreads writers
+    for attempt in _BACKOFF.attempts(ATTEMPTS):
         with store.turn(entry.table_id) as turn:
             anew = attempt > 0 or turn.waited  # others have changed what this one knew
             now, state = current(store, commits.root, entry, store.table(entry.table_id) if anew else state)

@@ -8,8 +8,6 @@ the number of partitions, and train the index with one.
 from __future__ import annotations
 
 import os
-import random
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,6 +32,7 @@ from deployer.state.log.requirements import PropertiesAre
 from deployer.state.log.updates import SetTableProperties
 from deployer.system.failpoints import reached
 from deployer.system.progress import OnProgress, Progress, no_progress
+from deployer.system.retry import Backoff
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
@@ -48,6 +47,7 @@ T = TypeVar("T")
 os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
 
 ATTEMPTS = 8  #: how often an index is committed again after others committed first
+_BACKOFF = Backoff(first=0.05, longest=5.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ def _build(dataset: LanceDataset, index: IndexSpec, on_progress: OnProgress) -> 
 def committed(entry: TableEntry, root: str, commit: Callable[[LanceDataset], T]) -> T:
     """The result of `commit` on the newest version, tried again when others commit first."""
     location, where = dataset_location(root, entry), f"table/{entry.full_name}"
-    for attempt in range(ATTEMPTS):
+    for _ in _BACKOFF.attempts(ATTEMPTS):
         dataset = open_dataset(location)
         try:
             return commit(dataset)
@@ -252,7 +252,6 @@ def committed(entry: TableEntry, root: str, commit: Callable[[LanceDataset], T])
             if reason != "conflict":
                 what = f"Lance could not change an index: {message_of(failure, location)}"
                 raise DeployerError(what, where=where, remedy="try again") from failure
-            time.sleep(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311 -- spreads writers, protects nothing
     raise Conflict("others commit to the table faster than its indexes are built", where=where, remedy="try again")
 
 

@@ -7,7 +7,6 @@ merge into its dataset as the format describes it.
 from __future__ import annotations
 
 import json
-import random
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -21,13 +20,15 @@ from deployer.errors import InvalidInput, NotFound
 from deployer.services.metasync.entry import Publication, plain_place, relative_to, uri_of
 from deployer.services.metasync.targets.namespaces import found_entry, namespace_wanted, new_properties
 from deployer.services.metasync.targets.target import Catalog, Found, Parts, Place, TargetFailed
+from deployer.system.retry import Backoff
 
 if TYPE_CHECKING:
     from lance.namespace import DirectoryNamespace
 
 MANIFEST = "__manifest"
 SEPARATOR = "$"  #: of the parts of an id in the manifest; no name has it
-PATIENCE, LONGEST_PAUSE = 60.0, 2.0  # seconds
+PATIENCE = 60.0  # seconds
+_BACKOFF = Backoff(first=0.04, longest=2.0)
 T = TypeVar("T")
 
 
@@ -145,7 +146,7 @@ class DirectoryTarget:
                     what, remedy = f"the namespace could not be used: {first}", "see that its folder can be written"
                     raise TargetFailed(what, remedy=remedy) from failure
             number += 1
-            time.sleep(random.uniform(0, min(LONGEST_PAUSE, 0.02 * 2**number)))  # noqa: S311 -- no secret
+            _BACKOFF.wait(number)
 
     def _version(self) -> int:
         """The newest version of the manifest; 0 where there is none yet."""

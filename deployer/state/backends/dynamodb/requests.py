@@ -30,13 +30,14 @@ from deployer.aws.error_codes import CREDENTIALS, DENIED, EXPIRED, THROTTLED
 from deployer.aws.session import aws_session, role_refused, setting_missing
 from deployer.errors import DeployerError, NotFound, OutcomeUnknown
 from deployer.system.clock import Clock
+from deployer.system.retry import Backoff, steady
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
 
 PATIENCE = 10.0  #: seconds in which a request is sent again
 ANSWER_WITHIN = 3.0  #: seconds that one answer is waited for
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 1.0
+_BACKOFF, _BUSY_PAUSE = Backoff(first=0.01, longest=1.0), steady(0.1)
 
 _BUSY = THROTTLED | {"LimitExceededException"}  # the last of too many tables changed at once
 _CONFLICT = {"TransactionConflict", "TransactionConflictException"}
@@ -125,7 +126,7 @@ class Requests:
             if items and self._clock.monotonic() > deadline:
                 raise OutcomeUnknown("it is too busy", where=self._where, remedy="try again later")
             if items:
-                self._clock.sleep(self._clock.uniform(0, 10 * _FIRST_PAUSE))
+                _BUSY_PAUSE.wait(1, self._clock)
 
     def close(self) -> None:
         client = self._clients.pop(os.getpid(), None)
@@ -138,7 +139,7 @@ class Requests:
 
     def _sent(self, operation: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         deadline = self._clock.monotonic() + self._patience
-        in_doubt, pause, last, looked_again, throttled = False, _FIRST_PAUSE, "", False, False
+        in_doubt, failures, last, looked_again, throttled = False, 0, "", False, False
         while True:
             try:
                 answer: dict[str, Any] = getattr(self._client(), operation)(**parameters)
@@ -178,8 +179,8 @@ class Requests:
                 if throttled:
                     remedy = "the table is too busy: try again later, or have it paid by request (docs/aws.md)"
                 raise (OutcomeUnknown if in_doubt else Throttled)(what, where=self._where, remedy=remedy)
-            self._clock.sleep(min(left, self._clock.uniform(0, pause)))
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            failures += 1
+            _BACKOFF.wait(failures, self._clock, left)
 
     def _client(self) -> BaseClient:
         client = self._clients.get(os.getpid())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
-import time
 import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -25,6 +23,7 @@ from deployer.datasets.lance_transactions import (
 )
 from deployer.errors import Conflict, OutcomeUnknown, Preempted
 from deployer.state.model.entities import TableState
+from deployer.system.retry import steady
 from deployer.tables.ingest.commit.pending import Pending
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 4  #: how often a commit is sent that loses all races; each takes Lance half a minute
 FENCE_ATTEMPTS = 100  #: how often a fence is sent while others append
-_FENCE_WAIT = 0.02  # seconds: the longest wait between two
+_FENCE_PAUSE = steady(0.02)
 
 
 def moved_on(dataset: LanceDataset, state: TableState) -> LanceDataset:
@@ -111,7 +110,7 @@ def fence_appends(location: str, job_id: str) -> None:
     Raises NotFound where there is no dataset any more, OutcomeUnknown when others append without end.
     """
     newest = latest_version(location)
-    for _ in range(FENCE_ATTEMPTS):
+    for _ in _FENCE_PAUSE.attempts(FENCE_ATTEMPTS):
         dataset = open_dataset(location)
         if any(info.kind == FENCE for infos in metadata_since(dataset, newest).values() for info in infos):
             return
@@ -120,7 +119,7 @@ def fence_appends(location: str, job_id: str) -> None:
             case Taken():
                 return
             case NotTaken(reason="races lost" | "conflict" | "removed"):
-                time.sleep(random.uniform(0, _FENCE_WAIT))  # noqa: S311 -- spreads writers
+                continue
             case NotTaken(failure=failure) | InDoubt(failure=failure):
                 raise _unknown(message_of(failure, location), location, job_id) from failure
     raise _unknown("others append without end", location, job_id)
