@@ -1,10 +1,12 @@
-"""Credentials, region and endpoints of this machine, as AWS's own tools find them."""
+"""Credentials, region and endpoints of this machine, as AWS's own tools find them, and who the caller is to AWS."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import boto3
+from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
@@ -15,6 +17,9 @@ from botocore.exceptions import (
 )
 
 from deployer.errors import DeployerError
+from deployer.system.processes import local_user
+
+_STS_SECONDS = 3
 
 
 def aws_session(profile: str | None = None) -> boto3.session.Session:
@@ -52,3 +57,17 @@ def setting_missing(error: BotoCoreError, where: object) -> DeployerError:
         case _:
             what, remedy = str(error), "set AWS_PROFILE to a profile that is configured"
     return DeployerError(what, where=where, remedy=remedy)
+
+
+def aws_author(region: str | None) -> str:
+    """The caller's ARN by STS of a region, not a name that the machine says; where STS does not answer, the local user,
+    marked as unverified.
+
+    Every caller may ask STS; no permission is needed.
+    """
+    wait = Config(connect_timeout=_STS_SECONDS, read_timeout=_STS_SECONDS, retries={"total_max_attempts": 1})
+    try:
+        sts: Any = aws_session().client("sts", region_name=region, config=wait)
+        return str(sts.get_caller_identity()["Arn"])
+    except (BotoCoreError, ClientError):
+        return f"{local_user()} (not verified by AWS)"

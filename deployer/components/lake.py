@@ -13,13 +13,12 @@ import pulumi
 
 from deployer.components.clusters.args import ClusterArgs, Network
 from deployer.components.context import LakeContext, lake_tags, managed_on_aws, project_dir
-from deployer.components.given import existing_bucket, refuse_settings_of_the_bucket
-from deployer.components.tables import declare_tables
 from deployer.compute.jobs.code import OUTPUT as CODE
 from deployer.compute.running.connect import OUTPUT as CLUSTERS
 from deployer.compute.schedules.schedules import scheduled_services
 from deployer.errors import InvalidInput, NotFound
-from deployer.provider.sdk import Instance, Table
+from deployer.provider.sdk import Instance, Table, declare_tables
+from deployer.specs.model import AwsSettings
 from deployer.specs.model import Lake as LakeSpec
 from deployer.specs.values.glue import own_glue_databases
 
@@ -125,12 +124,12 @@ class Lake(pulumi.ComponentResource):
         """What must be there before anything is put into the bucket."""
         name = context.instance.root.removeprefix("s3://").split("/")[0]
         if self._args.bucket is not None:
-            refuse_settings_of_the_bucket(context.instance.aws, "the program gives the lake a bucket that it has")
-            found = existing_bucket(name, self._args.bucket, context.instance.address)
+            _refuse_settings_of_the_bucket(context.instance.aws, "the program gives the lake a bucket that it has")
+            found = _existing_bucket(name, self._args.bucket, context.instance.address)
             self.bucket = found.name
             return list(found.needs)
         if self._managed == "table":
-            refuse_settings_of_the_bucket(context.instance.aws, "deployer:aws is table")
+            _refuse_settings_of_the_bucket(context.instance.aws, "deployer:aws is table")
             return []
         from deployer.components.bucket import DataBucket
 
@@ -192,3 +191,42 @@ def _require_aws() -> None:
             remedy="pip install 'pulumi-aws>=7.30,<8'; or set deployer:aws to none when bucket and table are there "
             "already",
         ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _ExistingBucket:
+    """A bucket that the program has already: its name, and what the lake waits for."""
+
+    name: pulumi.Output[str]
+    needs: tuple[pulumi.Resource, ...]
+
+
+def _existing_bucket(name: str, given: pulumi.Resource | pulumi.Input[str], address: str) -> _ExistingBucket:
+    """The bucket that the program gives. InvalidInput, as soon as its name is known, where that is not `name`."""
+    resource = given if isinstance(given, pulumi.Resource) else None
+    own: Any = getattr(given, "bucket") if resource is not None else given  # noqa: B009 -- of any bucket's class
+
+    def checked(found: str) -> str:
+        if found != name:
+            raise InvalidInput(
+                f"the root is in the bucket {name}, and the program gives the lake the bucket {found}",
+                where=address,
+                remedy=f"write `root: s3://{found}/…` in the specs, or give the lake its own bucket",
+            )
+        return found
+
+    return _ExistingBucket(pulumi.Output.from_input(own).apply(checked), () if resource is None else (resource,))
+
+
+def _refuse_settings_of_the_bucket(settings: AwsSettings, why: str) -> None:
+    """Raises InvalidInput for settings of a bucket that the stack does not declare."""
+    declared = {
+        "object_lock": settings.object_lock is not None,
+        "replicate_to": settings.replicate_to is not None,
+        "only_from": settings.only_from != AwsSettings().only_from,
+    }
+    for name in (name for name, is_declared in declared.items() if is_declared):
+        raise InvalidInput(
+            f"aws.{name} is a setting of the bucket, and {why}: the stack leaves the bucket alone",
+            remedy=f"remove aws.{name}, and set it up with the bucket; or let deployer declare the bucket",
+        )

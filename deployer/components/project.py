@@ -5,8 +5,7 @@ from __future__ import annotations
 import pulumi
 
 from deployer.components.context import managed_on_aws, project_dir
-from deployer.components.tables import declare_tables
-from deployer.provider.sdk import stack_values
+from deployer.provider.sdk import declare_tables, stack_values
 from deployer.specs import load_lake
 from deployer.specs.model import Lake as LakeSpec
 

@@ -17,13 +17,11 @@ from deployer.engine.interfaces.provider import Refreshed, Source
 from deployer.engine.persistence.backend import stack_files
 from deployer.engine.persistence.deployment import has_plaintext, open_deployment, to_deployment
 from deployer.engine.persistence.locks import break_locks, locked
-from deployer.engine.persistence.rescued_state import saved_or_kept
 from deployer.engine.persistence.stack_reference import StackReferences
-from deployer.engine.persistence.store import StackStore
+from deployer.engine.persistence.store import StackStore, saved_or_kept
 from deployer.engine.program.monitor import Monitor
 from deployer.engine.program.program import run_program
-from deployer.engine.program.service import EngineService
-from deployer.engine.program.serving import Served
+from deployer.engine.program.service import EngineService, Served
 from deployer.engine.project.config import StackConfig, read_config, read_keys
 from deployer.engine.project.project import StackRef
 from deployer.engine.providers.registry import Providers

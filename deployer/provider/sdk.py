@@ -1,12 +1,17 @@
-"""The resources as classes for Pulumi programs: `Instance` and `Table` of the provider `lake`."""
+"""The resources as classes for Pulumi programs: `Instance` and `Table` of the provider `lake`, and all of a lake."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 import pulumi
 
+from deployer.plan.graph import build_graph
 from deployer.provider.resources.inputs import instance_inputs, table_inputs
 from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE
 from deployer.specs.model import InstanceSpec, TableSpec
+from deployer.specs.model import Lake as LakeSpec
 
 
 class Instance(pulumi.CustomResource):
@@ -52,3 +57,19 @@ def _options(spec: TableSpec, prefix: str) -> pulumi.ResourceOptions:
     if spec.former_name is None:
         return pulumi.ResourceOptions()
     return pulumi.ResourceOptions(aliases=[pulumi.Alias(name=f"{prefix}{spec.former_name}")])
+
+
+@dataclass(frozen=True, slots=True)
+class LakeTables:
+    """The resources of the provider `lake`; tables by their full names."""
+
+    instance: Instance
+    tables: Mapping[str, Table]
+
+
+def declare_tables(lake: LakeSpec, needs: Sequence[pulumi.Resource] = (), prefix: str = "") -> LakeTables:
+    """Declare every node of the lake's graph. `needs` must exist before the lake does; `prefix` begins their names in
+    Pulumi."""
+    instance = Instance(lake.instance, pulumi.ResourceOptions(depends_on=list(needs)), prefix=prefix)
+    specs = [node.spec for node in build_graph(lake).nodes.values() if isinstance(node.spec, TableSpec)]
+    return LakeTables(instance, {spec.full_name: Table(instance, spec, prefix=prefix) for spec in specs})

@@ -15,8 +15,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError
 
-from deployer.aws.caller import aws_author
-from deployer.aws.session import aws_session, setting_missing
+from deployer.aws.session import aws_author, aws_session, setting_missing
 from deployer.errors import Corrupt, NotFound, Refused
 from deployer.state.backends.dynamodb.backend import DynamoBackend
 from deployer.state.backends.dynamodb.reads import DynamoReads

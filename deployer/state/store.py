@@ -21,7 +21,7 @@ from deployer.state.snapshots.history import At, Time
 from deployer.state.snapshots.retention import Retention, SnapshotPolicy
 from deployer.storage.objects import ObjectStore
 from deployer.system.clock import Clock
-from deployer.system.user import local_user
+from deployer.system.processes import local_user
 
 if TYPE_CHECKING:
     from deployer.state.audit.logs import LogAudit

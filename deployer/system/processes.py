@@ -1,9 +1,21 @@
-"""Whether a process of this machine still runs. Its number does not say: in containers they are soon used again."""
+"""Who runs this process, and whether another one of this machine still runs.
+
+A number does not say that: in containers they are soon used again.
+"""
 
 from __future__ import annotations
 
+import getpass
 import os
 from pathlib import Path
+
+
+def local_user() -> str:
+    """The name that this machine gives to whoever runs the process. It is self-declared: LOGNAME sets it."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may run as a user without a name
+        return "unknown"
 
 
 def start_of(pid: int) -> str:

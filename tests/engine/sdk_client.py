@@ -20,7 +20,6 @@ from deployer.engine.values.property_paths import DiffKind
 from deployer.engine.values.values import (
     ARCHIVE,
     ASSET,
-    RESOURCE,
     SECRET,
     SIG,
     UNKNOWN,
@@ -30,6 +29,7 @@ from deployer.engine.values.values import (
 )
 from deployer.errors import DeployerError
 
+RESOURCE = "5cf8f73096256a8f31e491e813e4eb8e"
 _EXACT = 2**53
 _KINDS: Mapping[sdk.PropertyDiffKind, DiffKind] = {
     sdk.PropertyDiffKind.ADD: "add",

@@ -18,7 +18,7 @@ from deployer.engine.values.property_paths import contains, parse_path, with_old
 from deployer.engine.values.resource import ResourceState
 from deployer.engine.values.snapshot import in_dependency_order
 from deployer.errors import NotFound, Refused
-from tests.engine.sdk_client import from_property, to_property
+from tests.engine.sdk_client import RESOURCE, from_property, to_property
 
 SCALARS = (
     st.none()
@@ -29,7 +29,7 @@ SCALARS = (
 )
 KEYS = st.text(min_size=1).filter(lambda key: key != v.SIG)
 PLAIN = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=20)
-REFERENCE = {v.SIG: v.RESOURCE, "urn": "urn:pulumi:a::b::c:d:E::f", "id": "x"}
+REFERENCE = {v.SIG: RESOURCE, "urn": "urn:pulumi:a::b::c:d:E::f", "id": "x"}
 VALUES = PLAIN | PLAIN.map(v.secret) | st.just(REFERENCE) | PLAIN.map(lambda value: {"in": [v.secret(value)]})
 
 

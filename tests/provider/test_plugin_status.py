@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deployer.engine import Event, StepProgress
-from deployer.engine.program.service import EngineService
-from deployer.engine.program.serving import Served
+from deployer.engine.program.service import EngineService, Served
 from deployer.provider import plugin
 from deployer.provider.plugin import _Status
 

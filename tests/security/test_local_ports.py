@@ -17,8 +17,7 @@ import pytest
 from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, provider_pb2_grpc
 
-from deployer.engine.program.service import EngineService
-from deployer.engine.program.serving import Served
+from deployer.engine.program.service import EngineService, Served
 from deployer.engine.providers.process import PluginProcess
 from deployer.engine.providers.remote import RemoteProvider
 from deployer.provider import callers

@@ -7,8 +7,9 @@ kill: the next run folds it into the checkpoint before anything else, and `expor
 from __future__ import annotations
 
 import contextlib
+import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,9 +24,11 @@ from deployer.engine.persistence.backend import (
 from deployer.engine.persistence.deployment import Opened, open_deployment, to_deployment
 from deployer.engine.persistence.journal import Journal, fingerprint, read_journal, replay
 from deployer.engine.persistence.journal_parts import JournalParts
+from deployer.engine.project.project import StackRef
 from deployer.engine.secrets.encryption import Secrets, StackKeys
 from deployer.engine.values.snapshot import Begin, Snapshot, in_dependency_order
-from deployer.errors import Conflict
+from deployer.errors import Conflict, DeployerError, EngineFailed
+from deployer.files.private import write_private
 from deployer.storage.objects import Missing
 from deployer.system.failpoints import reached
 
@@ -146,3 +149,29 @@ class StackStore:
         return open_deployment(
             self._read.deployment, replace(self.keys, configured=self.keys.configured or opened.secrets.keeper)
         )
+
+
+@contextlib.contextmanager
+def saved_or_kept(stack: StackRef, opened: Opened, failure: BaseException | None, *, changed: bool) -> Iterator[None]:
+    """Around the saving of a run's state. When that fails, the state goes into a file, and the error names it.
+
+    `failure` is what ended the run before, which the error says too; a run that `changed` nothing has no more to say.
+    Secrets are as encrypted as they are in the state.
+    """
+    try:
+        yield
+    except DeployerError as error:
+        if not changed:
+            if failure is None:
+                raise
+            return
+        file = stack.project.dir / f"{stack.project.name}.{stack.name}.unsaved.json"
+        deployment = to_deployment(opened.snapshot, opened.secrets, opened.metadata)
+        write_private(file, json.dumps({"version": 3, "deployment": deployment}))
+        before = f"{failure}; then " if isinstance(failure, DeployerError) and failure is not error else ""
+        raise EngineFailed(
+            f"{before}the state could not be saved: {error.what}; it is kept in {file.name}",
+            where=error.where,
+            remedy=f"{error.remedy or 'mend the cause'}; then run `deployer stack import {file.name} "
+            f"--stack {stack.name}`, and `deployer up` to go on",
+        ) from error

@@ -37,7 +37,7 @@ from deployer.state.new_store import write_store
 from deployer.state.records.document import TableRecord
 from deployer.state.records.files import records_at
 from deployer.system.clock import Clock
-from deployer.system.user import local_user
+from deployer.system.processes import local_user
 from deployer.tables.partitions.split_points import declared_partitions, one_leaf
 from deployer.tables.verify.lost_datasets import Claim, FoundDataset, Problem, find_datasets
 
