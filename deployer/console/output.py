@@ -19,7 +19,7 @@ from rich.text import Text
 
 from deployer.console.streams import ShownStream, console_stream, data_stream, real
 from deployer.errors import DeployerError, InvalidSpecs
-from deployer.text.folding import Folded
+from deployer.text.folding import FoldedLine
 from deployer.text.visible import json_text, margined, visible, visible_text
 
 #: Columns where there is no terminal, so that nothing is folded or cut in files and pipes.
@@ -36,7 +36,7 @@ class ShownConsole(Console):
     def print(self, *objects: Any, soft_wrap: bool | None = None, **settings: Any) -> None:
         if len(objects) == 1 and isinstance(objects[0], str | Text) and (self.is_terminal or not soft_wrap):
             text = objects[0] if isinstance(objects[0], Text) else self.render_str(objects[0])
-            super().print(Folded(text, _FOLDED), **settings)
+            super().print(FoldedLine(text, _FOLDED), **settings)
         else:
             super().print(*objects, soft_wrap=soft_wrap, **settings)
 

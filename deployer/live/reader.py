@@ -207,12 +207,12 @@ def _read(read: Callable[[], T], where: str) -> T:
     except Corrupt as error:
         raise Corrupt(error.what, where=where, remedy=error.remedy) from None
     except InvalidInput as error:
-        said = error.what
+        message = error.what
     except DeployerError:
         raise
     except Exception as error:  # of Arrow, or of a value that no check knows
-        said = shortened(f"{type(error).__name__}: {error}")
-    raise Corrupt(f"what the state says of it cannot be read: {said}", where=where, remedy=FORGED)
+        message = shortened(f"{type(error).__name__}: {error}")
+    raise Corrupt(f"what the state says of it cannot be read: {message}", where=where, remedy=FORGED)
 
 
 def _live_table(entry: TableEntry, state: TableState) -> LiveTable:

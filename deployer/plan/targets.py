@@ -154,14 +154,14 @@ def describe_targets(targets: Targets) -> str:
     """One line that follows "Targeted: ": `table/geo.*; 12 other resources are not targeted; 3 of them differ`."""
     more = len(targets.given) - _NAMED
     given = ", ".join(targets.given[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
-    words = [given]
+    parts = [given]
     if targets.needed:
-        words.append(f"{targets.needed} is included, because the targets need it")
+        parts.append(f"{targets.needed} is included, because the targets need it")
     others = f"{count(targets.others, 'other resource')} {'is' if targets.others == 1 else 'are'} not targeted"
-    words.append(others if targets.others else "there is no other resource")
+    parts.append(others if targets.others else "there is no other resource")
     if targets.differ is not None and targets.others:
-        words.append(f"{targets.differ:,} of them differ{'s' if targets.differ == 1 else ''}")
-    return "; ".join(words)
+        parts.append(f"{targets.differ:,} of them differ{'s' if targets.differ == 1 else ''}")
+    return "; ".join(parts)
 
 
 def targets_as_json(targets: Targets) -> dict[str, Any]:

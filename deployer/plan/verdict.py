@@ -33,7 +33,7 @@ class Violation:
     approved: str = ""
 
     @property
-    def standing(self) -> str:
+    def status(self) -> str:
         """`approved`, or else how the rule is enforced."""
         return "approved" if self.approved else self.enforcement.value
 
@@ -63,9 +63,9 @@ class Verdict:
     notes: tuple[str, ...] = ()
     ref: str = ""
 
-    def of(self, standing: str) -> tuple[Violation, ...]:
+    def of(self, status: str) -> tuple[Violation, ...]:
         """The violations that are `mandatory`, `advisory` or `approved`."""
-        return tuple(violation for violation in self.violations if violation.standing == standing)
+        return tuple(violation for violation in self.violations if violation.status == status)
 
     @property
     def denied(self) -> tuple[Violation, ...]:
@@ -74,9 +74,9 @@ class Verdict:
 
     def counts(self) -> dict[str, int]:
         """How many violations are mandatory, advisory and approved."""
-        return {standing: len(self.of(standing)) for standing in _ORDER}
+        return {status: len(self.of(status)) for status in _ORDER}
 
 
 def sorted_violations(violations: Iterable[Violation]) -> tuple[Violation, ...]:
     """The mandatory first, the approved last; else in the order of the rules."""
-    return tuple(sorted(violations, key=lambda violation: _ORDER.index(violation.standing)))
+    return tuple(sorted(violations, key=lambda violation: _ORDER.index(violation.status)))

@@ -16,7 +16,7 @@ from deployer.specs.rules import Rule
 from deployer.specs.validation.faults import Shape
 from deployer.specs.validation.messages import shape_problems
 from deployer.specs.yaml.nodes import Node, parse_yaml
-from deployer.specs.yaml.suggestions import nearest, one_of, said
+from deployer.specs.yaml.suggestions import nearest, node_text, one_of
 
 KINDS = ("Policy", "Approval")
 
@@ -36,7 +36,7 @@ def read_declared(data: bytes, file: str, problems: list[Problem]) -> Iterator[P
 def _read(document: Node, problems: list[Problem]) -> Policy | Approval | None:
     properties = document.value
     if not isinstance(properties, dict):
-        what = f"a document is {said(document)} and should be a mapping"
+        what = f"a document is {node_text(document)} and should be a mapping"
         problems.append(Problem(document.at, what, f"start it with `kind:` and {' or '.join(KINDS)}", Rule.WRONG_TYPE))
         return None
     kind = properties.get("kind")
@@ -49,7 +49,7 @@ def _read(document: Node, problems: list[Problem]) -> Policy | Approval | None:
             return _policy(document, properties, problems)
         case "Approval":
             return _approval(document, properties, problems)
-    problems.append(Problem(kind.at, f"unknown kind {said(kind)}", one_of(kind.value, KINDS), Rule.UNKNOWN_KIND))
+    problems.append(Problem(kind.at, f"unknown kind {node_text(kind)}", one_of(kind.value, KINDS), Rule.UNKNOWN_KIND))
     return None
 
 
@@ -64,7 +64,7 @@ def _policy(document: Node, properties: Mapping[str, Node], problems: list[Probl
     name = rule.value if isinstance(rule.value, str) else ""
     builtin = BUILTIN.get(name)
     if builtin is None:
-        what = f"there is no built-in rule {said(rule)}"
+        what = f"there is no built-in rule {node_text(rule)}"
         problems.append(Problem(rule.at, what, one_of(rule.value, tuple(BUILTIN)), Rule.UNKNOWN_VALUE))
         return None
     before = len(problems)
@@ -128,7 +128,7 @@ def _date(node: Node | None, problems: list[Problem]) -> dt.date | None:
             return dt.date.fromisoformat(node.value)
     except ValueError:
         pass
-    problems.append(Problem(node.at, f"`until` is {said(node)}", "write a day as 2026-12-31", Rule.BAD_TEXT))
+    problems.append(Problem(node.at, f"`until` is {node_text(node)}", "write a day as 2026-12-31", Rule.BAD_TEXT))
     return None
 
 

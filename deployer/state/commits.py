@@ -35,7 +35,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class _Staged:
+class _StagedCommit:
     entry: LogEntry
     record: Record
     after: CachedState
@@ -156,11 +156,11 @@ class Committer:
                     raise trial.timed_out(f"found no answer: {error}") from error
                 _NO_ANSWER.wait(1, self._clock, left)
 
-    def _stage(self, part: Part, known: CachedState, txn_id: str, author: str, at: int) -> _Staged:
+    def _stage(self, part: Part, known: CachedState, txn_id: str, author: str, at: int) -> _StagedCommit:
         state = known.state
         for requirement in part.requirements:
-            if (words := requirement.failure(state)) is not None:  # type: ignore[arg-type]
-                raise Conflict(words, where=_address(part.log), remedy="look at the newest state and decide again")
+            if (failure := requirement.failure(state)) is not None:  # type: ignore[arg-type]
+                raise Conflict(failure, where=_address(part.log), remedy="look at the newest state and decide again")
         entry = LogEntry(
             log=part.log,
             version=state.version + 1,
@@ -177,7 +177,7 @@ class Committer:
                 error.what, where=_address(part.log), remedy="look at the newest state and decide again"
             ) from None
         record = to_record(entry)
-        return _Staged(entry, record, replace(known, state=after, log_bytes=known.log_bytes + len(record.body)))
+        return _StagedCommit(entry, record, replace(known, state=after, log_bytes=known.log_bytes + len(record.body)))
 
     def _found_in_place_of(self, sent: Record, known: Mapping[str, CachedState], trial: _Trial) -> Record | None:
         """The record that has the version of one that was sent; None while the version is still free."""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from deployer.errors import NotFound, Refused
 from deployer.state import create_store, open_store, remove_store
-from deployer.state.transfer.export import Exported, read_export
+from deployer.state.transfer.export import Export, read_export
 
 
-def import_into(path: Path, root: str, options: Mapping[str, object] | None = None, *, instance: str = "") -> Exported:
+def import_into(path: Path, root: str, options: Mapping[str, object] | None = None, *, instance: str = "") -> Export:
     """Makes the state store of the instance at `root`, as `create_store` does, from an export.
 
     Refused when there is one. One that an import left half done, which has no instance yet, is made again.

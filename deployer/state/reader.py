@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from deployer.errors import DeployerError, InvalidInput, NotFound
 from deployer.state.backends.protocol import LogReader
 from deployer.state.log.cache import StateCache
-from deployer.state.log.entries import Damaged, LogEntry, from_record, read_or_damaged
+from deployer.state.log.entries import DamagedEntry, LogEntry, from_record, read_or_damaged
 from deployer.state.model.entities import INSTANCE_LOG, InstanceState, TableState
 from deployer.state.snapshots.files import SnapshotReader
 from deployer.state.snapshots.history import At, state_at
@@ -19,7 +19,7 @@ from deployer.system.clock import Clock
 
 if TYPE_CHECKING:
     from deployer.state.audit.logs import LogAudit
-    from deployer.state.transfer.export import Exported
+    from deployer.state.transfer.export import Export
 
 
 class StateReader:
@@ -71,7 +71,7 @@ class StateReader:
         """Entries above version `after`, oldest first, as far back as they are kept."""
         return [from_record(record) for record in self._logs.records(checked_log(log), after, limit)]
 
-    def log_with_damage(self, log: str, after: int = 0, limit: int | None = None) -> list[LogEntry | Damaged]:
+    def log_with_damage(self, log: str, after: int = 0, limit: int | None = None) -> list[LogEntry | DamagedEntry]:
         """As `log`; an entry that cannot be read is told and does not hide the others."""
         return [read_or_damaged(record) for record in self._logs.records(checked_log(log), after, limit)]
 
@@ -85,7 +85,7 @@ class StateReader:
 
         return audit_log(checked_log(log), self._logs, self._snapshots, self._objects)
 
-    def export_to(self, path: Path) -> Exported:
+    def export_to(self, path: Path) -> Export:
         """Writes all that is kept into one file, as of one moment (see `portable`)."""
         from deployer.state.transfer.export import export_store
 

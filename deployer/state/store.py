@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from deployer.state.audit.logs import LogAudit
     from deployer.state.audit.repair import Step
     from deployer.state.records.files import RecordFiles
-    from deployer.state.transfer.export import Exported
+    from deployer.state.transfer.export import Export
 
 __all__ = ["At", "Part", "StateStore", "Time"]
 
@@ -188,7 +188,7 @@ class StateStore(StateReader):
         self._cache.forget(audit.log)
         return steps
 
-    def import_from(self, path: Path) -> Exported:
+    def import_from(self, path: Path) -> Export:
         """Fills this store, which must be empty, from an export."""
         from deployer.state.transfer.export import import_store
 

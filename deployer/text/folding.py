@@ -8,7 +8,7 @@ from rich.text import Text
 from deployer.text.visible import visible_text
 
 
-class Folded:
+class FoldedLine:
     """A line, folded so that further parts of it begin `indent` columns in.
 
     So what specs, rules and state say stands beside or below our own words on a terminal of any width, and no part of

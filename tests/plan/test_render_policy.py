@@ -136,7 +136,7 @@ def test_violations_are_cut_at_the_limit_and_the_cut_is_said(limit: int) -> None
 
 def test_mandatory_violations_come_first_and_refuse() -> None:
     verdict = Verdict(RULES, sorted_violations([APPROVED, ADVISED, BROKEN]))
-    assert [each.standing for each in verdict.violations] == ["mandatory", "advisory", "approved"]
+    assert [each.status for each in verdict.violations] == ["mandatory", "advisory", "approved"]
     assert verdict.counts() == {"mandatory": 1, "advisory": 1, "approved": 1}
     plan = plan_of(FLIGHTS, EMPTY)
     assert [

@@ -365,14 +365,14 @@ APPROVALS: dict[str, tuple[str, str, str, str, list[str]]] = {
 
 @pytest.mark.parametrize("name", APPROVALS)
 def test_approvals_hold_for_their_address_until_they_end(name: str, tmp_path: Path) -> None:
-    address, until, standing, more, notes = APPROVALS[name]
+    address, until, status, more, notes = APPROVALS[name]
     text = "kind: Policy\nrule: key-change" + APPROVAL.format(address=address, until=until)
     verdict = verdict_of(tmp_path, text, view_of(REKEYED, EMPTY))
     [violation] = verdict.violations
-    assert violation.standing == standing
+    assert violation.status == status
     assert (violation.approved or violation.message).endswith(more)
     assert list(verdict.notes) == notes
-    assert bool(verdict.denied) == (standing == "mandatory")
+    assert bool(verdict.denied) == (status == "mandatory")
 
 
 def test_an_approval_holds_for_its_stacks(tmp_path: Path) -> None:
@@ -380,9 +380,9 @@ def test_an_approval_holds_for_its_stacks(tmp_path: Path) -> None:
     text += "stacks: [pr*]\n"
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "rules.yaml").write_text(text, encoding="utf-8")
-    for stack, standing in (("prod", "approved"), ("dev", "mandatory")):
+    for stack, status in (("prod", "approved"), ("dev", "mandatory")):
         verdict = verdict_in(tmp_path, view_of(REKEYED, EMPTY, stack=stack))
-        assert ([each.standing for each in verdict.violations], verdict.notes) == ([standing], ())
+        assert ([each.status for each in verdict.violations], verdict.notes) == ([status], ())
 
 
 def test_an_approval_of_a_column_is_of_no_other(tmp_path: Path) -> None:
@@ -390,7 +390,7 @@ def test_an_approval_of_a_column_is_of_no_other(tmp_path: Path) -> None:
     text = policy("destroys-data", name="no-loss") + APPROVAL.format(address="table/air.flights", until="2026-12-31")
     text = text.replace("rule: key-change", "rule: no-loss\ncolumn: notes")
     verdict = verdict_of(tmp_path, text, view_of(dropped, EMPTY))
-    assert [(each.column, each.standing) for each in verdict.violations] == [
+    assert [(each.column, each.status) for each in verdict.violations] == [
         ("stops", "mandatory"),
         ("notes", "approved"),
     ]
@@ -412,7 +412,7 @@ WHERE: dict[str, tuple[dict[str, object], str, list[str]]] = {
 def test_a_rule_holds_where_it_says(name: str, tmp_path: Path) -> None:
     options, stack, service_statuses = WHERE[name]
     verdict = verdict_of(tmp_path, policy("required-tags", **options), view_of(FLIGHTS, EMPTY, stack=stack))
-    assert [violation.standing for violation in verdict.violations] == service_statuses
+    assert [violation.status for violation in verdict.violations] == service_statuses
     assert len(verdict.rules) == (name != "another_stack")
 
 

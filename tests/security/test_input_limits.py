@@ -132,7 +132,7 @@ def test_an_escape_that_yaml_does_not_have_is_named(text: str) -> None:
     """F25: such a text, as JSON writers make it, was called one that is not closed."""
     parsed = parse_yaml(text.encode(), "f.yaml")
     assert [str(problem) for problem in parsed.problems] == [f"f.yaml:{ESCAPES[text]}"]
-    assert parsed.broken and parsed.documents == ()
+    assert parsed.truncated and parsed.documents == ()
 
 
 def test_a_stored_object_that_is_no_file(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_file_has_so_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
         parsed = parse_yaml(data, "a.yaml")
         [problem] = parsed.problems
         assert (problem.rule, problem.what) == ("yaml-limit", "the file has more than 1,000 values")
-        assert parsed.broken
+        assert parsed.truncated
 
 
 def lake_of(folder: Path, **files: str) -> Path:

@@ -72,7 +72,7 @@ def test_health_is_told(lake: Lake) -> None:
     found = services_report(lake.open().opened, round(time.time() * 1000))
     assert (found.health.files, found.health.small_files, found.health.deleted) == (4, 4, 0.1)
     assert found.health.meets is not None and found.health.meets > 2 and found.health.depth is None
-    assert [each.standing.due for each in found.services] == ["5 commits"]
+    assert [each.status.due for each in found.services] == ["5 commits"]
     run_service(lake.root, "flights", "CLUSTER")
     found = services_report(lake.open().opened, round(time.time() * 1000))
     assert (found.health.files, found.health.deleted, found.health.meets) == (1, 0, 0)

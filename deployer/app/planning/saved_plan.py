@@ -15,7 +15,7 @@ from deployer.app.workspace import Workspace, open_workspace
 from deployer.errors import Corrupt, InvalidInput, Refused
 from deployer.plan.graph.build import Spec
 from deployer.plan.render.json_form import plan_as_json
-from deployer.plan.saved.file import Moved, SavedPlan, facts, moved, read_plan, write_plan
+from deployer.plan.saved.file import MovedFact, SavedPlan, facts, moved, read_plan, write_plan
 from deployer.plan.saved.seal import PlanSigner, SavedAs, checking_key, expected_digest
 from deployer.provider.resources.checks import check_table
 from deployer.specs.model import Lake
@@ -110,7 +110,7 @@ def _faults(lake: Lake) -> Iterator[str]:
         seen.add(table.address)
 
 
-def plan_again(workspace: Workspace, saved: SavedPlan) -> tuple[Planned, list[Moved]]:
+def plan_again(workspace: Workspace, saved: SavedPlan) -> tuple[Planned, list[MovedFact]]:
     """What the saved plan does now, and what moved since it was made."""
     planned = plan_lake(workspace, saved.desired, saved.allow_destroy, chosen=saved.targets or ())
     removals = tuple(each for each in planned.plan.removals if each.name in saved.removals)  # later ones wait

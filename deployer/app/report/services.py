@@ -65,7 +65,7 @@ class ServicesView:
     @property
     def wrong(self) -> tuple[ServiceReport, ...]:
         """The services that are overdue, or failed last."""
-        return tuple(each for each in self.report.services if not each.standing.is_well)
+        return tuple(each for each in self.report.services if not each.status.is_well)
 
 
 def lake_services(root: str, now: dt.datetime) -> dict[str, ServicesView]:

@@ -23,7 +23,7 @@ from deployer.cli.options import (
 if TYPE_CHECKING:
     from deployer.app.planning.plan import Planned
     from deployer.app.workspace import Workspace
-    from deployer.plan.saved.file import Moved, SavedPlan
+    from deployer.plan.saved.file import MovedFact, SavedPlan
     from deployer.plan.saved.seal import SavedAs
 
 SavedPlanFile = Annotated[
@@ -239,7 +239,7 @@ def _remove_old_datasets(root: str, planned: Planned) -> None:
             note(f"{old.table}: {old.location} is {f'kept: {old.why}' if old.why else f'removed: {gone}'}")
 
 
-def _refuse_moved(file: str, moved: list[Moved], *, already: bool, as_json: bool) -> int:
+def _refuse_moved(file: str, moved: list[MovedFact], *, already: bool, as_json: bool) -> int:
     """Say what moved since the plan was made, and that nothing was changed; returns the exit code.
 
     `already`: the lake is as the plan wants it.

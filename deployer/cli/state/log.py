@@ -43,7 +43,7 @@ def log(
     from deployer.console.output import note, print_json
     from deployer.errors import Corrupt
     from deployer.state import open_reader
-    from deployer.state.log.entries import Damaged
+    from deployer.state.log.entries import DamagedEntry
     from deployer.storage.envelope import RECOVERY
     from deployer.text.formatting import count
 
@@ -53,11 +53,11 @@ def log(
         newest = _newest(store, chosen)
         start = after if after is not None else max(newest - limit, 0) if limit else 0
         entries = store.log_with_damage(chosen, start, limit or None)
-    damaged = [each for each in entries if isinstance(each, Damaged)]
+    damaged = [each for each in entries if isinstance(each, DamagedEntry)]
     kept_from = entries[0].version if entries else newest + 1
     if as_json:
         listed = [
-            {"version": entry.version, "damaged": entry.why} if isinstance(entry, Damaged) else _document(entry)
+            {"version": entry.version, "damaged": entry.why} if isinstance(entry, DamagedEntry) else _document(entry)
             for entry in entries
         ]
         print_json({"log": chosen, "name": name, "newest": newest, "entries": listed})
@@ -120,7 +120,7 @@ def _print(entries: list[Any], *, newest_first: bool) -> None:
 
     from deployer.console.output import stdout
     from deployer.state.log.describe import describe_update
-    from deployer.state.log.entries import Damaged
+    from deployer.state.log.entries import DamagedEntry
     from deployer.system.clock import utc
 
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)
@@ -129,7 +129,7 @@ def _print(entries: list[Any], *, newest_first: bool) -> None:
     shown.add_column("who")
     shown.add_column("what", overflow="fold")
     for entry in reversed(entries) if newest_first else entries:
-        if isinstance(entry, Damaged):
+        if isinstance(entry, DamagedEntry):
             shown.add_row(str(entry.version), "", "", f"cannot be read: {entry.why}", style="red")
             continue
         shown.add_row(str(entry.version), utc(entry.at), entry.author, "\n".join(map(describe_update, entry.updates)))

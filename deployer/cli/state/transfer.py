@@ -10,7 +10,7 @@ import typer
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
 
 if TYPE_CHECKING:
-    from deployer.state.transfer.export import Exported
+    from deployer.state.transfer.export import Export
 
 
 def export(
@@ -63,7 +63,7 @@ def import_state(
     return 0
 
 
-def _tell(exported: Exported, done: str, file: Path, as_json: bool) -> None:
+def _tell(exported: Export, done: str, file: Path, as_json: bool) -> None:
     from deployer.console.output import print_json, stdout
     from deployer.text.formatting import count
 

@@ -116,7 +116,7 @@ def load_yaml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
         raise InvalidInput(f"it cannot be read: {error.strerror}", where=file, remedy="look at the file") from None
     parsed = parse_yaml(data, str(file))
     for problem in parsed.problems:
-        if problem.rule != Rule.TAB or parsed.broken:
+        if problem.rule != Rule.TAB or parsed.truncated:
             raise InvalidInput(problem.what, where=problem.at, remedy=problem.remedy)
     if not parsed.documents:
         return {}, {}

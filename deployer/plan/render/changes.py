@@ -86,8 +86,8 @@ def describe(change: c.Change) -> str:
             parted = f"partitions {len(old_points) + 1} → {count(len(new_points) + 1, 'leaf', 'leaves')}"
             return parted + _points(old_points, new_points, key_columns)
         case c.ChangeLeafLimit(before=old_limit, after=new_limit):
-            before_words, after_words = (f"{n:,}" if n is not None else "none" for n in (old_limit, new_limit))
-            return f"most rows of a leaf {before_words} → {after_words}"
+            before_text, after_text = (f"{n:,}" if n is not None else "none" for n in (old_limit, new_limit))
+            return f"most rows of a leaf {before_text} → {after_text}"
         case c.ChangeStorage(before=old_storage, after=new_storage):
             return "storage " + ", ".join(
                 f"{name} {getattr(old_storage, name)} → {getattr(new_storage, name)}"

@@ -22,8 +22,8 @@ from deployer.text.formatting import count, size
 #: GitHub refuses comments of more characters. We count UTF-8 bytes, of which a text has never fewer.
 COMMENT_LIMIT = 65_536
 _ROOM_FOR_NOTES = 400  #: for the lines that say what was left out
-_MARKS = {Risk.SAFE: "🟢", Risk.REWRITES: "🟡", Risk.EXTERNAL: "🟣", Risk.DESTROYS: "🔴"}
-_STANDINGS = {"mandatory": "⛔", "advisory": "⚠️", "approved": "✅"}
+_ICONS = {Risk.SAFE: "🟢", Risk.REWRITES: "🟡", Risk.EXTERNAL: "🟣", Risk.DESTROYS: "🔴"}
+_STATUSES = {"mandatory": "⛔", "advisory": "⚠️", "approved": "✅"}
 
 
 def plan_as_markdown(
@@ -42,8 +42,8 @@ def plan_as_markdown(
     )
     policy = _verdict(plan.verdict) if plan.verdict else []
     title = [f"\n**{foreign_title(plan)}**\n"] if foreign else []
-    for told in (safe, _safe_in_short(plan)):
-        text = _joined(head, [*policy, *risky], told, [*title, *foreign], _safe_title(plan))
+    for safe_lines in (safe, _safe_in_short(plan)):
+        text = _joined(head, [*policy, *risky], safe_lines, [*title, *foreign], _safe_title(plan))
         if _length(text) <= limit:
             return text
     room = limit - _length(head) - _length(_safe_title(plan)) - _ROOM_FOR_NOTES
@@ -72,8 +72,8 @@ def _verdict_lines(verdict: Verdict) -> list[str]:
 
 
 def _violation(violation: Violation) -> str:
-    standing = violation.standing
-    line = f"- {_STANDINGS[standing]} {standing} {markdown_code(violation.rule)} {markdown_code(violation.address)}: "
+    status = violation.status
+    line = f"- {_STATUSES[status]} {status} {markdown_code(violation.rule)} {markdown_code(violation.address)}: "
     line += markdown_text(violation.message)
     if violation.at:
         line += f" {markdown_code(str(violation.at))}"
@@ -90,7 +90,7 @@ def _head(plan: Plan, against: str | None, saved: SavedAs | None) -> str:
         signed = f", signed by {markdown_code(saved.signed_by)}" if saved.signed_by else ""
         command = markdown_code(apply_command(saved))
         lines += ["", f"Saved as {markdown_code(saved.digest)}{signed}. To apply exactly this: {command}"]
-    facts = [f"{_MARKS[risk]} **{risk.value}** {markdown_text(words)}" for risk, words in extents(plan)]
+    facts = [f"{_ICONS[risk]} **{risk.value}** {markdown_text(text)}" for risk, text in extents(plan)]
     if plan.unreadable:
         facts.append(f"❓ **{count(len(plan.unreadable), 'table')} unreadable**: {LEFT_ALONE}")
     if refused := len(plan.refused) + len(plan.refused_removals):
@@ -98,12 +98,12 @@ def _head(plan: Plan, against: str | None, saved: SavedAs | None) -> str:
     if plan.removals:
         size_ = size(sum(each.bytes for each in plan.removals))
         facts.append(
-            f"{_MARKS[Risk.DESTROYS]} **removes** {count(len(plan.removals), 'dataset')} from storage, {size_}"
+            f"{_ICONS[Risk.DESTROYS]} **removes** {count(len(plan.removals), 'dataset')} from storage, {size_}"
         )
     if plan.denied:
         facts.append(f"⛔ **{count(len(plan.denied), 'mandatory violation')} of policies**: {REMEDY}")
     if not facts and plan.changes:
-        facts.append(f"{_MARKS[Risk.SAFE]} all changes are **safe**: no data is rewritten or lost")
+        facts.append(f"{_ICONS[Risk.SAFE]} all changes are **safe**: no data is rewritten or lost")
     if plan.cost:
         facts.append(f"💰 **cost** {markdown_text(describe_cost(plan.cost))}")
     return "\n".join([*lines, *(["", *(f"- {fact}" for fact in facts)] if facts else [])]) + "\n"
@@ -129,7 +129,7 @@ def _risky(plan: Plan) -> list[str]:
 def _removals(plan: Plan) -> list[str]:
     lines = ["\n**Removed from storage**\n"] if plan.removals else []
     for each in plan.removals:
-        line = f"- {_MARKS[Risk.DESTROYS]} {markdown_code(each.address)}: {markdown_text(describe_removal(each))}"
+        line = f"- {_ICONS[Risk.DESTROYS]} {markdown_code(each.address)}: {markdown_text(describe_removal(each))}"
         lines.append(line + (f"\n  - ⛔ **refused**: {markdown_text(each.refused)}" if each.refused else ""))
     return lines
 
@@ -168,7 +168,7 @@ def _live(resource: ResourcePlan) -> str:
 
 def _change(change: PlannedChange) -> str:
     risk = change.assessment.risk
-    line = f"- {_MARKS[risk]} {risk.value}: {markdown_text(describe(change.change))}"
+    line = f"- {_ICONS[risk]} {risk.value}: {markdown_text(describe(change.change))}"
     if note := note_of(change):
         line += f" ({markdown_text(note)})"
     if change.cause:

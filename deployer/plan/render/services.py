@@ -76,16 +76,16 @@ def _service(service: ServiceSpec) -> str:
 
 
 def _changed(change: ChangeServiceOptions) -> str:
-    words = [
+    parts = [
         f"{name} {_side(change, change.before, name)} → {_side(change, change.after, name)}"
         for name in dict.fromkeys((*change.before, *change.after))
         if change.before.get(name) != change.after.get(name)
     ]
     if change.before_raw != change.after_raw:
-        words.append(
+        parts.append(
             f"{'unchecked' if change.before_raw else 'checked'} → {'unchecked' if change.after_raw else 'checked'}"
         )
-    return ", ".join(words)
+    return ", ".join(parts)
 
 
 def _side(change: ChangeServiceOptions, options: Mapping[str, object], name: str) -> str:
@@ -94,16 +94,16 @@ def _side(change: ChangeServiceOptions, options: Mapping[str, object], name: str
 
 def describe_option(kind: str, name: str, value: object) -> str:
     """An option's value in words."""
-    return _words(option_document(kind, name, value))
+    return _value_text(option_document(kind, name, value))
 
 
-def _words(value: object) -> str:
+def _value_text(value: object) -> str:
     match value:
         case bool():
             return "on" if value else "off"
         case Mapping():
-            return " ".join(_words(item) for item in value.values())
+            return " ".join(_value_text(item) for item in value.values())
         case list() | tuple():
-            return f"[{', '.join(_words(item) for item in value)}]"
+            return f"[{', '.join(_value_text(item) for item in value)}]"
         case _:
             return str(value)

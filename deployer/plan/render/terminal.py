@@ -14,7 +14,7 @@ from deployer.plan.removals import Removal, describe_removal
 from deployer.plan.render.changes import describe
 from deployer.plan.render.totals import LEFT_ALONE, foreign_counts, note_of, removal_total
 from deployer.plan.targets import describe_targets
-from deployer.text.folding import Folded
+from deployer.text.folding import FoldedLine
 from deployer.text.formatting import count, size
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _ACTION_STYLE: dict[Action, str] = {"create": "green", "update": "yellow", "delete": "red", "same": "dim"}
 _RISK_STYLE = {Risk.SAFE: "green", Risk.REWRITES: "yellow", Risk.EXTERNAL: "bold magenta", Risk.DESTROYS: "bold red"}
-_STANDING_STYLE = {"mandatory": "bold red", "advisory": "yellow", "approved": "green"}
+_STATUS_STYLE = {"mandatory": "bold red", "advisory": "yellow", "approved": "green"}
 
 
 def plan_as_tree(plan: Plan) -> RenderableType:
@@ -34,7 +34,7 @@ def plan_as_tree(plan: Plan) -> RenderableType:
     targeted = [_targeted(plan.targets)] if plan.targets else []
     if plan.is_empty and not plan.unreadable:
         done = Text(f"{plan.instance}: nothing to do, {count(len(plan.resources), 'resource')} as declared")
-        return Group(Folded(done, 4), *targeted, *(Text(), *policies[:1]) if policies else ())
+        return Group(FoldedLine(done, 4), *targeted, *(Text(), *policies[:1]) if policies else ())
     tree = Tree(Text(plan.instance, style="bold"))
     for table in plan.unreadable:
         _add_unreadable(tree, table)
@@ -46,23 +46,23 @@ def plan_as_tree(plan: Plan) -> RenderableType:
     for removal in plan.removals:
         tree.add(_removal(removal))
     cost = [_cost(plan.cost)] if plan.cost else []
-    return Group(tree, Text(), *policies, Folded(summary(plan), 6), *targeted, *cost)
+    return Group(tree, Text(), *policies, FoldedLine(summary(plan), 6), *targeted, *cost)
 
 
 def verdict_as_tree(verdict: Verdict) -> RenderableType:
     """What policies say: each violation, the worst first, and remarks."""
     from deployer.plan.render.verdict import verdict_line
 
-    tree = Tree(Folded(Text("Policy: ", style="bold").append(verdict_line(verdict), style="not bold"), 10))
+    tree = Tree(FoldedLine(Text("Policy: ", style="bold").append(verdict_line(verdict), style="not bold"), 10))
     for violation in verdict.violations:
         tree.add(_violation(violation))
     for note in verdict.notes:
-        tree.add(Folded(Text(f"{'note':<10}{note}", style="dim"), 10))
+        tree.add(FoldedLine(Text(f"{'note':<10}{note}", style="dim"), 10))
     return tree
 
 
 def _violation(violation: Violation) -> RenderableType:
-    line = Text(f"{violation.standing:<10}", style=_STANDING_STYLE[violation.standing])
+    line = Text(f"{violation.status:<10}", style=_STATUS_STYLE[violation.status])
     line.append(f"{violation.rule}  {violation.address}: {violation.message}", style="default not bold")
     if violation.at:
         line.append(f"  {violation.at}", style="not bold cyan")
@@ -88,11 +88,11 @@ def summary(plan: Plan) -> Text:
 
 
 def _targeted(targets: Targets) -> RenderableType:
-    return Folded(Text("Targeted: ", style="bold").append(describe_targets(targets), style="not bold"), 10)
+    return FoldedLine(Text("Targeted: ", style="bold").append(describe_targets(targets), style="not bold"), 10)
 
 
 def _add_unreadable(tree: Tree, table: Unreadable) -> None:
-    branch = tree.add(Folded(Text(f"! {table.address}", style="red"), 11))
+    branch = tree.add(FoldedLine(Text(f"! {table.address}", style="red"), 11))
     line = Text("unreadable ", style="bold red").append(table.why, style="default not bold")
     branch.add(_with_more(line, Text(LEFT_ALONE, style="not bold dim"), 11))
 
@@ -104,7 +104,7 @@ def _add_resource(tree: Tree, resource: ResourcePlan) -> None:
         label.append(
             f"  {count(resource.statistics.rows, 'row')}, {size(resource.statistics.bytes)}", style="not bold dim"
         )
-    branch = tree.add(Folded(label, 9))
+    branch = tree.add(FoldedLine(label, 9))
     for change in resource.changes:
         branch.add(_change(change))
 
@@ -124,14 +124,14 @@ def _change(planned: PlannedChange) -> RenderableType:
 
 def _with_more(line: Text, more: Text, indent: int) -> RenderableType:
     """A line of the tree whose words begin `indent` columns in, and another below them unless it is empty."""
-    below = [Folded(Text(" " * indent).append_text(more), indent)] if more else []
-    return Group(Folded(line, indent), *below)
+    below = [FoldedLine(Text(" " * indent).append_text(more), indent)] if more else []
+    return Group(FoldedLine(line, indent), *below)
 
 
 def _cost(cost: MonthlyCost) -> RenderableType:
     from deployer.plan.cost_delta import describe_cost
 
-    return Folded(Text("Cost: ", style="bold").append(describe_cost(cost), style="not bold"), 6)
+    return FoldedLine(Text("Cost: ", style="bold").append(describe_cost(cost), style="not bold"), 6)
 
 
 def _removal(removal: Removal) -> RenderableType:
@@ -142,4 +142,4 @@ def _removal(removal: Removal) -> RenderableType:
 
 
 def _foreign(item: Foreign) -> RenderableType:
-    return Folded(Text(f"{item.action} {item.address} {item.detail}".rstrip()), 9)
+    return FoldedLine(Text(f"{item.action} {item.address} {item.detail}".rstrip()), 9)

@@ -68,8 +68,8 @@ def foreign_counts(plan: Plan) -> list[str]:
     """`2 of other providers`, `3 for Pulumi's state`: operations that are no changes of the lake, in words."""
     own = sum(item.address.startswith(_OF_LAKES) for item in plan.foreign)
     others = len(plan.foreign) - own
-    words = [(others, "of other providers"), (own, "for Pulumi's state")]
-    return [f"{number:,} {what}" for number, what in words if number]
+    parts = [(others, "of other providers"), (own, "for Pulumi's state")]
+    return [f"{number:,} {what}" for number, what in parts if number]
 
 
 def foreign_title(plan: Plan) -> str:

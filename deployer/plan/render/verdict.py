@@ -19,5 +19,5 @@ def verdict_line(verdict: Verdict) -> str:
     head += f" of {verdict.ref}" if verdict.ref else " of this checkout"
     if len(verdict.rules) == disabled:
         return head
-    found = [f"{number:,} {standing}" for standing, number in verdict.counts().items() if number]
+    found = [f"{number:,} {status}" for status, number in verdict.counts().items() if number]
     return f"{head}; violations: {', '.join(found)}" if found else f"{head}; nothing breaks them"

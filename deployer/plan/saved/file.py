@@ -73,7 +73,7 @@ class SavedPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedFact:
     """A property that is not what the plan read; None: it was not there, or is not any more."""
 
     address: str
@@ -82,7 +82,7 @@ class Moved:
     now: JSON
 
     def __str__(self) -> str:
-        return f"{self.address}: {self.name}: {_words(self.before)} → {_words(self.now)}"
+        return f"{self.address}: {self.name}: {_value_text(self.before)} → {_value_text(self.now)}"
 
 
 def facts(plan: Plan, live: LiveLake, desired: Lake, owner: str) -> dict[str, dict[str, JSON]]:
@@ -112,30 +112,30 @@ def facts(plan: Plan, live: LiveLake, desired: Lake, owner: str) -> dict[str, di
     return known
 
 
-def moved(before: Facts, now: Facts, live: LiveLake) -> list[Moved]:
+def moved(before: Facts, now: Facts, live: LiveLake) -> list[MovedFact]:
     """What changed between two readings. A table that had to be empty moved when it holds rows now."""
     found = []
     for address in sorted({*before, *now}):
         old, new = before.get(address), now.get(address)
         if old is None or new is None:
-            found.append(Moved(address, "exists", old is not None, new is not None))
+            found.append(MovedFact(address, "exists", old is not None, new is not None))
             continue
         if old.get(_READABLE, True) != new.get(_READABLE, True):
-            found.append(Moved(address, _READABLE, old.get(_READABLE, True), new.get(_READABLE, True)))
+            found.append(MovedFact(address, _READABLE, old.get(_READABLE, True), new.get(_READABLE, True)))
             continue
         found += [
-            Moved(address, name, old.get(name), new.get(name))
+            MovedFact(address, name, old.get(name), new.get(name))
             for name in dict.fromkeys((*old, *new))
-            if name != "holds rows" and old.get(name) != new.get(name) and not _told_by_column(name, old, new)
+            if name != "holds rows" and old.get(name) != new.get(name) and not _follows_from_columns(name, old, new)
             if name != _RESOURCE or _RESOURCE in old  # earlier releases did not save it
         ]
         table = live.tables.get(address)
         if old.get("holds rows") is False and table is not None and table.statistics.rows:
-            found.append(Moved(address, "rows", 0, table.statistics.rows))
+            found.append(MovedFact(address, "rows", 0, table.statistics.rows))
     return found
 
 
-def _told_by_column(name: str, old: Mapping[str, JSON], new: Mapping[str, JSON]) -> bool:
+def _follows_from_columns(name: str, old: Mapping[str, JSON], new: Mapping[str, JSON]) -> bool:
     """Whether the order of columns differs as some came or went, which is told of each by itself."""
     if name != "columns":
         return False
@@ -265,7 +265,7 @@ def _checksum(document: Mapping[str, JSON]) -> str:
     return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _words(value: JSON) -> str:
+def _value_text(value: JSON) -> str:
     match value:
         case None:
             return "none"

@@ -118,8 +118,8 @@ def check_signature(document: Mapping[str, Any], checksum: str, key: Ed25519Publ
         value = base64.b64decode(signature["ed25519"], validate=True)
         key.verify(value, _PURPOSE + checksum.encode())
     except (InvalidSignature, ValueError, TypeError, KeyError):
-        said = signature.get("key") if isinstance(signature, dict) else None
-        other = isinstance(said, str) and said != wanted
+        named = signature.get("key") if isinstance(signature, dict) else None
+        other = isinstance(named, str) and named != wanted
         raise Refused(
             f"the plan is signed by another key than {wanted}" if other else "the plan's signature does not fit it",
             where=path,

@@ -43,7 +43,7 @@ class ServiceReport:
 
     service: Service
     runs_when: str
-    standing: ServiceStatus
+    status: ServiceStatus
     next_run: str
 
 

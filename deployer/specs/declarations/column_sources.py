@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from deployer.errors import Position
-from deployer.specs.declarations.columns import Declared
+from deployer.specs.declarations.columns import DeclaredColumn
 from deployer.specs.rules import Rule
 from deployer.specs.types.column_names import MAX_SOURCE, is_source
 from deployer.specs.types.types import Column, children
@@ -13,7 +13,7 @@ from deployer.specs.types.types import Column, children
 Report = Callable[[Position, Rule, str, str], None]
 
 
-def check_sources(columns: Sequence[Declared], report: Report) -> None:
+def check_sources(columns: Sequence[DeclaredColumn], report: Report) -> None:
     """Reports sources that leave open which column a field of a file fills, and those that no file has."""
     by_name = {declared.column.name: declared.column for declared in columns}
     first: dict[str, str] = {}

@@ -12,7 +12,7 @@ from deployer.specs.yaml.nodes import Node
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredColumn:
     """A column and the node that declares it."""
 
     column: Column
@@ -57,9 +57,9 @@ class Places(Mapping[str, Position]):
         return len(self._places())
 
 
-def read_columns(nodes: Sequence[Node]) -> list[Declared]:
-    """The columns of a list whose shape is sound."""
-    return [Declared(_column(node), node) for node in nodes]
+def read_columns(nodes: Sequence[Node]) -> list[DeclaredColumn]:
+    """The columns of a list whose shape is valid."""
+    return [DeclaredColumn(_column(node), node) for node in nodes]
 
 
 def _column(node: Node) -> Column:

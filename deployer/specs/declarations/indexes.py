@@ -23,7 +23,7 @@ _OWN = ("kind", "columns", "name")
 def read_indexes(
     node: Node | None, columns: Sequence[Column], lacks: Callable[[str], bool], report: Report
 ) -> tuple[IndexSpec, ...]:
-    """The sound indexes of a list whose shape is sound, by name; `lacks`: whether the table has no column of a name."""
+    """The valid indexes of a list whose shape is valid, by name; `lacks`: whether the table has no column of a name."""
     indexes: dict[str, IndexSpec] = {}
     first_of: dict[str, str] = {}
     for item in _items(node):

@@ -134,14 +134,14 @@ def _defaults(sources: Sources, instance: InstanceSpec | None) -> Defaults:
     documents = _of_kind(sources, "Instance")
     if instance is None or len(documents) != 1:
         return Defaults(None, None)
-    broken = "clusters" in documents[0].broken
-    clusters = None if broken else tuple(cluster.name for cluster in instance.clusters)
+    invalid = "clusters" in documents[0].invalid
+    clusters = None if invalid else tuple(cluster.name for cluster in instance.clusters)
     return Defaults(documents[0].get("services"), clusters)
 
 
 def _tables(sources: Sources, schemas: Schemas, defaults: Defaults, problems: list[Problem]) -> list[TableSpec]:
     tables = [(read_table(document, schemas, defaults, problems), document) for document in _of_kind(sources, "Table")]
-    named = [pair for pair in tables if not pair[1].broken & {"database", "name"}]
+    named = [pair for pair in tables if not pair[1].invalid & {"database", "name"}]
     seen: dict[str, TableSpec] = {}
     for table, document in named:
         first = seen.setdefault(table.full_name.lower(), table)

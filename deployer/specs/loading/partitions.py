@@ -24,9 +24,9 @@ _ORDERED_TEXT = re.compile(r"[A-Za-z]|\d{4}-\d\d-\d\d")  #: begins text that has
 def read_split_points(
     document: Document, keys: Sequence[Column | None], label: str, report: Report
 ) -> tuple[tuple[KeyValue, ...], ...]:
-    """The sound split points of a table; `keys` are its row keys, None where a column is unknown or has problems."""
-    partitions = document.sound("partitions")
-    if partitions is None or not isinstance(partitions.value, dict) or "row_keys" in document.broken:
+    """The valid split points of a table; `keys` are its row keys, None where a column is unknown or has problems."""
+    partitions = document.valid("partitions")
+    if partitions is None or not isinstance(partitions.value, dict) or "row_keys" in document.invalid:
         return ()
     nodes = _items(partitions.value.get("split_points"))
     if nodes and not keys:
@@ -86,7 +86,7 @@ def _split_point(node: Node, keys: Sequence[Column | None], report: Report) -> t
         report(node.at, Rule.SPLIT_TOO_LONG, what, f"write at most {len(keys)}")
         return None
     point: list[KeyValue] = []
-    sound = True
+    valid = True
     for value, column in zip(values, keys, strict=False):
         if column is None or not is_key_type(column.type):
             point.append(value.value if isinstance(value.value, bool | int | float | str) else "")
@@ -94,20 +94,20 @@ def _split_point(node: Node, keys: Sequence[Column | None], report: Report) -> t
         read = read_key_value(column, value.value)
         if isinstance(read, BadValue):
             report(value.at, read.rule, f"{read.what} (row key `{column.name}`)", read.remedy)
-            sound = False
+            valid = False
         else:
             point.append(read)
-    return tuple(point) if sound else None
+    return tuple(point) if valid else None
 
 
 def read_leaf_limit(document: Document, label: str, report: Report) -> int | None:
     """The maximum number of rows of a leaf; None without a limit, and if the limit is invalid."""
-    partitions = document.sound("partitions")
+    partitions = document.valid("partitions")
     options = partitions.value if partitions is not None and isinstance(partitions.value, dict) else {}
     node = options.get("max_rows_per_leaf")
     if node is None or not isinstance(node.value, (int, float)):
         return None
-    if not document.get("row_keys") and "row_keys" not in document.broken:
+    if not document.get("row_keys") and "row_keys" not in document.invalid:
         what = f"{label} has a limit for its leaves and no row keys by which they could be split"
         report(node.at, Rule.SPLIT_WITHOUT_KEYS, what, "add `row_keys:`, or remove `max_rows_per_leaf`")
         return None

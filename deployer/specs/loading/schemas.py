@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from deployer.errors import Position, Problem
-from deployer.specs.declarations.columns import Declared, read_columns
+from deployer.specs.declarations.columns import DeclaredColumn, read_columns
 from deployer.specs.rules import Rule
 from deployer.specs.sources.files import Document
 from deployer.specs.types.column_names import alike, name_fault
@@ -16,20 +16,20 @@ from deployer.specs.yaml.suggestions import nearest, reference_remedy
 
 
 @dataclass(slots=True)
-class Composed:
+class ComposedColumns:
     """Columns in order. `complete` is false when some could not be told, so that a name may be there after all.
 
-    `unsound` are the names of columns that have problems of their own; None where not even the names are known.
+    `invalid` are the names of columns that have problems of their own; None where not even the names are known.
     """
 
-    columns: tuple[Declared, ...]
+    columns: tuple[DeclaredColumn, ...]
     complete: bool
-    unsound: frozenset[str] | None
+    invalid: frozenset[str] | None
 
     def lacks(self, name: str) -> bool:
         """Whether no column has that name, also none of those with problems."""
         names = {declared.column.name for declared in self.columns}
-        return self.unsound is not None and name not in names | self.unsound
+        return self.invalid is not None and name not in names | self.invalid
 
 
 @dataclass(slots=True)
@@ -39,13 +39,13 @@ class Schemas:
     documents: Mapping[str, Document]
     incomplete: bool  #: whether schemas may be declared in what could not be read
     problems: list[Problem]
-    resolved: dict[str, Composed] = field(default_factory=dict)
+    resolved: dict[str, ComposedColumns] = field(default_factory=dict)
 
-    def compose(self, document: Document, name: str, chain: tuple[str, ...] = ()) -> Composed:
+    def compose(self, document: Document, name: str, chain: tuple[str, ...] = ()) -> ComposedColumns:
         """The columns of a Table or Schema document: those of its `schemas` first, then its own."""
-        complete = not document.broken & {"schemas", "columns"}
-        unsound: frozenset[str] | None = None if "schemas" in document.broken else frozenset()
-        parts: list[tuple[str | None, Position | None, Iterable[Declared]]] = []
+        complete = not document.invalid & {"schemas", "columns"}
+        invalid: frozenset[str] | None = None if "schemas" in document.invalid else frozenset()
+        parts: list[tuple[str | None, Position | None, Iterable[DeclaredColumn]]] = []
         used: set[str] = set()
         for reference in _items(document.get("schemas")):
             target = str(reference.value)
@@ -56,50 +56,50 @@ class Schemas:
             used.add(target)
             composed = self._refer(target, reference, chain)
             complete = complete and composed.complete
-            unsound = None if unsound is None or composed.unsound is None else unsound | composed.unsound
+            invalid = None if invalid is None or composed.invalid is None else invalid | composed.invalid
             parts.append((target, reference.at, composed.columns))
-        sound = _items(document.sound("columns"))
-        own = read_columns(sound)
+        valid = _items(document.valid("columns"))
+        own = read_columns(valid)
         for declared in own:
             self._check_own(declared)
         parts.append((None, None, own))
         joined = self._joined(parts, name)
-        if "columns" in document.broken:
-            others = _others(document.node, sound)
+        if "columns" in document.invalid:
+            others = _others(document.node, valid)
             named = None if others is None else _names(others)
-            unsound = None if unsound is None or named is None else unsound | named
+            invalid = None if invalid is None or named is None else invalid | named
             self._check_others(others or (), joined, name)
-        return Composed(joined, complete, unsound)
+        return ComposedColumns(joined, complete, invalid)
 
-    def _refer(self, target: str, reference: Node, chain: tuple[str, ...]) -> Composed:
+    def _refer(self, target: str, reference: Node, chain: tuple[str, ...]) -> ComposedColumns:
         document = self.documents.get(target)
         if document is None:
             names = tuple(self.documents)
             if not self.incomplete or nearest(target, names):
                 remedy = reference_remedy(target, names, f"declare it: `kind: Schema` with `name: {target}`")
                 self.problems.append(Problem(reference.at, f"unknown schema `{target}`", remedy, Rule.UNKNOWN_SCHEMA))
-            return Composed((), False, None)
+            return ComposedColumns((), False, None)
         if target in chain:
             cycle = " → ".join((*chain[chain.index(target) :], target))
             what = f"schemas form a cycle: {cycle}"
             self.problems.append(Problem(reference.at, what, "remove one of the references", Rule.SCHEMA_CYCLE))
-            return Composed((), False, None)
+            return ComposedColumns((), False, None)
         return self.of(target, chain)
 
-    def of(self, name: str, chain: tuple[str, ...] = ()) -> Composed:
+    def of(self, name: str, chain: tuple[str, ...] = ()) -> ComposedColumns:
         """The columns of a schema; its problems are reported once however many tables use it."""
         if name not in self.resolved:
             self.resolved[name] = self.compose(self.documents[name], f"schema `{name}`", (*chain, name))
         return self.resolved[name]
 
-    def _check_own(self, declared: Declared) -> None:
+    def _check_own(self, declared: DeclaredColumn) -> None:
         column = declared.column
         if fault := name_fault(column.name):
             self.problems.append(Problem(declared.at, fault.what, fault.remedy, fault.rule))
         for finding in type_findings(column):
             self.problems.append(Problem(declared.type_at, finding.what, finding.remedy, finding.rule))
 
-    def _check_others(self, others: Sequence[Node], joined: Sequence[Declared], table: str) -> None:
+    def _check_others(self, others: Sequence[Node], joined: Sequence[DeclaredColumn], table: str) -> None:
         """Reports columns with problems of their own whose names another column has too."""
         first = {declared.column.name.lower(): (declared.column.name, declared.at) for declared in joined}
         for node in others:
@@ -112,9 +112,9 @@ class Schemas:
                 self.problems.append(Problem(node.at, what, _RENAME, Rule.DUPLICATE_COLUMN))
 
     def _joined(
-        self, parts: Sequence[tuple[str | None, Position | None, Iterable[Declared]]], name: str
-    ) -> tuple[Declared, ...]:
-        columns: dict[str, tuple[Declared, str | None]] = {}
+        self, parts: Sequence[tuple[str | None, Position | None, Iterable[DeclaredColumn]]], name: str
+    ) -> tuple[DeclaredColumn, ...]:
+        columns: dict[str, tuple[DeclaredColumn, str | None]] = {}
         for schema, reference, part in parts:
             for declared in part:
                 column = declared.column
@@ -129,12 +129,12 @@ class Schemas:
         return tuple(declared for declared, _ in columns.values())
 
 
-def _others(document: Node, sound: Sequence[Node]) -> Sequence[Node] | None:
+def _others(document: Node, valid: Sequence[Node]) -> Sequence[Node] | None:
     """The document's columns that have problems; None if `columns` is not a list."""
     columns = document.value.get("columns") if isinstance(document.value, dict) else None
     if columns is None or not isinstance(columns.value, list):
         return None
-    known = {id(node) for node in sound}
+    known = {id(node) for node in valid}
     return [node for node in columns.value if id(node) not in known]
 
 
@@ -152,7 +152,9 @@ def _names(columns: Sequence[Node]) -> frozenset[str] | None:
 _RENAME = "rename or remove one of them"
 
 
-def _clash(second: Declared, schema: str | None, first: Declared, first_schema: str | None, name: str) -> str:
+def _clash(
+    second: DeclaredColumn, schema: str | None, first: DeclaredColumn, first_schema: str | None, name: str
+) -> str:
     here, there = second.column.name, first.column.name
     origin = f"schema `{first_schema}`" if first_schema else name
     what = f"column `{here}`" + (f" of schema `{schema}`" if schema else "")

@@ -8,11 +8,11 @@ from typing import Any
 
 from deployer.errors import Position, Problem
 from deployer.specs.declarations.column_sources import check_sources
-from deployer.specs.declarations.columns import Declared, Places
+from deployer.specs.declarations.columns import DeclaredColumn, Places
 from deployer.specs.declarations.indexes import index_places, read_indexes
 from deployer.specs.declarations.services import Defaults, read_services, service_places
 from deployer.specs.loading.partitions import read_leaf_limit, read_split_points
-from deployer.specs.loading.schemas import Composed, Schemas
+from deployer.specs.loading.schemas import ComposedColumns, Schemas
 from deployer.specs.model import Storage, TableSpec
 from deployer.specs.rules import Rule
 from deployer.specs.sources.files import Document
@@ -32,7 +32,7 @@ Report = Callable[[Position, Rule, str, str], None]
 
 
 def read_table(document: Document, schemas: Schemas, defaults: Defaults, problems: list[Problem]) -> TableSpec:
-    """The table as far as its document is sound; what is not is in `problems`, and the lake is then refused."""
+    """The table as far as its document is valid; the rest is in `problems`, and the lake is then refused."""
 
     def report(at: Position, rule: Rule, what: str, remedy: str) -> None:
         problems.append(Problem(at, what, remedy, rule))
@@ -47,7 +47,7 @@ def read_table(document: Document, schemas: Schemas, defaults: Defaults, problem
     columns = tuple(declared.column for declared in composed.columns)
     if not columns and composed.complete:
         report(document.node.at, Rule.NO_COLUMNS, f"{label} has no columns", "add `columns:` or `schemas:`")
-        composed = Composed((), False, None)
+        composed = ComposedColumns((), False, None)
     by_name = {column.name: column for column in columns}
     storage = _storage(document)
     _check_storage(document, storage, composed.columns, label, report)
@@ -67,9 +67,9 @@ def read_table(document: Document, schemas: Schemas, defaults: Defaults, problem
     for declared in composed.columns:
         _check_sql(declared, report)
     check_sources(composed.columns, report)
-    indexes = read_indexes(document.sound("indexes"), columns, composed.lacks, report)
-    keys = None if document.broken & {"row_keys", "sort_keys"} else (*row_keys, *sort_keys)
-    services = read_services(document.sound("services"), defaults, columns, keys, composed.lacks, report)
+    indexes = read_indexes(document.valid("indexes"), columns, composed.lacks, report)
+    keys = None if document.invalid & {"row_keys", "sort_keys"} else (*row_keys, *sort_keys)
+    services = read_services(document.valid("services"), defaults, columns, keys, composed.lacks, report)
     return TableSpec(
         database=database,
         name=name,
@@ -134,7 +134,7 @@ def _items(node: Node | None) -> Sequence[Node]:
     return node.value if node is not None and isinstance(node.value, list) else ()
 
 
-def _places(document: Document, columns: Sequence[Declared], defaults: Defaults) -> Mapping[str, Position]:
+def _places(document: Document, columns: Sequence[DeclaredColumn], defaults: Defaults) -> Mapping[str, Position]:
     places = {"": document.node.at}
     assert isinstance(document.node.value, dict)  # noqa: S101
     for key, node in document.node.value.items():
@@ -142,7 +142,7 @@ def _places(document: Document, columns: Sequence[Declared], defaults: Defaults)
     for declared in columns:
         for path, at in declared.places():
             places["columns." + path] = at
-    for path, at in index_places(document.sound("indexes")):
+    for path, at in index_places(document.valid("indexes")):
         places["indexes." + path] = at
     for path, at in service_places(document.get("services"), defaults):
         places["services." + path] = at
@@ -155,7 +155,7 @@ def _duration(value: object, default: str) -> str:
 
 
 def _storage(document: Document) -> Storage:
-    node = document.sound("storage")
+    node = document.valid("storage")
     options = node.value if node and isinstance(node.value, dict) else {}
     values = {key: option.value for key, option in options.items()}
     default = Storage()
@@ -170,14 +170,14 @@ def _storage(document: Document) -> Storage:
 
 
 def _is_known(document: Document, name: str, field: str) -> bool:
-    """Whether a field of a property is sound, or left out."""
-    if name not in document.broken:
+    """Whether a field of a property is valid, or left out."""
+    if name not in document.invalid:
         return True
     given = document.node.value.get(name) if isinstance(document.node.value, dict) else None
-    sound = document.sound(name)
-    if given is None or sound is None or not isinstance(given.value, dict) or not isinstance(sound.value, dict):
+    valid = document.valid(name)
+    if given is None or valid is None or not isinstance(given.value, dict) or not isinstance(valid.value, dict):
         return False
-    return (field in given.value) == (field in sound.value)
+    return (field in given.value) == (field in valid.value)
 
 
 def _whole(value: object, default: int) -> int:
@@ -185,7 +185,7 @@ def _whole(value: object, default: int) -> int:
 
 
 def _check_storage(
-    document: Document, storage: Storage, columns: Sequence[Declared], label: str, report: Report
+    document: Document, storage: Storage, columns: Sequence[DeclaredColumn], label: str, report: Report
 ) -> None:
     if storage.data_storage_version < NEWER and _is_known(document, "storage", "data_storage_version"):
         for declared in columns:
@@ -234,7 +234,7 @@ def _unique(document: Document, label: str, report: Report) -> bool:
     node = document.get("unique")
     if node is None or node.value is not True:
         return False
-    if not document.get("row_keys") and "row_keys" not in document.broken:
+    if not document.get("row_keys") and "row_keys" not in document.invalid:
         what = f"{label} is to have unique row keys and has no row keys"
         report(node.at, Rule.UNIQUE_WITHOUT_KEYS, what, "add `row_keys:`, or remove `unique`")
         return False
@@ -267,7 +267,7 @@ def _check_column_renames(columns: Sequence[Column], report: Report) -> None:
         sources.setdefault(before, column.name)
 
 
-def _check_sql(declared: Declared, report: Report) -> None:
+def _check_sql(declared: DeclaredColumn, report: Report) -> None:
     """What the text alone shows. Whether the expression can be computed, a plan finds out on the table's rows."""
     column = declared.column
     for name, text in (("default", column.default), ("using", column.using)):

@@ -139,7 +139,7 @@ AWS_SETTINGS = object_schema(
 
 
 def read_aws_settings(node: Node | None, problems: list[Problem]) -> AwsSettings:
-    """The settings of a document whose shape was checked; what is not sound is in `problems`."""
+    """The settings of a document whose shape was checked; the rest is in `problems`."""
     found: dict[str, Any] = node.plain() if node else {}
     unset = AwsSettings()
     capacity, ceiling = found.get("state_capacity"), found.get("state_ceiling")

@@ -149,8 +149,8 @@ def _defaults(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
     parameters = _KINDS[kind][1] if kind in _KINDS else {}
     defaults = {name: schema["default"] for name, schema in parameters.items() if "default" in schema}
     if kind == "inverted":
-        of_words = values.get("base_tokenizer") != "ngram"
-        defaults |= {"stem": of_words, "remove_stop_words": of_words}
+        splits_words = values.get("base_tokenizer") != "ngram"
+        defaults |= {"stem": splits_words, "remove_stop_words": splits_words}
     return defaults
 
 

@@ -23,23 +23,23 @@ SUFFIXES = (".yaml", ".yml")
 
 @dataclass(slots=True)
 class Document:
-    """A document whose shape was checked; `broken` are the properties that cannot be used as they are, among them
+    """A document whose shape was checked; `invalid` are the properties that cannot be used as they are, among them
     those that hold `unresolved` variables."""
 
     node: Node
     kind: str
-    broken: frozenset[str]
+    invalid: frozenset[str]
     unresolved: frozenset[str] = frozenset()
 
     def get(self, name: str) -> Node | None:
-        """A property, unless it is left out or broken."""
+        """A property, unless it is left out or invalid."""
         value = self.node.value
-        return value.get(name) if isinstance(value, dict) and name not in self.broken else None
+        return value.get(name) if isinstance(value, dict) and name not in self.invalid else None
 
-    def sound(self, name: str) -> Node | None:
-        """A property without the items and fields of it that are broken, so that problems of the others are found."""
+    def valid(self, name: str) -> Node | None:
+        """A property without the items and fields of it that are invalid, so that problems of the others are found."""
         value = self.node.value
-        if name not in self.broken or name in self.unresolved or not isinstance(value, dict) or name not in value:
+        if name not in self.invalid or name in self.unresolved or not isinstance(value, dict) or name not in value:
             return self.get(name)
         return sound_part(self.kind, name, value[name])
 
@@ -170,7 +170,7 @@ class _Reader:
         parsed = parse_yaml(data, file)
         self.values += parsed.values
         sources.problems += parsed.problems
-        sources.incomplete |= parsed.broken
+        sources.incomplete |= parsed.truncated
         if b"${" in data:
             self.refers.add(file)
         for node in parsed.documents:
@@ -213,11 +213,11 @@ class _Reader:
             if checked is None:
                 sources.incomplete = True
                 continue
-            kind, broken = checked
+            kind, invalid = checked
             open_ = frozenset[str]()
             if unresolved and isinstance(node.value, dict):
                 open_ = frozenset(key for key, child in node.value.items() if _holds(child, unresolved))
-            sources.documents.append(Document(node, kind, broken | open_, open_))
+            sources.documents.append(Document(node, kind, invalid | open_, open_))
 
     def include(self, node: Node, file: Path, chain: tuple[Path, ...]) -> None:
         assert isinstance(node.value, dict)  # noqa: S101

@@ -11,7 +11,7 @@ from deployer.errors import Position, Problem
 from deployer.specs.rules import Rule
 from deployer.specs.sources.limits import SubstitutedText
 from deployer.specs.yaml.nodes import Node, Value, resolve_plain
-from deployer.specs.yaml.suggestions import nearest, said
+from deployer.specs.yaml.suggestions import nearest, node_text
 
 _REFERENCE = re.compile(r"\$(\$?)\{([^{}]*)(\}?)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -46,7 +46,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Substituted:
+class SubstitutedNode:
     """A document without references. `unresolved` are the places of values that could not be resolved."""
 
     node: Node
@@ -54,7 +54,7 @@ class Substituted:
 
 
 def read_variables(documents: Sequence[Node], environment: Environment, problems: list[Problem]) -> dict[str, Variable]:
-    """The variables that Variables documents, whose shape is sound, declare, with their values in this stack."""
+    """The variables that Variables documents, whose shape is valid, declare, with their values in this stack."""
     found: dict[str, Variable] = {}
     for document in documents:
         for name, node in _mapping(_mapping(document).get("variables")).items():
@@ -136,7 +136,7 @@ def _fitting(name: str, kind: str, node: Node, problems: list[Problem]) -> Scala
                 return value if kind == "number" else int(value)
         case _:
             pass
-    what = f"variable `{name}` is {said(node)} and should be of type {kind}"
+    what = f"variable `{name}` is {node_text(node)} and should be of type {kind}"
     remedy = f'write "{value}" in quotes' if kind == "string" and value is not None else _EXAMPLES[kind]
     problems.append(Problem(node.at, what, remedy, Rule.VARIABLE_TYPE))
     return None
@@ -156,7 +156,7 @@ def substitute(
     stack: str | None,
     problems: list[Problem],
     counted: SubstitutedText,
-) -> Substituted:
+) -> SubstitutedNode:
     """The document with every `${name}` replaced; `$${` stands for the text `${`. Keys are left as they are.
 
     A value that is one reference and nothing else has the variable's type; elsewhere it becomes text. Over the limit of
@@ -215,7 +215,7 @@ def substitute(
         unresolved.add(node.at)
         return None
 
-    return Substituted(walk(document), frozenset(unresolved))
+    return SubstitutedNode(walk(document), frozenset(unresolved))
 
 
 def escaped(value: Any) -> Any:

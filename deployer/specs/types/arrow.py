@@ -28,7 +28,10 @@ from deployer.specs.types.types import (
 from deployer.storage.envelope import RECOVERY
 
 DESCRIPTION, DEFAULT, SOURCE = b"description", b"deployer.default", b"deployer.source"
-BLOB_MARK = (b"lance-encoding:blob", b"true")  # file version 2.2 turns a field marked so into lance.blob.v2 by itself
+BLOB_METADATA = (
+    b"lance-encoding:blob",
+    b"true",
+)  # file version 2.2 turns a field marked so into lance.blob.v2 by itself
 EXTENSION_NAME = b"ARROW:extension:name"
 BLOB_EXTENSION = "lance.blob.v2"
 
@@ -89,7 +92,7 @@ def arrow_field(column: Column) -> pa.Field:
     if column.source is not None:
         metadata[SOURCE] = source_note(column.source).encode()
     if isinstance(column.type, Blob):
-        metadata.update([BLOB_MARK])
+        metadata.update([BLOB_METADATA])
     return pa.field(column.name, arrow_type(column.type), column.nullable, metadata or None)
 
 
@@ -146,7 +149,9 @@ def column_of(field: pa.Field) -> Column:
 def _column(field: pa.Field, name: str) -> Column:
     metadata: Mapping[bytes, bytes] = field.metadata or {}
     description, default = (metadata.get(key, b"").decode(errors="replace") for key in (DESCRIPTION, DEFAULT))
-    is_blob = metadata.get(BLOB_MARK[0]) == BLOB_MARK[1] or metadata.get(EXTENSION_NAME) == BLOB_EXTENSION.encode()
+    is_blob = (
+        metadata.get(BLOB_METADATA[0]) == BLOB_METADATA[1] or metadata.get(EXTENSION_NAME) == BLOB_EXTENSION.encode()
+    )
     kind = Blob() if is_blob else _type(field.type, name)
     return Column(name, kind, field.nullable, description, default=default, source=source_of(field))
 

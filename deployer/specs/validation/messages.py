@@ -13,7 +13,7 @@ from deployer.specs.validation.branches import CHOSEN_BY, TEXT_FORMAT, Schema, t
 from deployer.specs.validation.faults import TOO_LARGE, Fault, NameOf, Path, Shape
 from deployer.specs.validation.field_messages import field_problems, torn_fields
 from deployer.specs.yaml.nodes import Node
-from deployer.specs.yaml.suggestions import one_of, said, wanted_remedy
+from deployer.specs.yaml.suggestions import node_text, one_of, wanted_remedy
 
 _USER_INFO, _QUERY = re.compile(r"//[^/\s]*@"), re.compile(r"(://[^?#\s]*[?#])\S+")  # of a URL: secrets may be there
 
@@ -39,7 +39,7 @@ def shape_problems(shape: Shape, root: Node, label: str, owner: str = "") -> tup
     `label` is what the value is called; `owner` what has its properties, else the title of the schema.
     """
     problems: list[Problem] = []
-    broken: set[str] = set()
+    invalid: set[str] = set()
     faults = _by_path(shape.faults(root.plain()))
     torn = {
         (*path, field)
@@ -56,13 +56,13 @@ def shape_problems(shape: Shape, root: Node, label: str, owner: str = "") -> tup
             title = owner if owner and not path else f"this {schema.get('title', '').lower()}"
             more, meant = field_problems(node, schema, path, called, title)
             problems += more
-            broken |= meant if not path else {str(path[0])} if more else set()
+            invalid |= meant if not path else {str(path[0])} if more else set()
         else:
             chosen = CHOSEN_BY in schema
             problem = _choice_problem(node, schema, path, label) if chosen else _value_problem(node, found, called)
             problems.append(problem)
-            broken |= {str(path[0])} if path else set()
-    return problems, frozenset(broken)
+            invalid |= {str(path[0])} if path else set()
+    return problems, frozenset(invalid)
 
 
 def _by_path(faults: Iterable[Fault]) -> dict[Path, list[Fault]]:
@@ -160,7 +160,7 @@ def _choice_problem(node: Node, schema: Schema, path: Path, label: str) -> Probl
     """Of a mapping whose kind a property chooses, or of that property."""
     key = schema[CHOSEN_BY]
     if "enum" in schema:
-        what = f"unknown {key} {said(node)} of {_label(path[:-1], label)}"
+        what = f"unknown {key} {node_text(node)} of {_label(path[:-1], label)}"
         return Problem(node.at, what, one_of(node.value, schema["enum"]), Rule.UNKNOWN_VALUE)
     called = _label(path, label)
     if not isinstance(node.value, dict):
@@ -180,7 +180,7 @@ def _type_problem(node: Node, schema: Schema, label: str) -> Problem:
         return Problem(node.at, f"{label} is {value} and should be a finite number", remedy, Rule.WRONG_TYPE)
     if str(value) in choices:
         remedy = f'write "{value}" in quotes'
-        return Problem(node.at, f"{label} is {said(node)} and should be text", remedy, Rule.WRONG_TYPE)
+        return Problem(node.at, f"{label} is {node_text(node)} and should be text", remedy, Rule.WRONG_TYPE)
     if schema.get("format") == "bytes":
         return _wrong(node, label, "a size")
     if not {"number", "boolean"} & set(types) or len(types) == 1:
@@ -190,5 +190,5 @@ def _type_problem(node: Node, schema: Schema, label: str) -> Problem:
 
 
 def _wrong(node: Node, label: str, wanted: str) -> Problem:
-    what = f"{label} is {said(node)} and should be {wanted}"
+    what = f"{label} is {node_text(node)} and should be {wanted}"
     return Problem(node.at, what, wanted_remedy(node, wanted), Rule.WRONG_TYPE)

@@ -12,23 +12,23 @@ from deployer.specs.validation.branches import Schema, resolved_schema
 from deployer.specs.validation.faults import Shape, definition_shape
 from deployer.specs.validation.messages import shape_problems
 from deployer.specs.yaml.nodes import Node
-from deployer.specs.yaml.suggestions import one_of, said
+from deployer.specs.yaml.suggestions import node_text, one_of
 
 
 def check_shape(document: Node, problems: list[Problem]) -> tuple[str, frozenset[str]] | None:
     """Adds the document's problems to `problems`. Its kind and the properties that cannot be used as they are, which
     include those that are missing or likely misspelt; None when not even the kind is known."""
     if not isinstance(document.value, dict):
-        what = f"a document is {said(document)} and should be a mapping"
+        what = f"a document is {node_text(document)} and should be a mapping"
         remedy = f"start it with `kind:` and one of {', '.join(KINDS)}"
         problems.append(Problem(document.at, what, remedy, Rule.WRONG_TYPE))
         return None
     kind = _kind(document, document.value, problems)
     if kind is None:
         return None
-    found, broken = shape_problems(definition_shape(kind), document, "the document", owner=f"this {kind}")
+    found, invalid = shape_problems(definition_shape(kind), document, "the document", owner=f"this {kind}")
     problems += found
-    return kind, broken
+    return kind, invalid
 
 
 def _kind(document: Node, properties: Mapping[str, Node], problems: list[Problem]) -> str | None:
@@ -48,7 +48,7 @@ def _kind(document: Node, properties: Mapping[str, Node], problems: list[Problem
         return None
     if isinstance(node.value, str) and node.value in KINDS:
         return node.value
-    problems.append(Problem(node.at, f"unknown kind {said(node)}", one_of(node.value, KINDS), Rule.UNKNOWN_KIND))
+    problems.append(Problem(node.at, f"unknown kind {node_text(node)}", one_of(node.value, KINDS), Rule.UNKNOWN_KIND))
     return None
 
 

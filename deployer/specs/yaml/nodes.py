@@ -55,25 +55,25 @@ _new = tuple.__new__  # skips the keyword handling of Node(…), which is half t
 Value = None | bool | int | float | str | list[Node] | dict[str, Node]
 
 
-class Parsed(NamedTuple):
-    """The documents of one file, empty ones left out. `broken`: the text could not be read to its end. `values`: how
+class ParsedFile(NamedTuple):
+    """The documents of one file, empty ones left out. `truncated`: the text could not be read to its end. `values`: how
     many it has; each key, text, list and mapping is one."""
 
     documents: tuple[Node, ...]
     problems: tuple[Problem, ...]
-    broken: bool
+    truncated: bool
     values: int = 0
 
 
-def parse_yaml(data: bytes, file: str) -> Parsed:
+def parse_yaml(data: bytes, file: str) -> ParsedFile:
     """Every document of a file; `file` is the name that positions carry. Never raises for what is in `data`."""
     if len(data) > MAX_BYTES:
         problem = Problem(Position(file), f"the file has more than {MAX_BYTES:,} bytes", "split it", "yaml-limit")
-        return Parsed((), (problem,), True)
+        return ParsedFile((), (problem,), True)
     problems: list[Problem] = []
     documents: list[Node] = []
     roots: list[Any] = []
-    broken = False
+    truncated = False
     composer = None
     try:
         composer = _Composer(data)
@@ -81,21 +81,21 @@ def parse_yaml(data: bytes, file: str) -> Parsed:
             roots.append(composer.get_node())
     except (yaml.MarkedYAMLError, yaml.reader.ReaderError, OverLimit) as error:
         problems.append(syntax_problem(error, data, file))
-        broken = True
+        truncated = True
     for root in roots:
         reader = _Reader(file, has_aliases=b"*" in data and b"&" in data)
         try:
             node = reader.node(root)
         except _Stop as stop:
             problems.append(stop.problem)
-            broken = True
+            truncated = True
             continue
         problems += reader.problems
         if node.value is not None:
             documents.append(node)
-    if b"\t" in data and not broken:
+    if b"\t" in data and not truncated:
         problems += stray_tabs(data.decode(errors="replace"), roots, file)
-    return Parsed(tuple(documents), tuple(problems), broken, composer.values if composer is not None else 0)
+    return ParsedFile(tuple(documents), tuple(problems), truncated, composer.values if composer is not None else 0)
 
 
 class _Composer(CParser):

@@ -66,7 +66,7 @@ def reference_remedy(name: str, names: Sequence[str], otherwise: str) -> str:
     return f"did you mean {near}?" if near else otherwise
 
 
-def said(node: Node) -> str:
+def node_text(node: Node) -> str:
     """A value in words, short: `the text "x"`, `the number 5`, `a list`."""
     match node.value:
         case None:

@@ -53,14 +53,14 @@ def state_differences(held: State, folded: State) -> list[str]:
 
 def _mapping_difference(held: Mapping[K, object], folded: Mapping[K, object]) -> str:
     parts = []
-    for words, keys in (
+    for change, keys in (
         ("only here", [key for key in held if key not in folded]),
         ("only by the log", [key for key in folded if key not in held]),
         ("otherwise", [key for key in held if key in folded and held[key] != folded[key]]),
     ):
         if keys:
             more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
-            parts.append(f"{words} {', '.join(map(str, keys[:_SHOWN]))}{more}")
+            parts.append(f"{change} {', '.join(map(str, keys[:_SHOWN]))}{more}")
     return "; ".join(parts)
 
 

@@ -50,7 +50,7 @@ class LogAudit:
         return min(above, default=None)
 
 
-class _Moved(Exception):
+class _ReadAgain(Exception):
     """Retention removed something between two reads."""
 
 
@@ -59,7 +59,7 @@ def audit_log(log: str, logs: LogReader, snapshots: SnapshotReader, objects: Obj
     for _ in range(_ATTEMPTS):
         try:
             return _Audit(log, logs, snapshots, objects).run()
-        except _Moved:
+        except _ReadAgain:
             continue
     raise Corrupt("its snapshots are removed faster than they can be read", where=f"log {log}")
 
@@ -76,7 +76,7 @@ class _Audit:
         pointers = {pointer.version: pointer for pointer in self._logs.snapshots(self._log)}
         records = self._records()
         if self._floor() != floor:
-            raise _Moved
+            raise _ReadAgain
         newest = max([*(each.version for each in records), *pointers], default=0)
         by_version = {record.version: record for record in records}
         state: State | None = empty_state(self._log) if floor == 0 else None
@@ -157,7 +157,7 @@ class _Audit:
             self._check_parts(pointer, where)
         except Missing as missing:
             if pointer.version not in [each.version for each in self._logs.snapshots(self._log)]:
-                raise _Moved from None
+                raise _ReadAgain from None
             self._damaged(folded, pointer, Difference(where, f"{missing} is missing"))
             return folded
         except Corrupt as damage:
@@ -165,7 +165,7 @@ class _Audit:
             return folded
         if folded is None:
             return held
-        differing = [Difference(where, words) for words in state_differences(held, folded)]
+        differing = [Difference(where, what) for what in state_differences(held, folded)]
         if differing:
             self._damaged(folded, pointer, *differing)
         return folded

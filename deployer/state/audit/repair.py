@@ -42,8 +42,8 @@ def mend_log(
     if audit.state is None or first is None:
         yield Step(f"log {log}", f"its newest state cannot be made from what is whole; {_RESTORE}", left=True)
     elif not drop_history:
-        words = f"some states of before version {first} cannot be read, and nothing newer rests on them"
-        yield Step(f"log {log}", f"{words}; --drop-history removes all of them", left=True)
+        what = f"some states of before version {first} cannot be read, and nothing newer rests on them"
+        yield Step(f"log {log}", f"{what}; --drop-history removes all of them", left=True)
     else:
         if not dry_run:
             backend.truncate(log, first)  # its files are removed by the next retention

@@ -34,7 +34,7 @@ class LogEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Damaged:
+class DamagedEntry:
     """An entry that cannot be read, and why."""
 
     version: int
@@ -96,9 +96,9 @@ def from_record(record: Record, *, to_fold: bool = False) -> LogEntry:
     return entry
 
 
-def read_or_damaged(record: Record) -> LogEntry | Damaged:
+def read_or_damaged(record: Record) -> LogEntry | DamagedEntry:
     """What a record holds, or what is wrong with it."""
     try:
         return from_record(record)
     except Corrupt as error:
-        return Damaged(record.version, error.what)
+        return DamagedEntry(record.version, error.what)

@@ -37,8 +37,8 @@ def apply_to_instance(state: InstanceState, update: InstanceUpdate) -> InstanceS
         case RegisterTable(entry):
             if entry.table_id in tables:
                 raise Inapplicable(f"table {entry.table_id} exists already")
-            if words := fault_of_entry(entry):
-                raise Inapplicable(words)
+            if fault := fault_of_entry(entry):
+                raise Inapplicable(fault)
             _require_free(state, entry.full_name)
             return replace(state, tables=tables.changed({entry.table_id: entry}))
         case SetTableStatus(table_id, status):
@@ -52,11 +52,11 @@ def apply_to_instance(state: InstanceState, update: InstanceUpdate) -> InstanceS
             return replace(state, tables=tables.changed({table_id: renamed}))
         case SetTableDataset(table_id, location, dataset):
             entry = _entry(state, table_id)
-            if words := fault_of_move(entry, location):
-                raise Inapplicable(words)
+            if fault := fault_of_move(entry, location):
+                raise Inapplicable(fault)
             moved = replace(entry, location=location, dataset=dataset)
-            if words := fault_of_entry(moved):
-                raise Inapplicable(words)
+            if fault := fault_of_entry(moved):
+                raise Inapplicable(fault)
             return replace(state, tables=tables.changed({table_id: moved}))
         case RemoveTable(table_id):
             _entry(state, table_id)

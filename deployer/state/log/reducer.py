@@ -73,8 +73,8 @@ def fold(state: State, entries: Iterable[LogEntry]) -> State:
     folded = before
     for entry in listed:
         earlier, folded = folded, _after(folded, entry)
-        if words := _clash(earlier, folded):
-            raise Corrupt(words, where=_place(entry), remedy=FORGED)
+        if fault := _clash(earlier, folded):
+            raise Corrupt(fault, where=_place(entry), remedy=FORGED)
     return folded
 
 
@@ -82,8 +82,8 @@ def _after(state: State, entry: LogEntry) -> State:
     if entry.version != state.version + 1:
         raise Corrupt(f"it follows version {state.version}", where=_place(entry), remedy=RECOVERY)
     if entry.at < state.at:  # how long data is kept counts from times of entries
-        words = f"its time {entry.at} is before that of the entry before, {state.at}"
-        raise Corrupt(words, where=_place(entry), remedy=FORGED)
+        fault = f"its time {entry.at} is before that of the entry before, {state.at}"
+        raise Corrupt(fault, where=_place(entry), remedy=FORGED)
     try:
         return _applied(state, entry)
     except Inapplicable as error:
@@ -104,8 +104,8 @@ def _clash(before: State, after: State) -> str | None:
 def apply(state: State, entry: LogEntry) -> State:
     """The state after one entry that is about to be committed. Raises Inapplicable."""
     after = _applied(state, entry)
-    if words := _clash(state, after):
-        raise Inapplicable(words)
+    if fault := _clash(state, after):
+        raise Inapplicable(fault)
     return after
 
 
@@ -251,8 +251,8 @@ def _retired_in_place(state: TableState, old: Dataset) -> Dataset:
 def _with_datasets(state: TableState, *changed: Dataset) -> TableState:
     known = {each.number: each for each in state.datasets} | {each.number: each for each in changed}
     datasets = tuple(known[number] for number in sorted(known))
-    if words := fault_of_datasets(state.table_id, datasets):
-        raise Inapplicable(words)
+    if fault := fault_of_datasets(state.table_id, datasets):
+        raise Inapplicable(fault)
     return replace(state, datasets=datasets)
 
 

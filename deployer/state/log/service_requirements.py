@@ -113,8 +113,8 @@ class RunHeldBy:
     holder: str
 
     def failure(self, state: TableState) -> str | None:
-        if words := _other_status(state, self.run_id, "RUNNING"):
-            return words
+        if fault := _other_status(state, self.run_id, "RUNNING"):
+            return fault
         now = state.runs[self.run_id].holder
         return None if now == self.holder else f"run {self.run_id} is held by {now}, not {self.holder}"
 
@@ -129,8 +129,8 @@ class LeaseEndsAt:
     lease_until: int = field(metadata=TIME)
 
     def failure(self, state: TableState) -> str | None:
-        if words := _other_status(state, self.run_id, "RUNNING"):
-            return words
+        if fault := _other_status(state, self.run_id, "RUNNING"):
+            return fault
         now = state.runs[self.run_id].lease_until
         return None if now == self.lease_until else f"the lease of run {self.run_id} was renewed"
 

@@ -191,10 +191,10 @@ def _escaped(raw: bytes) -> bytes:
 def _read_escaped(data: bytes, at: int) -> tuple[bytes, int]:
     end = at
     while (end := data.find(b"\x00", end)) >= 0:
-        mark = data[end : end + 2]
-        if mark == _END:
+        suffix = data[end : end + 2]
+        if suffix == _END:
             return data[at:end].replace(_ESCAPED_ZERO, b"\x00"), end + 2
-        if mark != _ESCAPED_ZERO:
+        if suffix != _ESCAPED_ZERO:
             break
         end += 2
     raise InvalidInput("an encoded key ends within a value")

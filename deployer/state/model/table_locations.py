@@ -30,8 +30,8 @@ def fault_between(entries: Iterable[TableEntry]) -> str | None:
 
 def fault_of_entry(entry: TableEntry) -> str | None:
     """A dataset whose number does not fit its place, or a table that is being created in the place of other data."""
-    if words := _fault_of_number(entry.dataset, entry.location):
-        return f"table {entry.full_name}: {words}"
+    if fault := _fault_of_number(entry.dataset, entry.location):
+        return f"table {entry.full_name}: {fault}"
     made = new_location(entry.database, entry.name, entry.table_id)
     if entry.status == "creating" and entry.location != made:
         return f"table {entry.full_name} is being created at {entry.location}, and its own place is {made}"
@@ -54,8 +54,8 @@ def fault_of_datasets(table_id: str, datasets: Sequence[Dataset]) -> str | None:
     if sum(each.status == "current" for each in datasets) > 1:
         return "it has several current datasets"
     for each in datasets:
-        if words := _fault_of_number(each.number, each.location):
-            return words
+        if fault := _fault_of_number(each.number, each.location):
+            return fault
         if each.location.base(table_id) != datasets[0].location.base(table_id):
             return f"one table cannot have datasets at {datasets[0].location} and at {each.location}"
     kept = [each.location for each in datasets if each.status != "removed"]

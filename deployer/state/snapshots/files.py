@@ -143,12 +143,12 @@ class SnapshotWriter:
         location = _location(state, self._clock.new_id())
         tables = to_parts(state)
         format_ = format_of(tables)
-        mark = {"deployer.format": str(format_), "deployer.log": log, "deployer.version": str(state.version)}
+        metadata = {"deployer.format": str(format_), "deployer.log": log, "deployer.version": str(state.version)}
         parts: dict[str, dict[str, Any]] = {}
         files: dict[str, bytes] = {}
         for name, table in tables.items():
             file = io.BytesIO()
-            pq.write_table(table.replace_schema_metadata(mark), file, compression="zstd")
+            pq.write_table(table.replace_schema_metadata(metadata), file, compression="zstd")
             data = file.getvalue()
             reached("snapshot:before-part")
             self._objects.put(f"{location}/{name}.parquet", data)

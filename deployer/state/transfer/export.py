@@ -45,7 +45,7 @@ _UNREADABLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class Export:
     """What an export holds: logs by name with their newest versions, and how many entries and snapshots."""
 
     logs: Mapping[str, int]
@@ -63,7 +63,7 @@ class _Log:
     files: Mapping[str, bytes]
 
 
-def export_store(path: Path, reader: LogReader, objects: ObjectReader, now: int) -> Exported:
+def export_store(path: Path, reader: LogReader, objects: ObjectReader, now: int) -> Export:
     """Writes all logs as of one moment; raises Corrupt, and leaves no file, when something stored is damaged."""
     names = list(reader.logs())
     newest = {log: _newest(tail) for log, tail in reader.tails(dict.fromkeys(names, 0)).items() if not tail.removed}
@@ -86,7 +86,7 @@ def export_store(path: Path, reader: LogReader, objects: ObjectReader, now: int)
             logs[log] = {"version": version, "snapshots": [described(each) for each in held.pointers]}
         manifest = {"kind": _KIND, "format": EXPORT_FORMAT, "at": now, "logs": logs, "digests": digests}
         archive.writestr(MANIFEST, json.dumps(manifest, indent=1))
-    return Exported(newest, entries, snapshots)
+    return Export(newest, entries, snapshots)
 
 
 def _newest(tail: Tail) -> int:
@@ -168,7 +168,7 @@ def read_export(path: Path) -> tuple[zipfile.ZipFile, Mapping[str, Any]]:
     return archive, manifest
 
 
-def import_store(path: Path, backend: Backend, objects: ObjectStore) -> Exported:
+def import_store(path: Path, backend: Backend, objects: ObjectStore) -> Export:
     """Fills a store that is empty. The instance's log comes last: until then the store has no tables.
 
     Raises as `read_export` does, before anything is written.
@@ -198,7 +198,7 @@ def import_store(path: Path, backend: Backend, objects: ObjectStore) -> Exported
             pointers += _add_snapshots(archive, described[len(below) :], backend, objects)
             entries += len(records)
     backend.flush()
-    return Exported({log: each["version"] for log, each in logs.items()}, entries, pointers)
+    return Export({log: each["version"] for log, each in logs.items()}, entries, pointers)
 
 
 def _add_snapshots(

@@ -35,7 +35,7 @@ class StoredDataset:
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
+class DeletionSummary:
     """Rows that the table held, and the bytes and files on storage of all its datasets, with all their versions.
 
     `rows` is None where the table's log cannot be read. `savepoints` are the names of those that go with it, the newest
@@ -50,7 +50,7 @@ class Deleted:
     savepoints: tuple[str, ...] = ()
 
 
-def to_delete(store: StateStore, root: str, entry: TableEntry) -> Deleted:
+def to_delete(store: StateStore, root: str, entry: TableEntry) -> DeletionSummary:
     """What goes with the table, before anything does. Raises as `removal.require_removable` for what cannot go."""
     try:
         rows: int | None = store.table(entry.table_id).files.rows
@@ -62,7 +62,7 @@ def to_delete(store: StateStore, root: str, entry: TableEntry) -> Deleted:
     for location in locations_of(store, root, entry):
         require_removable(store, root, entry.table_id, location, with_table=True)
         found.append(StoredDataset(location, *stored(dataset_uri(root, location))))
-    return Deleted(
+    return DeletionSummary(
         entry.full_name,
         rows,
         sum(each.bytes for each in found),
@@ -74,7 +74,7 @@ def to_delete(store: StateStore, root: str, entry: TableEntry) -> Deleted:
 
 def delete_counted(
     store: StateStore, root: str, entry: TableEntry, *, allow_destroy: bool, delete_savepoints: bool = False
-) -> Deleted:
+) -> DeletionSummary:
     """Deletes the table's data and metadata; goes on where a deletion that was cut off stopped.
 
     Raises Refused when it has savepoints, unless `delete_savepoints`, and when it holds rows and is protected, unless

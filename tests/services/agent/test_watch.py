@@ -67,13 +67,13 @@ def test_time_brings_a_schedule_round(watched: Watched, watch: Watch) -> None:
     watched.attach("CLEAN", {"schedule": "0 * * * *"})
     now = round(time.time() * 1000)
     [seen] = watch.look(now).tables.values()
-    [standing] = seen.service_statuses
-    assert (seen.due, standing.word) == ((), "OK")
-    assert standing.next_at is not None and standing.next_at % 3_600_000 == 0
-    assert watch.look(standing.next_at - 1).thought == 0
-    [due] = watch.look(standing.next_at).tables[seen.entry.table_id].due
+    [service_status] = seen.service_statuses
+    assert (seen.due, service_status.word) == ((), "OK")
+    assert service_status.next_at is not None and service_status.next_at % 3_600_000 == 0
+    assert watch.look(service_status.next_at - 1).thought == 0
+    [due] = watch.look(service_status.next_at).tables[seen.entry.table_id].due
     assert (due.service, due.cause) == ("CLEAN", "schedule")
-    [late] = watch.look(standing.next_at + 3_600_000).tables[seen.entry.table_id].service_statuses
+    [late] = watch.look(service_status.next_at + 3_600_000).tables[seen.entry.table_id].service_statuses
     assert late.word == "OVERDUE"
 
 

@@ -160,7 +160,7 @@ class Requests:
                 if codes & _UNSURE or status >= 500:
                     in_doubt = True
                 elif not codes & (_BUSY | _CONFLICT):
-                    raise self._in_words(error, codes, operation) from error
+                    raise self._as_error(error, codes, operation) from error
                 last, throttled = ", ".join(sorted(codes)), bool(codes & _BUSY)
             except (NoCredentialsError, PartialCredentialsError, NoRegionError, ProfileNotFound) as error:
                 raise setting_missing(error, self._where) from error
@@ -191,8 +191,8 @@ class Requests:
             self._clients[os.getpid()] = client
         return client
 
-    def _in_words(self, error: ClientError, codes: set[str], operation: str) -> DeployerError:
-        said = error.response.get("Error", {}).get("Message", "")
+    def _as_error(self, error: ClientError, codes: set[str], operation: str) -> DeployerError:
+        message = error.response.get("Error", {}).get("Message", "")
         if "ResourceNotFoundException" in codes:
             return NotFound(
                 "there is no such table",
@@ -200,27 +200,29 @@ class Requests:
                 remedy="check the region and account (AWS_REGION, AWS_PROFILE), or restore the table from a backup",
             )
         if "ResourceInUseException" in codes:
-            return InUse(said, where=self._where, remedy="try again in a moment")
+            return InUse(message, where=self._where, remedy="try again in a moment")
         if codes & DENIED:
             return DeployerError(
-                f"access was denied ({_call(operation)}): {said}",
+                f"access was denied ({_call(operation)}): {message}",
                 where=self._where,
                 remedy="allow this identity the actions listed in docs/aws.md",
             )
         if codes & CREDENTIALS:
             return DeployerError(
-                f"AWS does not accept the credentials ({_call(operation)}): {said or ', '.join(codes)}",
+                f"AWS does not accept the credentials ({_call(operation)}): {message or ', '.join(codes)}",
                 where=self._where,
                 remedy="renew them, or choose others by AWS_PROFILE, and run it again",
             )
-        if "ValidationException" in codes and "schema" in said:
+        if "ValidationException" in codes and "schema" in message:
             return DeployerError(
                 "this table was not made for a state store",
                 where=self._where,
                 remedy="name another by `table` in the instance's `state`",
             )
         return DeployerError(
-            f"DynamoDB refused the request: {said or ', '.join(codes)}", where=self._where, remedy="see the AWS error"
+            f"DynamoDB refused the request: {message or ', '.join(codes)}",
+            where=self._where,
+            remedy="see the AWS error",
         )
 
 
