@@ -51,6 +51,15 @@ class DeployerError(Exception):
         keyword arguments are none of."""
         return _made_again, (type(self), self.args), self.__dict__
 
+    def details(self) -> tuple[str, ...]:
+        """Lines that people read before the message: one for each thing that the error consists of."""
+        return ()
+
+    def document(self) -> dict[str, Any]:
+        """The JSON document that a command prints."""
+        where = str(self.where) if self.where is not None else None
+        return {"error": {"kind": self.kind, "what": self.what, "where": where, "remedy": self.remedy or None}}
+
     def __str__(self) -> str:
         head = f"{self.where}: {self.what}" if self.where is not None else self.what
         return f"{head}; {self.remedy}" if self.remedy else head
@@ -69,6 +78,24 @@ class InvalidSpecs(DeployerError):
         self.problems = tuple(sorted(problems, key=lambda p: p.at))
         count = len(self.problems)
         super().__init__(f"{count} problem{'s' if count != 1 else ''} in {of}")
+
+    def details(self) -> tuple[str, ...]:
+        return tuple(map(str, self.problems))  # one line each, for editors that jump to file:line:column
+
+    def document(self) -> dict[str, Any]:
+        document = super().document()
+        document["error"]["problems"] = [
+            {
+                "file": problem.at.file,
+                "line": problem.at.line,
+                "column": problem.at.column,
+                "what": problem.what,
+                "remedy": problem.remedy,
+                "rule": problem.rule,
+            }
+            for problem in self.problems
+        ]
+        return document
 
 
 class NotFound(DeployerError):

@@ -1,1 +1,59 @@
-"""What deployer does, below its commands: each use case as functions with typed results."""
+"""What commands do, for programs: `from deployer.app import plan, apply` (docs/python.md).
+
+Each function is loaded when it is first asked for, as are the libraries that it needs.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deployer.app.importing.outcome import ImportedTable
+    from deployer.app.operations.apply import ApplyResult, PlanMoved, apply, apply_plan
+    from deployer.app.operations.destroy import DestroyResult, destroy
+    from deployer.app.operations.drift import DriftResult, drift
+    from deployer.app.operations.import_tables import ImportResult, import_table, import_tables
+    from deployer.app.operations.plan import PlanRefused, PlanResult, plan, save_plan
+    from deployer.app.operations.render import RenderResult, render
+    from deployer.app.reporter import Reporter, SilentReporter
+
+__all__ = [
+    "ApplyResult",
+    "DestroyResult",
+    "DriftResult",
+    "ImportResult",
+    "ImportedTable",
+    "PlanMoved",
+    "PlanRefused",
+    "PlanResult",
+    "RenderResult",
+    "Reporter",
+    "SilentReporter",
+    "apply",
+    "apply_plan",
+    "destroy",
+    "drift",
+    "import_table",
+    "import_tables",
+    "plan",
+    "render",
+    "save_plan",
+]
+
+_MODULES = {
+    **dict.fromkeys(("ApplyResult", "PlanMoved", "apply", "apply_plan"), "operations.apply"),
+    **dict.fromkeys(("DestroyResult", "destroy"), "operations.destroy"),
+    **dict.fromkeys(("DriftResult", "drift"), "operations.drift"),
+    **dict.fromkeys(("ImportResult", "import_table", "import_tables"), "operations.import_tables"),
+    "ImportedTable": "importing.outcome",
+    **dict.fromkeys(("PlanRefused", "PlanResult", "plan", "save_plan"), "operations.plan"),
+    **dict.fromkeys(("RenderResult", "render"), "operations.render"),
+    **dict.fromkeys(("Reporter", "SilentReporter"), "reporter"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -63,12 +63,16 @@ class Workspace:
         return file
 
 
-def open_workspace(project_dir: Path | None, stack: str, specs: Path | None, *, confined: bool = False) -> Workspace:
+def open_workspace(
+    project_dir: Path | str | None, stack: str, specs: Path | str | None, *, confined: bool = False
+) -> Workspace:
     """The workspace of a command's `--project`, `--stack` and `--specs`.
 
     `confined`: for a project that somebody else wrote. Its files may not be, nor name, anything outside of its folder;
     what options name is the user's.
     """
+    project_dir = Path(project_dir) if project_dir is not None else None
+    specs = Path(specs) if specs is not None else None
     if confined:
         project_dir = _find_project(project_dir, confined=True)
         for name in ("Pulumi.yaml", "Pulumi.yml", f"Pulumi.{stack}.yaml"):
@@ -107,11 +111,13 @@ def require_inside(folder: Path, file: Path, name: str) -> None:
         )
 
 
-def specs_place(project_dir: Path | None, stack: str, specs: Path | None) -> tuple[Project, Path, Mapping[str, str]]:
+def specs_place(
+    project_dir: Path | str | None, stack: str, specs: Path | str | None
+) -> tuple[Project, Path, Mapping[str, str]]:
     """The project, where its specs are or would be, and the `deployer:…` settings of the stack."""
-    project = read_project(_find_project(project_dir))
+    project = read_project(_find_project(Path(project_dir) if project_dir is not None else None))
     settings = _settings(StackRef(project, stack))
-    return project, specs or project.dir / settings.get(SPECS_KEY, "specs"), settings
+    return project, Path(specs) if specs else project.dir / settings.get(SPECS_KEY, "specs"), settings
 
 
 def _settings(stack: StackRef) -> dict[str, str]:

@@ -18,7 +18,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from deployer.console.streams import ShownStream, console_stream, data_stream, real
-from deployer.errors import DeployerError, InvalidSpecs
+from deployer.errors import DeployerError
 from deployer.text.folding import FoldedLine
 from deployer.text.visible import json_text, margined, visible, visible_text
 
@@ -135,32 +135,9 @@ def ask_new_secret(name: str) -> str:
 def print_error(error: DeployerError, *, as_json: bool) -> None:
     """The error message on stderr, or as a JSON document on stdout."""
     if as_json:
-        print_json({"error": error_as_json(error)})
+        print_json(error.document())
         return
     console = stderr()
-    if isinstance(error, InvalidSpecs):
-        for problem in error.problems:
-            console.print(str(problem), soft_wrap=True)  # one line each, for editors that jump to file:line:column
+    for line in error.details():
+        console.print(line, soft_wrap=True)
     print_lines(console, f"error: {error}", "red")
-
-
-def error_as_json(error: DeployerError) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "kind": error.kind,
-        "what": error.what,
-        "where": str(error.where) if error.where is not None else None,
-        "remedy": error.remedy or None,
-    }
-    if isinstance(error, InvalidSpecs):
-        document["problems"] = [
-            {
-                "file": problem.at.file,
-                "line": problem.at.line,
-                "column": problem.at.column,
-                "what": problem.what,
-                "remedy": problem.remedy,
-                "rule": problem.rule,
-            }
-            for problem in error.problems
-        ]
-    return document

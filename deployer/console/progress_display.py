@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -17,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deployer.console.output import print_json_line, stderr
-from deployer.system.progress import describe_progress
+from deployer.system.progress import OnProgress, Progress, describe_progress
 
 INTERVAL = 20.0  #: seconds between two lines of one piece of work, where there is no terminal
 SHOWN = 10  #: pieces of work that are drawn at a time
@@ -100,3 +101,19 @@ class Meter:
             if len(pieces) > SHOWN:
                 grid.add_row("", Text(f"and {len(pieces) - SHOWN} more", "dim"))
             return grid
+
+
+@contextmanager
+def progress_shown(title: str, *, as_json: bool) -> Iterator[OnProgress]:
+    """Shows how far one piece of work is, from its first progress on."""
+    with Meter(as_json=as_json) as meter:
+        begun = False
+
+        def report_progress(now: Progress) -> None:
+            nonlocal begun
+            if not begun:
+                begun = True
+                meter.begin(title, title)
+            meter.tell(title, now.doing, now.done, now.total, now.unit)
+
+        yield report_progress

@@ -23,22 +23,11 @@ from deployer.engine import (
     StepProgress,
     StepStarted,
 )
-from deployer.provider.urn import address_of, without_urns
+from deployer.provider.urn import address_of, is_in_no_cloud, without_urns
 
 _DOING = {"create": "creating", "update": "updating", "delete": "deleting", "replace": "replacing", "read": "reading"}
 _DONE = {"create": "created", "update": "updated", "delete": "deleted", "replace": "replaced", "read": "read"}
 _QUIET = ("same", "refresh")
-STACK_REFERENCE = "pulumi:pulumi:StackReference"
-_GROUPS = ("pulumi:pulumi:Stack", "deployer:")
-_PROVIDERS = "pulumi:providers:"
-
-
-def is_in_no_cloud(type_: str, *, custom: bool) -> bool:
-    """Whether a resource is a provider, or a group of this project's own programs: nothing to show in a plan.
-
-    A program gives a resource any type that it likes: one with a provider behind it (`custom`) is no group.
-    """
-    return type_.startswith(_PROVIDERS if custom else _GROUPS)
 
 
 class StepView:
@@ -105,13 +94,14 @@ class StepView:
             case _:
                 pass
 
-    def summary(self, operations: Iterable[Operation]) -> Text:
-        """`Done: 6 created, 1 updated`; Pulumi's own resources are not counted."""
-        counts: Counter[str] = Counter(
-            operation.op for operation in operations if not is_in_no_cloud(operation.type, custom=operation.custom)
-        )
-        parts = [f"{counts[op]} {_DONE[op]}" for op in _DONE if counts[op]]
-        return Text("Done: ", "bold").append(", ".join(parts) or "nothing to do", "not bold")
+
+def summary_line(operations: Iterable[Operation]) -> Text:
+    """`Done: 6 created, 1 updated`; Pulumi's own resources are not counted."""
+    counts: Counter[str] = Counter(
+        operation.op for operation in operations if not is_in_no_cloud(operation.type, custom=operation.custom)
+    )
+    parts = [f"{counts[op]} {_DONE[op]}" for op in _DONE if counts[op]]
+    return Text("Done: ", "bold").append(", ".join(parts) or "nothing to do", "not bold")
 
 
 def _name(urn: str) -> str:

@@ -79,6 +79,10 @@ class Unreadable:
         """What is wrong and what to do, in one line."""
         return f"{self.what}; {self.remedy}" if self.remedy else self.what
 
+    def as_row(self) -> dict[str, str | None]:
+        """The table in the JSON documents of commands that list such tables."""
+        return {"table": self.name, "what": self.what, "remedy": self.remedy or None}
+
 
 @dataclass(frozen=True, slots=True)
 class LiveLake:

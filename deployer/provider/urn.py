@@ -7,6 +7,8 @@ import re
 INSTANCE_TYPE = "lake:index:Instance"
 TABLE_TYPE = "lake:index:Table"
 
+_PROVIDERS = "pulumi:providers:"
+_GROUPS = ("pulumi:pulumi:Stack", "deployer:")
 _ADDRESS_KIND = {INSTANCE_TYPE: "instance", TABLE_TYPE: "table"}
 
 
@@ -40,3 +42,11 @@ def address_of(urn: str) -> str | None:
     """The address of a lake's resource such as `table/nyc.flights`; None for resources of other providers."""
     kind = _ADDRESS_KIND.get(type_of(urn))
     return f"{kind}/{urn.split('::', 3)[3]}" if kind else None
+
+
+def is_in_no_cloud(type_: str, *, custom: bool) -> bool:
+    """Whether a resource is a provider, or a group of this project's own programs: nothing to show in a plan.
+
+    A program gives a resource any type that it likes: one with a provider behind it (`custom`) is no group.
+    """
+    return type_.startswith(_PROVIDERS if custom else _GROUPS)

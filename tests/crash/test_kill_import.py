@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deployer.app.drift.find import find_drift
+from deployer.app.drift_detection.find import find_drift
 from deployer.app.workspace import open_workspace
 from deployer.cli.main import run
 from deployer.state import open_store

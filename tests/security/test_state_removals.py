@@ -56,17 +56,17 @@ def test_what_became_due_after_the_plan_waits_for_the_next(
     root: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F2: `up` removes what its plan showed, and nothing that became due in between."""
-    from deployer.cli.deploy import up
+    from deployer.app.operations import apply as operation
 
     place: list[str] = []
-    apply = up._apply
+    apply = operation._apply
 
-    def applied(*arguments: Any, **more: Any) -> int:
+    def applied(*arguments: Any, **more: Any) -> Any:
         if not place:
             place.append(replaced(root, at=forge.LONG_AGO))
         return apply(*arguments, **more)
 
-    monkeypatch.setattr(up, "_apply", applied)
+    monkeypatch.setattr(operation, "_apply", applied)
     assert deployer("up", "--yes").code == 0 and (root / place[0]).exists()
     assert deployer("up", "--yes").code == 0 and not (root / place[0]).exists()
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
-from deployer.app.importing.outcome import declared_already, is_applied, reported
+from deployer.app.importing.outcome import ImportedTable, declared_already, is_applied, reported
 from deployer.app.importing.spec_files import check_specs, write_specs
-from deployer.app.lake_root import instance_of
 from deployer.app.live_state import read_live
 from deployer.app.stack.state import apply_only
 from deployer.app.workspace import Workspace
@@ -33,7 +31,7 @@ def copy_rows(
     source: str,
     keys: tuple[tuple[str, ...], tuple[str, ...]],
     options: ReadOptions,
-) -> dict[str, Any]:
+) -> ImportedTable:
     """Declares the table, creates it and loads it from `source`, or finishes that."""
     row_keys, sort_keys = keys
     found = infer([source], None, options)
@@ -58,11 +56,12 @@ def copy_rows(
             return reported(workspace, [spec], copied=True)[0]  # all was done before
     apply_only(workspace, [spec.address])
     reached("cli.import.applied")
-    root, instance = instance_of(workspace.dir, workspace.stack, workspace.specs)
+    lake = workspace.lake()
+    root, instance = workspace.root(lake), lake.instance
     cluster = partial(local_cluster, instance.clusters, None, instance.address)
     run(root, spec.full_name, IngestRequest((source,), options=found.options, job_id=job_id), cluster)
     reached("cli.import.loaded")
-    return {**reported(workspace, [spec], copied=True)[0], "notes": list(found.notes)}
+    return replace(reported(workspace, [spec], copied=True)[0], notes=tuple(found.notes))
 
 
 def _has_job(root: str, table_id: str, job_id: str) -> bool:

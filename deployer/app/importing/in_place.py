@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-from deployer.app.importing.outcome import declared_already, is_applied, reported
+from deployer.app.importing.outcome import ImportedTable, declared_already, is_applied, reported
 from deployer.app.importing.spec_files import check_specs, write_specs
 from deployer.app.live_state import read_live
 from deployer.app.planning.addresses import table_name
@@ -23,7 +22,7 @@ from deployer.tables.admin.instance import create_instance
 from deployer.tables.importing.adopt import Adoptable, adopt, adoptable, location_under
 
 
-def adopt_one(workspace: Workspace, lake: Lake, found: Adoptable) -> dict[str, Any]:
+def adopt_one(workspace: Workspace, lake: Lake, found: Adoptable) -> ImportedTable:
     """Takes one dataset under management, or finishes that. Raises Conflict for a table that is declared otherwise."""
     spec = found.spec
     declared = lake.table(spec.full_name)
@@ -39,7 +38,7 @@ def adopt_one(workspace: Workspace, lake: Lake, found: Adoptable) -> dict[str, A
 
 def adopt_all(
     workspace: Workspace, lake: Lake, datasets: list[Path], database: str
-) -> tuple[list[dict[str, Any]], dict[str, str]]:
+) -> tuple[list[ImportedTable], dict[str, str]]:
     """The same for many; gives what was imported, and why others were left out, by folder."""
     root = workspace.root(lake)
     live = {table.location: table.spec.full_name for table in read_live(root).tables.values()}
@@ -65,7 +64,7 @@ def adopt_all(
     return _adopt(workspace, lake, found) if found else [], failed
 
 
-def _adopt(workspace: Workspace, lake: Lake, found: list[Adoptable]) -> list[dict[str, Any]]:
+def _adopt(workspace: Workspace, lake: Lake, found: list[Adoptable]) -> list[ImportedTable]:
     """Every step can be repeated: what is registered is protected, and declared once it is whole."""
     root = workspace.root(lake)
     new = [each.spec for each in found if not lake.table(each.spec.full_name)]

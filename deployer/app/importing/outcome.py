@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from deployer.app.live_state import read_live
@@ -12,26 +13,54 @@ from deployer.errors import Conflict
 from deployer.specs.model import Lake, TableSpec
 
 
+@dataclass(frozen=True, slots=True)
+class ImportedTable:
+    """An imported table as it is live, and `file`, which declares it.
+
+    `copied`: its rows were copied; else they are where they were. `managed`: it was under management before, so nothing
+    was done. `notes` say what was assumed of the files that were read; None where none were.
+    """
+
+    address: str
+    rows: int
+    location: str
+    file: str
+    copied: bool
+    managed: bool
+    row_keys: tuple[str, ...]
+    notes: tuple[str, ...] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The table in the document that `deployer import --json` prints."""
+        return {
+            "address": self.address,
+            "rows": self.rows,
+            "location": self.location,
+            "file": self.file,
+            "copied": self.copied,
+            "managed": self.managed,
+            "row_keys": list(self.row_keys),
+            **({} if self.notes is None else {"notes": list(self.notes)}),
+        }
+
+
 def reported(
     workspace: Workspace, tables: list[TableSpec], *, copied: bool, managed: bool = False
-) -> list[dict[str, Any]]:
-    """What is live of the imported tables, and where it is declared, for people and for programs.
-
-    `managed`: they were under management before, and nothing was done.
-    """
+) -> list[ImportedTable]:
+    """What is live of the imported tables, and where it is declared."""
     lake = workspace.lake()
     live = read_live(workspace.root(lake)).tables
     declared = {table.address: table for table in lake.tables}
     return [
-        {
-            "address": table.address,
-            "rows": live[table.address].statistics.rows,
-            "location": live[table.address].location,
-            "file": declared[table.address].sources[""].file,
-            "copied": copied,
-            "managed": managed,
-            "row_keys": list(live[table.address].spec.row_keys),
-        }
+        ImportedTable(
+            table.address,
+            live[table.address].statistics.rows,
+            str(live[table.address].location),
+            declared[table.address].sources[""].file,
+            copied,
+            managed,
+            live[table.address].spec.row_keys,
+        )
         for table in tables
     ]
 

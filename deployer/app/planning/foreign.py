@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+from deployer.app.reporter import Reporter
 from deployer.app.stack.fast_path import Recorded
 from deployer.app.workspace import Workspace
-from deployer.console.output import note
-from deployer.console.step_view import STACK_REFERENCE, is_in_no_cloud
 from deployer.engine import Operation
 from deployer.engine.providers.plugin_search import find_plugin
+from deployer.engine.values.urns import STACK_REFERENCE
 from deployer.errors import DeployerError
 from deployer.plan import Foreign, Plan
-from deployer.provider.urn import address_of, type_of
+from deployer.provider.urn import address_of, is_in_no_cloud, type_of
 
 #: Why Pulumi does something to a resource of the lake that is as the specs declare it.
 _LEFT = {"create": "it is there; Pulumi's state of this stack takes it over"}
@@ -49,11 +49,11 @@ def _foreign(plan: Plan, operations: Collection[Operation]) -> Iterator[Foreign]
             yield Foreign(address, operation.op, operation.reason or _LEFT.get(operation.op, _CUT_OFF))
 
 
-def note_plugins(workspace: Workspace, recorded: Recorded) -> None:
+def note_plugins(workspace: Workspace, recorded: Recorded, reporter: Reporter) -> None:
     """Notes the programs that are started because Pulumi's state names their providers, the usual ones aside."""
     for package in sorted(recorded.packages - _USUAL):
         try:
             started = f"{find_plugin(package, workspace.project.plugins, workspace.dir)} is started"
         except DeployerError:
             started = "its plugin was not found"  # the engine says what to do, or the Pulumi CLI finds it
-        note(f"Pulumi's state names the provider {package}: {started}")
+        reporter.note(f"Pulumi's state names the provider {package}: {started}")

@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from deployer.app.workspace import Workspace
-from deployer.console.step_view import STACK_REFERENCE, is_in_no_cloud
 from deployer.engine import Engine
+from deployer.engine.values.urns import STACK_REFERENCE
 from deployer.errors import Refused
 from deployer.plan import Foreign
-from deployer.provider.urn import address_of, type_of
+from deployer.provider.urn import address_of, is_in_no_cloud, type_of
 
 
 @dataclass(frozen=True, slots=True)

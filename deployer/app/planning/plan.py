@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import partial
 from typing import TYPE_CHECKING
 
 from deployer.app.live_state import read_live
@@ -25,14 +25,14 @@ from deployer.app.planning.targeting import (
     refuse_unreached,
     scope_of,
 )
-from deployer.app.stack.engine import allow_deletions, engine_with, prepare_for, stores_for
+from deployer.app.reporter import SILENT, Reporter
+from deployer.app.stack.engine import PlannedEngine, prepare_for, stores_for
 from deployer.app.stack.fast_path import Recorded, engine_would_agree, is_packaged_program, read_recorded
 from deployer.app.stack.job_package import package_for
 from deployer.app.stack.lost_state import refuse_lost_state
 from deployer.app.stack.owner import refuse_other_name, refuse_others_lake, refuse_shared_tables
 from deployer.app.workspace import SPECS_KEY, Workspace
-from deployer.console.output import note
-from deployer.engine import Engine, Event, ProgramOutput
+from deployer.engine import Event, ProgramOutput
 from deployer.errors import Refused
 from deployer.live.model import LiveLake
 from deployer.plan import Plan, make_plan
@@ -58,23 +58,24 @@ class Planned:
 
     plan: Plan
     lake: Lake
-    engine: Callable[[], Engine]  #: made when it is asked for: it loads Pulumi's SDK
+    engine: PlannedEngine
     config: Mapping[str, str]
     live: LiveLake
     allow_destroy: frozenset[str] = frozenset()
-    deletions: Deletions = Deletions()  #: what Pulumi may delete: the tables, and the instance, that the plan deletes
     scope: Scope = Scope()  #: tables that cannot be read, and what is not targeted, are left alone by the engine
     refreshed: Refreshed | None = None  #: what the engine read for the plan, where it was asked
 
 
-def plan_up(workspace: Workspace, allow_destroy: Collection[str], chosen: Chosen = ()) -> Planned:
+def plan_up(
+    workspace: Workspace, allow_destroy: Collection[str], chosen: Chosen = (), reporter: Reporter = SILENT
+) -> Planned:
     """What `up` would do, against live state refreshed first; `chosen` are the targets, if not everything is one."""
     if not is_packaged_program(workspace):
         prepare_for(workspace)
     with nullcontext(lambda: None) if chosen else reading_ahead(workspace) as received:
         lake = workspace.lake()
         ahead = received()
-    planned = plan_lake(workspace, lake, allow_destroy, ahead, chosen)
+    planned = plan_lake(workspace, lake, allow_destroy, ahead, chosen, reporter=reporter)
     check_addresses("--allow-destroy", allow_destroy, planned.plan)
     return planned
 
@@ -87,6 +88,7 @@ def plan_lake(
     chosen: Chosen = (),
     *,
     ask_engine: bool = True,
+    reporter: Reporter = SILENT,
 ) -> Planned:
     """What `up` would do if the specs declared `lake`, against live state refreshed first.
 
@@ -95,26 +97,21 @@ def plan_lake(
     the lake's own resources alone, which are all that policies see.
     """
     root = workspace.root(lake)
-    planned_deletions: list[Deletions] = []  # known once there is a plan
     targets = None
     if ahead is not None and ahead.root == root and not chosen:
         live, recorded = ahead.live, ahead.recorded
-        stores_of = cache(lambda: stores_for(workspace, allow_destroy, (root, live), lake))
+        engine = PlannedEngine(
+            workspace, lake, lambda: stores_for(workspace, allow_destroy, (root, live), lake), Deletions(root)
+        )
     else:
         stores = stores_for(workspace, allow_destroy, declares=lake)
         recorded = read_recorded(workspace.stack_ref)
         targets = choose_targets(chosen, lake, stores.addresses(root), recorded) if chosen else None
         live = stores.live_lake(root, targets.addresses if targets else None)
-        stores_of = cache(lambda: stores)
+        engine = PlannedEngine(workspace, lake, lambda: stores, Deletions(root))
     refuse_shared_tables(recorded)
     live = live.with_applied(recorded.ids)
     wanted = restricted(lake, targets) if targets else lake
-    made = cache(lambda: engine_with(workspace, lake, stores_of()))
-
-    def engine() -> Engine:
-        allow_deletions(stores_of(), planned_deletions[-1] if planned_deletions else Deletions(root))
-        return made()
-
     config = {SPECS_KEY: str(workspace.specs)}
     refuse_others_lake(workspace, wanted, live)
     refuse_other_name(workspace, wanted, live)
@@ -130,23 +127,23 @@ def plan_lake(
         allow_destroy=allow_destroy,
         delete_savepoints=workspace.delete_savepoints,
     )
-    plan = with_rewrite_place(workspace, wanted, plan, made, stores_of)
+    plan = with_rewrite_place(workspace, wanted, plan, engine)
     if targets is not None:
         plan = limited(workspace, plan, wanted, live, recorded, targets)
     plan, live = looked_up(plan, wanted, live, root)
     plan = with_removals(workspace, lake, plan, live, root, allow_destroy)
     scope = scope_of(workspace, plan.targets, lake, live, recorded)
     refreshed: Refreshed | None = None
-    with opened_policies(workspace) as policies:
+    with opened_policies(workspace, reporter) as policies:
         known = recorded_of(recorded, plan.targets)
         if ask_engine and not engine_would_agree(workspace, root, plan, known):
             prepare_for(workspace, lake)
-            package_for(workspace, lake)
-            note_plugins(workspace, recorded)
+            package_for(workspace, lake, reporter)
+            note_plugins(workspace, recorded, reporter)
             with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
                 found = engine().preview(
                     workspace.stack_ref,
-                    on_event=_show_output,
+                    on_event=partial(_note_output, reporter),
                     targets=scope.targets,
                     allow_destroy=frozenset(allow_destroy),
                     config=config,
@@ -155,11 +152,10 @@ def plan_lake(
                 refreshed = found.refreshed
                 refuse_unreached(plan, scope, found.operations)
                 plan = with_foreign(plan, found.operations)
-        planned_deletions.append(_deletions(plan, root))
+        engine.deletions = _deletions(plan, root)
         plan = judged(workspace, plan, wanted, live, policies)
     plan = with_cost(workspace, plan, wanted, live, recorded.aws)
-    allowed = frozenset(allow_destroy)
-    return Planned(plan, lake, engine, config, live, allowed, planned_deletions[-1], scope, refreshed)
+    return Planned(plan, lake, engine, config, live, frozenset(allow_destroy), scope, refreshed)
 
 
 def _deletions(plan: Plan, root: str, *, instance: bool = False) -> Deletions:
@@ -184,7 +180,9 @@ def _refuse_unmoved(workspace: Workspace, lake: Lake, recorded: Recorded) -> Non
         )
 
 
-def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) -> Planned:
+def plan_destroy(
+    workspace: Workspace, lake: Lake, allow_destroy: Collection[str], reporter: Reporter = SILENT
+) -> Planned:
     """What `destroy` would do. Tables that are not protected need no permission of their own.
 
     A table that cannot be read is deleted too. It counts as protected where its log does not tell.
@@ -207,21 +205,19 @@ def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str
     plan = replace(plan, unreadable=())  # they are deleted as the others are
     root = workspace.root(lake)
     plan = with_removals(workspace, lake, plan, live, root, allowed)
-    with opened_policies(workspace) as policies:
+    with opened_policies(workspace, reporter) as policies:
         plan = judged(workspace, plan, lake, live, policies, declared=False)
-    deletions = _deletions(plan, root, instance=True)
     readable = replace(live, tables={a: table for a, table in live.tables.items() if a not in live.unreadable})
-    stores_of = cache(lambda: stores_for(workspace, allow_destroy, (root, readable)))
-    made = cache(lambda: engine_with(workspace, lake, stores_of()))
+    engine = PlannedEngine(
+        workspace,
+        lake,
+        lambda: stores_for(workspace, allow_destroy, (root, readable)),
+        _deletions(plan, root, instance=True),
+    )
+    return Planned(plan, lake, engine, {}, live, frozenset(allow_destroy))
 
-    def engine() -> Engine:
-        allow_deletions(stores_of(), deletions)
-        return made()
 
-    return Planned(plan, lake, engine, {}, live, frozenset(allow_destroy), deletions)
-
-
-def _show_output(event: Event) -> None:
-    """Prints what the program prints, marked as the program's."""
+def _note_output(reporter: Reporter, event: Event) -> None:
+    """Reports what the program prints, marked as the program's."""
     if isinstance(event, ProgramOutput):
-        note(f"program: {event.text}")
+        reporter.note(f"program: {event.text}")

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deployer.app.reporter import Reporter
 from deployer.app.workspace import Workspace
-from deployer.console.output import note
 from deployer.errors import NotFound
 from deployer.live.model import LiveLake
 from deployer.plan import Plan
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened_policies(workspace: Workspace) -> Iterator[Policies | None]:
+def opened_policies(workspace: Workspace, reporter: Reporter) -> Iterator[Policies | None]:
     """The project's policies, None where there are none; read before the program runs, which could write others.
 
     Raises InvalidSpecs for policies that are broken.
@@ -34,7 +34,7 @@ def opened_policies(workspace: Workspace) -> Iterator[Policies | None]:
     if not has_policies(workspace.dir):
         yield None
         return
-    with _loaded(workspace.dir, "") as policies:
+    with _loaded(workspace.dir, "", reporter) as policies:
         yield policies
 
 
@@ -52,12 +52,14 @@ def judged(
     return _judged(workspace, plan, specs, live, policies, "", _since(live, workspace.root(lake)))
 
 
-def judged_at_ref(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, project: Path, ref: str) -> Plan:
+def judged_at_ref(
+    workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, project: Path, ref: str, reporter: Reporter
+) -> Plan:
     """The same by the policies that the project had at a Git ref, whose files are in the folder `project`."""
     from deployer.plan.verdict import Verdict
 
     if has_policies(project):
-        with _loaded(project, ref) as policies:
+        with _loaded(project, ref, reporter) as policies:
             return _judged(workspace, plan, (lake.instance, *lake.tables), live, policies, ref, None)
     if has_policies(workspace.dir):
         note = f"there is no {POLICIES}/ at {ref}: rules take effect once they are there"
@@ -93,10 +95,10 @@ def _judged(
     return replace(plan, verdict=replace(verdict, ref=ref))
 
 
-def _loaded(project: Path, ref: str) -> Policies:
+def _loaded(project: Path, ref: str, reporter: Reporter) -> Policies:
     from deployer.policy.load import load_policies
 
-    return load_policies(project, ref, lambda line: note(f"policies: {line}"))
+    return load_policies(project, ref, lambda line: reporter.note(f"policies: {line}"))
 
 
 def _since(live: LiveLake, root: str) -> ColumnSince:

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from deployer.app.stack.engine import PlannedEngine
 from deployer.app.workspace import Workspace
 from deployer.compute.schedules.schedules import default_cluster
-from deployer.engine import Engine
 from deployer.plan import Plan
 from deployer.plan.planning.rewrite_places import rewrites_tables, with_place
 from deployer.specs.model import Lake
 
-if TYPE_CHECKING:
-    from deployer.provider.resources.run_context import Stores
 
-
-def with_rewrite_place(
-    workspace: Workspace, lake: Lake, plan: Plan, engine: Callable[[], Engine], stores: Callable[[], Stores]
-) -> Plan:
+def with_rewrite_place(workspace: Workspace, lake: Lake, plan: Plan, engine: PlannedEngine) -> Plan:
     """The plan, which says where tables are rewritten. The provider gets the address of a cluster on AWS."""
     if not rewrites_tables(plan, lake):
         return plan
@@ -36,7 +29,7 @@ def with_rewrite_place(
     cluster = cluster_of(lake.instance, outputs)
     if cluster is None:
         return with_place(plan, lake, not_made_yet(lake))
-    stores().outputs = outputs
+    engine.stores.outputs = outputs
     os.environ[OUTPUTS_VARIABLE] = json.dumps(outputs)
     return with_place(plan, lake, f"on cluster {cluster.name} ({cluster.kind})")
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from deployer import __version__
 from deployer.app.planning.plan import Planned, plan_lake
+from deployer.app.reporter import SILENT, Reporter
 from deployer.app.workspace import Workspace, open_workspace
 from deployer.errors import Corrupt, InvalidInput, Refused
 from deployer.plan.graph.build import Spec
@@ -24,10 +25,11 @@ from deployer.text import masking
 PROGRAM = "program"  #: the address under which a plan pins the files of the Pulumi program and its configuration
 
 
-def save_plan(
-    workspace: Workspace, planned: Planned, allow_destroy: tuple[str, ...], path: Path, signer: PlanSigner | None
+def write_saved_plan(
+    workspace: Workspace, planned: Planned, path: Path, signer: PlanSigner | None, secrets: masking.KnownSecrets
 ) -> SavedAs:
-    """Writes the plan. Raises Refused for one that `up` would refuse, InvalidInput where it cannot be written."""
+    """Writes the plan. Raises Refused for one that `up` would refuse or that holds one of the `secrets`, InvalidInput
+    where it cannot be written."""
     if planned.plan.refused or planned.plan.refused_removals:
         raise Refused(
             "the plan has changes that are refused, so it was not saved",
@@ -40,30 +42,31 @@ def save_plan(
             where=path,
             remedy="mend the specs, or approve it in policies/",
         )
-    specs = workspace.specs
-    inside = specs.is_relative_to(workspace.dir)
-    changes = plan_as_json(planned.plan)
-    if known := masking.current().name_in(json.dumps(changes)):
+    saved = as_saved_plan(workspace, planned)
+    if known := secrets.name_in(json.dumps(saved.changes)):
         # a mask would be applied as it is, and the file goes to whoever reviews
         raise Refused(
             f"the plan holds the value of {known} in clear, so it was not saved",
             where=path,
             remedy="take the secret out of the specs: a lake keeps in clear what declares it",
         )
-    return write_plan(
-        path,
-        SavedPlan(
-            __version__,
-            workspace.owner,
-            specs.relative_to(workspace.dir).as_posix() if inside else str(specs),
-            tuple(sorted(allow_destroy)),
-            planned.lake,
-            _read(workspace, planned),
-            changes,
-            planned.plan.targets,
-            workspace.delete_savepoints,
-        ),
-        signer,
+    return write_plan(path, saved, signer)
+
+
+def as_saved_plan(workspace: Workspace, planned: Planned) -> SavedPlan:
+    """The plan as a file of it would have it: what it applies, and everything that it read."""
+    specs = workspace.specs
+    inside = specs.is_relative_to(workspace.dir)
+    return SavedPlan(
+        __version__,
+        workspace.owner,
+        specs.relative_to(workspace.dir).as_posix() if inside else str(specs),
+        tuple(sorted(planned.allow_destroy)),
+        planned.lake,
+        _read(workspace, planned),
+        plan_as_json(planned.plan),
+        planned.plan.targets,
+        workspace.delete_savepoints,
     )
 
 
@@ -110,9 +113,9 @@ def _faults(lake: Lake) -> Iterator[str]:
         seen.add(table.address)
 
 
-def plan_again(workspace: Workspace, saved: SavedPlan) -> tuple[Planned, list[MovedFact]]:
+def plan_again(workspace: Workspace, saved: SavedPlan, reporter: Reporter = SILENT) -> tuple[Planned, list[MovedFact]]:
     """What the saved plan does now, and what moved since it was made."""
-    planned = plan_lake(workspace, saved.desired, saved.allow_destroy, chosen=saved.targets or ())
+    planned = plan_lake(workspace, saved.desired, saved.allow_destroy, chosen=saved.targets or (), reporter=reporter)
     removals = tuple(each for each in planned.plan.removals if each.name in saved.removals)  # later ones wait
     planned = replace(planned, plan=replace(planned.plan, removals=removals))
     found = moved(saved.read, _read(workspace, planned), planned.live)

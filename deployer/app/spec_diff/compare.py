@@ -12,6 +12,7 @@ from typing import Any
 from deployer.app.planning.addresses import check_addresses
 from deployer.app.planning.cost_estimate import with_cost
 from deployer.app.planning.policies import judged_at_ref
+from deployer.app.reporter import Reporter
 from deployer.app.spec_diff.git_files import extract_specs, left_out, projects_at
 from deployer.app.spec_diff.git_repository import Repository, find_repository
 from deployer.app.workspace import Workspace, open_workspace
@@ -37,7 +38,7 @@ class Comparison:
     targets: tuple[str, ...] = ()
 
 
-def plan_against(asked: Comparison, allow_destroy: Collection[str]) -> tuple[Workspace, Plan]:
+def plan_against(asked: Comparison, allow_destroy: Collection[str], reporter: Reporter) -> tuple[Workspace, Plan]:
     """What the specs here change of those at the ref, of the same stack; sizes are unknown.
 
     Without `--specs`, each side has the specs that its own configuration names. Where the project was not there at the
@@ -64,7 +65,7 @@ def plan_against(asked: Comparison, allow_destroy: Collection[str]) -> tuple[Wor
         if asked.targets:
             plan = _of_targets(plan, asked.targets, lake, live)
         check_addresses("--allow-destroy", allow_destroy, plan)
-        judged = judged_at_ref(workspace, plan, lake, live, project, asked.ref)
+        judged = judged_at_ref(workspace, plan, lake, live, project, asked.ref, reporter)
         return workspace, with_cost(workspace, judged, lake, live)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from deployer.app.workspace import Workspace
@@ -77,6 +78,30 @@ def engine_with(workspace: Workspace, lake: Lake, stores: Stores) -> Engine:
     os.environ[variables.DELETE_SAVEPOINTS_VARIABLE] = "1" if stores.delete_savepoints else ""
     os.environ[variables.NEW_STATE_VARIABLE] = "1" if stores.new_state else ""
     return choose_engine(workspace.project, lake.instance.engine, providers={"lake": InProcess(LakeProvider(stores))})
+
+
+class PlannedEngine:
+    """The engine of a planned run: called, it gives the engine, made the first time, since it loads Pulumi's SDK.
+
+    `deletions` is all that the engine may delete; a plan sets it once it is known.
+    """
+
+    def __init__(self, workspace: Workspace, lake: Lake, stores: Callable[[], Stores], deletions: Deletions) -> None:
+        self._workspace, self._lake, self._make_stores = workspace, lake, stores
+        self.deletions = deletions
+
+    @cached_property
+    def stores(self) -> Stores:
+        """The stores of the run."""
+        return self._make_stores()
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return engine_with(self._workspace, self._lake, self.stores)
+
+    def __call__(self) -> Engine:
+        allow_deletions(self.stores, self.deletions)
+        return self._engine
 
 
 def allow_deletions(stores: Stores, deletions: Deletions) -> None:

@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from deployer.app.reporter import Reporter
 from deployer.app.stack.engine import held
 from deployer.app.workspace import Workspace
-from deployer.console.output import note
 from deployer.errors import Conflict
 from deployer.specs.model import Lake
 from deployer.text.units import OPTION_DURATION, parse_duration
@@ -18,7 +18,7 @@ _POLL = (0.2, 0.6)  #: seconds between two looks at the lock, by chance, so that
 
 
 @contextmanager
-def held_in_time(workspace: Workspace, lake: Lake, timeout: str | None) -> Iterator[None]:
+def held_in_time(workspace: Workspace, lake: Lake, timeout: str | None, reporter: Reporter) -> Iterator[None]:
     """`held`, after waiting up to `timeout` while another run holds the stack; who that is, is noted.
 
     Raises Conflict, naming who has it, when the time is over, and at once without a `timeout`.
@@ -40,7 +40,7 @@ def held_in_time(workspace: Workspace, lake: Lake, timeout: str | None) -> Itera
                         f"{error.what}, still after {timeout}", where=error.where, remedy=error.remedy
                     ) from None
                 if error.what != said:
-                    note(f"{error.what}; waiting for it, up to {timeout}")
+                    reporter.note(f"{error.what}; waiting for it, up to {timeout}")
                     said = error.what
             time.sleep(min(random.uniform(*_POLL), max(end - time.monotonic(), 0)))  # noqa: S311 -- only out of step
         yield

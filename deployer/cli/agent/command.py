@@ -46,9 +46,9 @@ def agent(
     import gc
     from contextlib import closing, nullcontext
 
-    from deployer.app.lake_root import root_to_read
     from deployer.cli.agent.log import AgentLog
     from deployer.cli.agent.signals import obeyed
+    from deployer.cli.inputs.lake_root import root_to_read
     from deployer.errors import Interrupted, InvalidInput
     from deployer.services.agent.agent import Agent, Settings
     from deployer.services.agent.serving import address_of, served

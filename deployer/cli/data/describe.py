@@ -18,7 +18,7 @@ def describe(
     as_json: AsJson = False,
 ) -> int:
     """Show a table's columns, keys, partitions with their rows, storage and versions."""
-    from deployer.app.lake_root import root_to_read
+    from deployer.cli.inputs.lake_root import root_to_read
     from deployer.console.output import print_json
     from deployer.state.model.times import as_document
     from deployer.tables.inspect.describe import describe as described

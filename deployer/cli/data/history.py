@@ -24,7 +24,7 @@ def history(
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from deployer.app.lake_root import root_to_read
+    from deployer.cli.inputs.lake_root import root_to_read
     from deployer.console.output import note, print_json, stdout
     from deployer.state.model.times import as_document
     from deployer.tables.read.table import open_table

@@ -99,7 +99,7 @@ def query(
     as_json: AsJson = False,
 ) -> int:
     """Show rows of a table. Keys and ranges open only the fragments that can match."""
-    from deployer.app.lake_root import root_to_read
+    from deployer.cli.inputs.lake_root import root_to_read
     from deployer.console.output import note
     from deployer.specs.types.column_names import listed, split_names
     from deployer.tables.read.key_values import parse_keys, parse_ranges

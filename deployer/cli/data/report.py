@@ -54,7 +54,7 @@ def report(
 
 def _drift(workspace: Workspace) -> DriftView:
     """What `deployer drift` finds; a page is made where it cannot look, too, and says why."""
-    from deployer.app.drift.find import find_drift
+    from deployer.app.drift_detection.find import find_drift
     from deployer.app.report.page import DriftLine, DriftView
     from deployer.errors import DeployerError
     from deployer.plan.render.changes import describe

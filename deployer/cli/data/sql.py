@@ -27,8 +27,8 @@ def sql(
     from contextlib import closing
     from dataclasses import replace
 
-    from deployer.app.lake_root import root_to_read
     from deployer.cli.data.rows import limited
+    from deployer.cli.inputs.lake_root import root_to_read
     from deployer.console.output import note
     from deployer.state import open_reader
     from deployer.tables.read.sql import run_sql

@@ -19,8 +19,8 @@ def tables(
     from rich.filesize import decimal
     from rich.table import Table
 
-    from deployer.app.lake_root import root_to_read
-    from deployer.cli.summaries.unreadable import as_json_rows, note_unreadable
+    from deployer.cli.inputs.lake_root import root_to_read
+    from deployer.cli.summaries.unreadable import note_unreadable
     from deployer.console.output import note, print_json, stdout
     from deployer.state import open_reader
     from deployer.state.model.times import as_document
@@ -33,7 +33,7 @@ def tables(
         print_json(
             {
                 "tables": [as_document(each) for each in found],
-                "unreadable": as_json_rows(unreadable),
+                "unreadable": [each.as_row() for each in unreadable],
             }
         )
         return 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from deployer.cli.deploy.up import Yes
 from deployer.cli.options import (
     DEFAULT_STACK,
@@ -13,6 +15,9 @@ from deployer.cli.options import (
     SpecsPath,
     StackName,
 )
+
+if TYPE_CHECKING:
+    from deployer.app import DestroyResult, PlanResult
 
 
 def destroy(
@@ -32,57 +37,48 @@ def destroy(
     Savepoints of tables are named, and need `--delete-savepoints`.
     A table that cannot be read is deleted too; where its log cannot be read, `--allow-destroy` has to name it.
     """
-    from dataclasses import replace
-
-    from deployer.app.planning.addresses import check_addresses
-    from deployer.app.planning.foreign_resources import foreign_resources, refuse_protected
-    from deployer.app.planning.orphaned_tables import delete_unknown, end_deletions
-    from deployer.app.planning.plan import plan_destroy
-    from deployer.app.stack.lock_wait import held_in_time
-    from deployer.app.workspace import open_workspace
-    from deployer.cli.deploy.plugin_offer import offer_aws_provider
-    from deployer.cli.deploy.up import refuse, show
+    from deployer import app
+    from deployer.cli.deploy.plugin_offer import plugin_offer
+    from deployer.cli.deploy.up import show
     from deployer.cli.summaries.unreadable import note_unreadable
-    from deployer.console.output import note, print_json, stdout
-    from deployer.console.step_view import StepView
-    from deployer.plan.render.json_form import plan_as_json
+    from deployer.console.output import print_json
+    from deployer.console.reporter import ConsoleReporter
 
-    workspace = replace(open_workspace(project, stack, specs), delete_savepoints=delete_savepoints)
-    lake = workspace.lake()
-    offer_aws_provider(workspace, lake, may_ask=not (yes or as_json))
-    with held_in_time(workspace, lake, lock_timeout):
-        planned = plan_destroy(workspace, lake, allow_destroy or ())
-        standing = foreign_resources(workspace, planned.engine())
-        planned = replace(planned, plan=replace(planned.plan, foreign=tuple(each.destroyed() for each in standing)))
-        check_addresses("--allow-destroy", allow_destroy or (), planned.plan)
+    def on_plan(plan: PlanResult) -> None:
         if not as_json:
-            show(planned)
-        note_unreadable(planned.live.unreadable.values())
-        if planned.plan.is_refused:
-            return refuse(planned, as_json=as_json)
-        refuse_protected(standing, allow_destroy or ())
-        if not yes:
-            _ask_for_name(planned.plan.instance)
-        for address in end_deletions(workspace, planned).values():
-            note(f"ended the deletion of {address}, which was cut off")
-        for line in delete_unknown(workspace, planned):
-            note(line)
-        with StepView(as_json=as_json) as view:
-            result = planned.engine().destroy(
-                workspace.stack_ref, on_event=view, allow_destroy=frozenset(allow_destroy or ())
-            )
-    if as_json:
-        print_json({"plan": plan_as_json(planned.plan), "summary": dict(result.summary)})
-    elif not result.summary.get("delete"):
-        note(f"stack {stack} manages nothing")
-    else:
-        stdout().print(view.summary(result.operations))
-        if kept := [each.name for each in standing if each.protected and each.kept]:
-            note(f"still in AWS, and no part of the stack any more: {', '.join(kept)}")
+            show(plan)
+        note_unreadable(plan.unreadable)
+
+    done = app.destroy(
+        project,
+        stack,
+        specs,
+        approve=lambda plan: yes or _is_name_typed(plan.instance),
+        allow_destroy=allow_destroy or (),
+        delete_savepoints=delete_savepoints,
+        lock_timeout=lock_timeout,
+        on_plan=on_plan,
+        install_missing=plugin_offer(may_ask=not (yes or as_json)),
+        reporter=ConsoleReporter(as_json=as_json),
+    )
+    print_json(done.to_json()) if as_json else _print(done, stack)
     return 0
 
 
-def _ask_for_name(name: str) -> None:
+def _print(done: DestroyResult, stack: str) -> None:
+    from deployer.console.output import note, stdout
+    from deployer.console.step_view import summary_line
+
+    if done.is_empty:
+        note(f"stack {stack} manages nothing")
+        return
+    stdout().print(summary_line(done.operations))
+    if done.kept:
+        note(f"still in AWS, and no part of the stack any more: {', '.join(done.kept)}")
+
+
+def _is_name_typed(name: str) -> bool:
+    """Asks for the instance's name. Raises InvalidInput where nobody can be asked, Interrupted for another name."""
     import sys
 
     from deployer.console.output import ask
@@ -92,3 +88,4 @@ def _ask_for_name(name: str) -> None:
         raise InvalidInput("nobody can be asked here", remedy="give --yes to go on without asking")
     if ask(f"This deletes all of it. Type the instance's name ({name}) to go on") != name:
         raise Interrupted("that is not the instance's name, nothing was changed")
+    return True

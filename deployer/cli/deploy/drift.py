@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, Target
 
 if TYPE_CHECKING:
-    from deployer.app.drift.find import Drift
+    from deployer.app import DriftResult
 
 
 def drift(
@@ -29,57 +28,15 @@ def drift(
 
     Exit codes: 0 there is no difference; 1 an error; 2 there are differences, or a table cannot be read.
     """
-    from deployer.app.drift.find import find_drift
-    from deployer.app.drift.into_specs import take_over
-    from deployer.app.stack.engine import held
-    from deployer.app.workspace import open_workspace
+    from deployer import app
     from deployer.console.output import print_json
 
-    workspace = open_workspace(project, stack, specs)
-    written: list[str] = []
-    taken_over = False
-    with held(workspace, workspace.lake()) if write_spec else nullcontext():
-        found = find_drift(workspace, target or ())
-        if write_spec and found.items:
-            written, taken_over = take_over(workspace, found), True
-    if as_json:
-        print_json({**_as_json(found), "written": written})
-    else:
-        _print(found, stack)
-        for file in written:
-            _line(f"edited {file}")
-        if taken_over and not written:
-            _line("the specs declare it already; it counts as applied now")
-    if found.unreadable:
-        return 2
-    return 0 if taken_over and not found.undeclared else 2 if found.items or found.undeclared else 0
+    found = app.drift(project, stack, specs, targets=target or (), write_specs=write_spec)
+    print_json(found.to_json()) if as_json else _print(found)
+    return 0 if found.is_empty else 2
 
 
-def _as_json(found: Drift) -> dict[str, Any]:
-    from deployer.cli.summaries.unreadable import as_json_rows
-    from deployer.plan.render.changes import describe
-    from deployer.plan.targets import targets_as_json
-    from deployer.state.model.times import iso_utc
-
-    return {
-        **({"targets": targets_as_json(found.targets)} if found.targets else {}),
-        "drift": [
-            {
-                "address": item.address,
-                "kind": item.change.kind,
-                "summary": describe(item.change),
-                "who": item.origin.who if item.origin else None,
-                "at": iso_utc(item.origin.at) if item.origin else None,
-                "version": item.origin.version if item.origin else None,
-            }
-            for item in found.items
-        ],
-        "undeclared": [{"what": each.what, "why": each.why} for each in found.undeclared],
-        "unreadable": as_json_rows(found.unreadable),
-    }
-
-
-def _print(found: Drift, stack: str) -> None:
+def _print(found: DriftResult) -> None:
     from deployer.plan.render.changes import describe
     from deployer.text.formatting import count
 
@@ -96,7 +53,7 @@ def _print(found: Drift, stack: str) -> None:
             _line("no difference in what can be read")
             return
         whose = "live state" if found.targets is None else "what is targeted"
-        _line(f"no drift: {whose} is what stack {stack} last applied")
+        _line(f"no drift: {whose} is what stack {found.stack} last applied")
         return
     address = ""
     for item in found.items:
@@ -114,6 +71,10 @@ def _print(found: Drift, stack: str) -> None:
     more = f", {count(len(found.undeclared), 'thing')} that nobody declared" if found.undeclared else ""
     _line("")
     _line(f"{total}{more}")
+    for file in found.written:
+        _line(f"edited {file}")
+    if found.taken_over and not found.written:
+        _line("the specs declare it already; it counts as applied now")
 
 
 def _line(text: str, style: str | None = None) -> None:

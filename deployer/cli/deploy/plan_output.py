@@ -6,9 +6,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, assert_never
 
 if TYPE_CHECKING:
+    from deployer.app import PlanResult
     from deployer.plan.model import Plan
-    from deployer.plan.saved.seal import SavedAs
-    from deployer.plan.targets import Targets
     from deployer.plan.verdict import Verdict
 
 
@@ -21,11 +20,9 @@ class Format(StrEnum):
     HTML = "html"
 
 
-def print_plan(plan: Plan, form: Format, against: str | None = None, saved: SavedAs | None = None) -> None:
-    """Print the plan. Markdown fits a pull-request comment; HTML is one page that needs nothing else.
-
-    `against` is the Git ref whose specs it was made from, where no live state was read; `saved` is its file, if any.
-    """
+def print_plan(found: PlanResult, form: Format) -> None:
+    """Print the plan. Markdown fits a pull-request comment; HTML is one page that needs nothing else."""
+    plan, against, saved = found.plan, found.against, found.saved
     match form:
         case Format.TREE:
             from deployer.console.output import note, stdout
@@ -39,9 +36,8 @@ def print_plan(plan: Plan, form: Format, against: str | None = None, saved: Save
                 note(f"{describe_saved_plan(saved)}; to apply exactly this: {apply_command(saved)}")
         case Format.JSON:
             from deployer.console.output import print_json
-            from deployer.plan.render.json_form import plan_as_json
 
-            print_json(plan_as_json(plan, against, saved))
+            print_json(found.to_json())
         case Format.MARKDOWN:
             from deployer.console.output import print_document
             from deployer.plan.render.markdown import plan_as_markdown
@@ -56,7 +52,7 @@ def print_plan(plan: Plan, form: Format, against: str | None = None, saved: Save
             assert_never(form)
 
 
-def print_verdict(instance: str, verdict: Verdict, form: Format, targets: Targets | None = None) -> None:
+def print_verdict(plan: Plan, verdict: Verdict, form: Format) -> None:
     """Print what policies say, without the plan; notes of the verdict name its targets."""
     match form:
         case Format.TREE:
@@ -68,16 +64,16 @@ def print_verdict(instance: str, verdict: Verdict, form: Format, targets: Target
             from deployer.console.output import print_json
             from deployer.plan.render.json_form import verdict_document
 
-            print_json(verdict_document(instance, verdict, targets))
+            print_json(verdict_document(plan.instance, verdict, plan.targets))
         case Format.MARKDOWN:
             from deployer.console.output import print_document
             from deployer.plan.render.markdown import verdict_as_markdown
 
-            print_document(verdict_as_markdown(instance, verdict))
+            print_document(verdict_as_markdown(plan.instance, verdict))
         case Format.HTML:
             from deployer.console.output import print_document
             from deployer.plan.render.html import verdict_as_html
 
-            print_document(verdict_as_html(instance, verdict))
+            print_document(verdict_as_html(plan.instance, verdict))
         case _:
             assert_never(form)

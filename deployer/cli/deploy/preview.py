@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,11 +19,11 @@ from deployer.cli.options import (
     StackName,
     Target,
 )
+from deployer.cli.project.validate import note_unread
 
 if TYPE_CHECKING:
-    from deployer.app.planning.plan import Planned
-    from deployer.app.workspace import Workspace
-    from deployer.plan.model import Plan
+    from deployer.app import PlanResult
+    from deployer.plan.saved.seal import PlanSigner
 
 Out = Annotated[
     Path | None,
@@ -76,9 +75,8 @@ def preview(
 ) -> int:
     """Show what `up` would change, against live state refreshed first. Reads only: neither the lake nor any state is
     written to."""
-    from dataclasses import replace
-
-    from deployer.app.workspace import open_workspace
+    from deployer import app
+    from deployer.console.reporter import ConsoleReporter
     from deployer.errors import InvalidInput
 
     form = Format.JSON if as_json else format
@@ -92,61 +90,53 @@ def preview(
             f"--policy-only and {'--out' if out is not None else '--exit-code'} do not go together",
             remedy="run preview twice: once for the rules, once for the plan",
         )
-    if against is not None:
-        from deployer.app.spec_diff.compare import Comparison, plan_against
+    signer = None
+    if out is not None:
+        from deployer.plan.saved.seal import plan_signer
 
-        compared = Comparison(project, stack, specs, against, tuple(target or ()))
-        workspace, plan = plan_against(compared, allow_destroy or ())
-        if policy_only:
-            return _policy_only(workspace, plan, form)
-        print_plan(plan, form, against)
+        signer = plan_signer()  # a key that cannot be used is said at once
+    found = app.plan(
+        project,
+        stack,
+        specs,
+        targets=target or (),
+        allow_destroy=allow_destroy or (),
+        delete_savepoints=delete_savepoints,
+        new_state=new_state,
+        against=against,
+        reporter=ConsoleReporter(),
+    )
+    if policy_only:
+        return _policy_only(found, form)
+    if out is None:
+        print_plan(found, form)
     else:
-        from deployer.app.planning.plan import plan_up
-        from deployer.cli.project.validate import note_unread
-
-        workspace = replace(
-            open_workspace(project, stack, specs), new_state=new_state, delete_savepoints=delete_savepoints
-        )
-        if policy_only:
-            return _policy_only(workspace, plan_up(workspace, allow_destroy or (), target or ()).plan, form)
-        if out is None:
-            planned = plan_up(workspace, allow_destroy or (), target or ())
-            print_plan(planned.plan, form)
-        else:
-            planned = _saved(workspace, allow_destroy or (), target or (), out, form)
-        note_unread(workspace, planned.lake.files)
-        plan = planned.plan
-    return 2 if exit_code and (plan.unreadable or not plan.is_empty) else 0
+        _save(found, out, signer, form)
+    if found.planned is not None:
+        note_unread(found.workspace, found.planned.lake.files)
+    return 2 if exit_code and (found.unreadable or not found.is_empty) else 0
 
 
-def _saved(
-    workspace: Workspace, allow_destroy: Sequence[str], target: Sequence[str], out: Path, form: Format
-) -> Planned:
+def _save(plan: PlanResult, out: Path, signer: PlanSigner | None, form: Format) -> None:
     """Save the plan, and print it with the digest of its file; one that cannot be saved is printed all the same."""
-    from deployer.app.planning.plan import plan_up
-    from deployer.app.planning.saved_plan import save_plan
+    from deployer import app
     from deployer.errors import DeployerError
-    from deployer.plan.saved.seal import plan_signer
 
-    signer = plan_signer()
-    planned = plan_up(workspace, allow_destroy, target)
     try:
-        saved = save_plan(workspace, planned, tuple(allow_destroy), out, signer)
+        plan = app.save_plan(plan, out, signer=signer)
     except DeployerError:
-        print_plan(planned.plan, form)
+        print_plan(plan, form)
         raise
-    print_plan(planned.plan, form, saved=saved)
-    return planned
+    print_plan(plan, form)
 
 
-def _policy_only(workspace: Workspace, plan: Plan, form: Format) -> int:
+def _policy_only(found: PlanResult, form: Format) -> int:
     """Print what policies say of the plan, and nothing else of it; returns the exit code."""
     from deployer.cli.deploy.plan_output import print_verdict
     from deployer.errors import NotFound, Refused
 
-    if plan.verdict is None:
-        raise NotFound(
-            "there are no policies", where=workspace.dir / "policies", remedy="put a rule there, see docs/policy.md"
-        )
-    print_verdict(plan.instance, plan.verdict, form, plan.targets)
-    return Refused.exit_code if plan.denied else 0
+    if found.verdict is None:
+        where = found.workspace.dir / "policies"
+        raise NotFound("there are no policies", where=where, remedy="put a rule there, see docs/policy.md")
+    print_verdict(found.plan, found.verdict, form)
+    return Refused.exit_code if found.plan.denied else 0

@@ -56,8 +56,8 @@ def create(
     from contextlib import closing
     from datetime import timedelta
 
-    from deployer.app.lake_root import root_to_read
-    from deployer.cli.summaries.unreadable import as_json_rows, note_unreadable
+    from deployer.cli.inputs.lake_root import root_to_read
+    from deployer.cli.summaries.unreadable import note_unreadable
     from deployer.console.output import print_json, stdout
     from deployer.services.savepoints.tagged import make_savepoint
     from deployer.state import open_store
@@ -77,7 +77,7 @@ def create(
         taken = make_savepoint(store, root, entries, name, expires_at=until, note=note)
     if as_json:
         tables = [{"table": each.full_name} | as_document(taken[each.table_id]) for each in entries]
-        error = {"error": {"kind": "Corrupt", "unreadable": as_json_rows(broken)}} if broken else {}
+        error = {"error": {"kind": "Corrupt", "unreadable": [each.as_row() for each in broken]}} if broken else {}
         print_json({"name": name, "tables": tables, **error})
         return 1 if broken else 0
     stdout().print(f"savepoint {name} of {count(len(taken), 'table')}{_until(until)}")
@@ -101,7 +101,7 @@ def list_(
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from deployer.app.lake_root import root_to_read
+    from deployer.cli.inputs.lake_root import root_to_read
     from deployer.console.output import note, print_json, stdout
     from deployer.state import open_reader
     from deployer.state.model.times import as_document
@@ -146,7 +146,7 @@ def delete(
     """Delete a savepoint of all tables that have it. What only it kept goes with the next clean-up."""
     from contextlib import closing
 
-    from deployer.app.lake_root import root_to_read
+    from deployer.cli.inputs.lake_root import root_to_read
     from deployer.console.output import print_json, stdout
     from deployer.services.savepoints.tagged import delete_savepoint
     from deployer.state import open_store

@@ -77,12 +77,13 @@ def import_stack(
     from deployer.app.workspace import open_workspace
     from deployer.cli.deploy.up import confirm
     from deployer.console.output import print_json, stdout
+    from deployer.console.reporter import ConsoleReporter
     from deployer.text.formatting import count
 
     workspace = open_workspace(project, stack, specs)
     exported = _read(file, f"urn:pulumi:{stack}::{workspace.project.name}::")
     lake = workspace.lake()
-    with held_in_time(workspace, lake, lock_timeout):
+    with held_in_time(workspace, lake, lock_timeout, ConsoleReporter()):
         engine = engine_for(workspace, lake)
         there = len(_resources(engine.export(workspace.stack_ref)))
         if there and not yes:

@@ -8,9 +8,9 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from deployer.app.lake_root import root_despite, root_to_read
 from deployer.app.stack.engine import held
 from deployer.app.workspace import Workspace, open_workspace
+from deployer.cli.inputs.lake_root import root_despite, root_to_read
 from deployer.console.output import ask
 from deployer.engine import hold_stack
 from deployer.errors import Corrupt, Interrupted, InvalidInput, InvalidSpecs, NotFound
@@ -126,8 +126,8 @@ def write_spec(target: Target) -> list[str]:
 
     Raises Refused, and leaves the specs as they are, for what cannot be edited in place; the table stays changed.
     """
-    from deployer.app.drift.find import find_drift
-    from deployer.app.drift.into_specs import take_over
+    from deployer.app.drift_detection.find import find_drift
+    from deployer.app.drift_detection.into_specs import take_over
 
     found = find_drift(target.workspace)
     name = target.store.instance().tables[target.entry.table_id].full_name

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deployer.app.stack.job_package import progress_shown
+from deployer.app.stack.job_package import TITLE
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
 
 if TYPE_CHECKING:
@@ -53,11 +53,12 @@ def package(
     from deployer.app.workspace import open_workspace
     from deployer.compute.packaging.package import FOLDER, architectures, build_package
     from deployer.console.output import print_json
+    from deployer.console.progress_display import progress_shown
 
     workspace = open_workspace(project, stack, specs)
     wanted = [each.value for each in architecture or ()] or architectures(workspace.lake().instance.clusters)
     folder = (out or workspace.dir / FOLDER).resolve()
-    with progress_shown(as_json=as_json) as on_progress:
+    with progress_shown(TITLE, as_json=as_json) as on_progress:
         built = build_package(
             folder, wanted or [Architecture.ARM64.value], python, on_progress, project_dir=workspace.dir
         )

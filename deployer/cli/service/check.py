@@ -26,7 +26,7 @@ def check(
 ) -> int:
     """Check that services run as their triggers ask: exit code 2, and a line each, for those that are overdue, whose
     newest run failed, or whose table cannot be read. For monitoring; runs nothing."""
-    from deployer.app.lake_root import root_to_read
+    from deployer.cli.inputs.lake_root import root_to_read
     from deployer.cli.service.look import looked
     from deployer.console.output import print_json, stdout
     from deployer.state.model.times import iso_utc

@@ -97,8 +97,8 @@ def run(
     stands."""
     from functools import partial
 
-    from deployer.app.lake_root import root_despite
     from deployer.app.workspace import open_workspace
+    from deployer.cli.inputs.lake_root import root_despite
     from deployer.cli.service.options import pairs
     from deployer.cli.summaries.service_run import print_done
     from deployer.compute.clusters import local_cluster, remote_cluster

@@ -37,7 +37,7 @@ def list_services(
     from rich.table import Table
     from rich.text import Text
 
-    from deployer.app.lake_root import root_to_read
+    from deployer.cli.inputs.lake_root import root_to_read
     from deployer.cli.service.look import looked
     from deployer.console.output import note, print_json, stdout
     from deployer.live.services import trigger_of

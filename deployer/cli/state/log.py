@@ -39,7 +39,7 @@ def log(
     """
     from contextlib import closing
 
-    from deployer.app.lake_root import root_to_read
+    from deployer.cli.inputs.lake_root import root_to_read
     from deployer.console.output import note, print_json
     from deployer.errors import Corrupt
     from deployer.state import open_reader

@@ -40,7 +40,7 @@ def show(
     """
     from contextlib import closing
 
-    from deployer.app.lake_root import root_to_read
+    from deployer.cli.inputs.lake_root import root_to_read
     from deployer.console.output import print_json
     from deployer.errors import NotFound
     from deployer.state import open_reader

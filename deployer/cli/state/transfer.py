@@ -27,7 +27,7 @@ def export(
     """
     from contextlib import closing
 
-    from deployer.app.lake_root import root_to_read
+    from deployer.cli.inputs.lake_root import root_to_read
     from deployer.errors import InvalidInput, Refused
     from deployer.state import open_reader
 
@@ -54,7 +54,7 @@ def import_state(
     Exit codes: 0 imported; 1 an error, such as a damaged file; 3 refused: the root has a state store, or the file is of
     a newer deployer.
     """
-    from deployer.app.lake_root import instance_of
+    from deployer.cli.inputs.lake_root import instance_of
     from deployer.state.new_from_export import import_into
 
     root, instance = instance_of(project, stack, specs)

@@ -28,7 +28,7 @@ def verify(
     """
     from contextlib import closing
 
-    from deployer.app.lake_root import root_to_read
+    from deployer.cli.inputs.lake_root import root_to_read
     from deployer.console.output import note, print_json, stdout
     from deployer.state import open_reader
     from deployer.tables.verify.verify import verify as verified
@@ -96,7 +96,7 @@ def repair(
     import time
     from contextlib import closing
 
-    from deployer.app.lake_root import root_to_read
+    from deployer.cli.inputs.lake_root import root_to_read
     from deployer.console.output import print_json, stdout
     from deployer.state import open_store
     from deployer.tables.verify.verify import repair as repaired

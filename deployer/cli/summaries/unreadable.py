@@ -1,9 +1,8 @@
-"""Tables that cannot be read, as commands tell them: each with the reason, beside what they say of the others."""
+"""Tables that cannot be read, as commands print them: each with the reason, beside what they say of the others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from deployer.live.model import Unreadable
 
@@ -14,8 +13,3 @@ def note_unreadable(tables: Iterable[Unreadable]) -> None:
 
     for each in tables:
         stderr().print(f"{each.address}: unreadable: {each.why}", style="red", soft_wrap=True)
-
-
-def as_json_rows(tables: Iterable[Unreadable]) -> list[dict[str, Any]]:
-    """The same as JSON."""
-    return [{"table": each.name, "what": each.what, "remedy": each.remedy or None} for each in tables]

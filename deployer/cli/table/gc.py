@@ -47,7 +47,7 @@ def gc(
     from dataclasses import asdict
 
     from deployer.app.workspace import open_workspace
-    from deployer.cli.summaries.unreadable import as_json_rows, note_unreadable
+    from deployer.cli.summaries.unreadable import note_unreadable
     from deployer.console.output import note, print_json
     from deployer.errors import Corrupt, NotFound
     from deployer.live.reader import unreadable
@@ -68,7 +68,7 @@ def gc(
             except (Corrupt, NotFound) as why:
                 broken.append(unreadable(entry, why))
     if as_json:
-        error = {"error": {"kind": "Corrupt", "unreadable": as_json_rows(broken)}} if broken else {}
+        error = {"error": {"kind": "Corrupt", "unreadable": [each.as_row() for each in broken]}} if broken else {}
         print_json({"dry_run": dry_run, "tables": [asdict(each) for each in done], **error})
         return 1 if broken else 0
     for each in done:

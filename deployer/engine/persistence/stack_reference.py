@@ -15,8 +15,6 @@ from deployer.engine.values.urns import STACK_TYPE
 from deployer.engine.values.values import is_secret
 from deployer.errors import InvalidInput, NotFound, Refused
 
-STACK_REFERENCE = "pulumi:pulumi:StackReference"
-
 
 @dataclass(frozen=True)
 class StackReferences:

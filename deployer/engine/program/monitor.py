@@ -16,7 +16,7 @@ from pulumi.runtime.proto import provider_pb2, resource_pb2
 
 from deployer.engine.interfaces.engine import Diagnostic, OutputsChanged
 from deployer.engine.interfaces.provider import ProviderFailed
-from deployer.engine.persistence.stack_reference import STACK_REFERENCE, StackReferences
+from deployer.engine.persistence.stack_reference import StackReferences
 from deployer.engine.program.requests import answer_of, check_urns, goal_of
 from deployer.engine.program.service import RefusedCall
 from deployer.engine.project.config import StackConfig
@@ -28,7 +28,15 @@ from deployer.engine.steps.registration import Registrar
 from deployer.engine.steps.run import Run
 from deployer.engine.steps.scheduling import Postponed, in_program_thread
 from deployer.engine.values.goal import Goal, Registered
-from deployer.engine.values.urns import STACK_TYPE, is_provider_type, is_urn, package_of, split_reference, type_of
+from deployer.engine.values.urns import (
+    STACK_REFERENCE,
+    STACK_TYPE,
+    is_provider_type,
+    is_urn,
+    package_of,
+    split_reference,
+    type_of,
+)
 from deployer.engine.values.values import (
     UNKNOWN,
     blinded,

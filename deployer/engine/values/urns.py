@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 STACK_TYPE = "pulumi:pulumi:Stack"
+STACK_REFERENCE = "pulumi:pulumi:StackReference"
 PROVIDER_PREFIX = "pulumi:providers:"
 
 _URN = re.compile(

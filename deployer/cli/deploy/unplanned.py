@@ -1,4 +1,4 @@
-"""The process that judges a run which deployer did not plan: `python -m deployer.app.planning.unplanned`, as the
+"""The process that judges a run which deployer did not plan: `python -m deployer.cli.deploy.unplanned`, as the
 provider of a plain `pulumi up` starts it (`deployer.provider.unplanned`).
 
 It prints one JSON document: `refusals`, `advice`, and the `lake` that was judged. It runs no engine and no program.
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deployer.console.output import print_json
+from deployer.console.reporter import ConsoleReporter
 from deployer.errors import DeployerError, InvalidSpecs
 from deployer.text import masking
 from deployer.text.masked_streams import masked_streams
@@ -56,11 +57,11 @@ def _judged(project: Path, stack: str, *, destroy: bool) -> dict[str, Any]:
     if destroy:
         from deployer.app.planning.plan import plan_destroy
 
-        planned = plan_destroy(workspace, lake, allowed)
+        planned = plan_destroy(workspace, lake, allowed, ConsoleReporter())
         return {"refusals": [*_refusals(planned)], "advice": [*_advice(planned)]}
     from deployer.app.planning.plan import plan_lake
 
-    planned = plan_lake(workspace, lake, allowed, ask_engine=False)
+    planned = plan_lake(workspace, lake, allowed, ask_engine=False, reporter=ConsoleReporter())
     return {"refusals": [*_refusals(planned)], "advice": [*_advice(planned)], "lake": lake_as_json(lake)}
 
 

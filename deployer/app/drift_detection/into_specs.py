@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployer.app.drift.columns import edit_column
-from deployer.app.drift.find import Drift, DriftItem
+from deployer.app.drift_detection.columns import edit_column
+from deployer.app.drift_detection.find import Drift, DriftItem
 from deployer.app.planning.targeting import urns_of
 from deployer.app.stack.engine import engine_for
 from deployer.app.stack.fast_path import read_recorded

@@ -1,0 +1,1 @@
+"""The functions that commands and programs call, each with its result as a value; `deployer.app` exports them."""

@@ -1,0 +1,239 @@
+"""`apply` and `apply_plan`: change the lake into what the specs, or a plan, declare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deployer.app.operations.plan import PlanRefused, PlanResult, live_plan
+from deployer.app.planning.addresses import check_addresses
+from deployer.app.planning.plan import Planned, plan_lake
+from deployer.app.planning.saved_plan import as_saved_plan, open_plan, plan_again
+from deployer.app.reporter import SILENT, Reporter
+from deployer.app.stack.engine import prepare_for
+from deployer.app.stack.lock_wait import held_in_time
+from deployer.app.stack.missing_plugin import InstallMissing, handle_missing_plugin
+from deployer.app.workspace import Workspace, open_workspace
+from deployer.engine import Operation
+from deployer.errors import DeployerError, Interrupted, NotFound, Refused
+from deployer.live.model import Unreadable
+from deployer.plan.saved.file import MovedFact
+from deployer.specs import known_lake
+from deployer.system.failpoints import reached
+from deployer.text import masking
+
+if TYPE_CHECKING:
+    from deployer.tables.rewrite.cleanup import OldDataset
+
+#: Is given a plan that changes something, and says whether it may be applied.
+Approve = Callable[[PlanResult], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyResult:
+    """What was applied.
+
+    `summary` counts the engine's operations by kind, `operations` has each of them. `old_datasets` are those that
+    rewrites left and whose time is over: removed, or kept for a reason.
+    """
+
+    plan: PlanResult
+    summary: Mapping[str, int]
+    operations: tuple[Operation, ...]
+    old_datasets: tuple[OldDataset, ...] = ()
+
+    @property
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        """Tables that were left as they are because they cannot be read; everything else was applied."""
+        return self.plan.unreadable
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that `deployer up --json` prints."""
+        document = {"plan": self.plan.to_json(), "summary": dict(self.summary)}
+        if self.unreadable:
+            rows = [each.as_row() for each in self.unreadable]
+            document["error"] = {"kind": "Corrupt", "unreadable": rows}
+        return document
+
+
+class PlanMoved(Refused):
+    """What a plan read is different now, so nothing was changed. `moved` says each thing; `file` is the saved plan's,
+    None where it was given as a value."""
+
+    def __init__(self, file: str | None, moved: Sequence[MovedFact], *, is_applied: bool) -> None:
+        self.file, self.moved = file, tuple(moved)
+        number = "1 thing" if len(moved) == 1 else f"{len(moved)} things"
+        remedy = "the lake is as the plan wants it already" if is_applied else "preview again with --out"
+        what = f"{number} that the plan read moved since, nothing was changed"
+        super().__init__(what, where=file, remedy=remedy)
+
+    def details(self) -> tuple[str, ...]:
+        return tuple(map(str, self.moved))
+
+    def document(self) -> dict[str, Any]:
+        moved = [asdict(each) for each in self.moved]
+        return {"error": {"kind": self.kind, "where": self.file, "moved": moved}}
+
+
+def ignore_plan(_: PlanResult) -> None:
+    """For callers that do not look at the plan."""
+
+
+def apply(
+    project: Path | str | None = None,
+    stack: str = "dev",
+    specs: Path | str | None = None,
+    *,
+    approve: Approve,
+    targets: Sequence[str] = (),
+    allow_destroy: Sequence[str] = (),
+    delete_savepoints: bool = False,
+    new_state: bool = False,
+    lock_timeout: str | None = None,
+    on_plan: Callable[[PlanResult], None] = ignore_plan,
+    install_missing: InstallMissing | None = None,
+    reporter: Reporter = SILENT,
+) -> ApplyResult:
+    """Plans and applies what the specs declare. Other runs on the stack are kept off from the plan on.
+
+    The arguments are those of `plan`. `on_plan` is given the plan first. Then `approve` is asked, unless the plan is
+    empty; a no raises Interrupted. `lock_timeout` is how long to wait while another run holds the stack, such as
+    `"90s"`; Conflict is raised then, at once unless given. `install_missing` is given a provider's plugin that the
+    program needs and that is not installed.
+
+    Raises PlanRefused for a plan with refused changes, EngineFailed where a step fails; what was done is saved then.
+    """
+    with masking.scope() as secrets:
+        opened = open_workspace(project, stack, specs)
+        workspace = replace(opened, new_state=new_state, delete_savepoints=delete_savepoints)
+        prepare_for(workspace)
+        lake = workspace.lake()
+        handle_missing_plugin(workspace, lake, install_missing)
+        with held_in_time(workspace, lake, lock_timeout, reporter):
+            planned = plan_lake(workspace, lake, allow_destroy, chosen=targets, reporter=reporter)
+            check_addresses("--allow-destroy", allow_destroy, planned.plan)
+            result = PlanResult(planned.plan, workspace, planned, secrets=secrets)
+            on_plan(result)
+            if result.is_refused:
+                raise PlanRefused(result)
+            if not result.is_empty:
+                require_approval(result, approve)
+            return _apply(workspace, planned, result, reporter)
+
+
+def apply_plan(
+    plan: PlanResult | Path | str,
+    *,
+    project: Path | str | None = None,
+    stack: str | None = None,
+    expect: str | None = None,
+    approve: Approve | None = None,
+    new_state: bool = False,
+    lock_timeout: str | None = None,
+    on_plan: Callable[[PlanResult], None] = ignore_plan,
+    install_missing: InstallMissing | None = None,
+    reporter: Reporter = SILENT,
+) -> ApplyResult:
+    """Applies exactly this plan, of `plan` or of a file of `save_plan`, unless something that it read moved since.
+
+    Of a file, `expect` is the digest that it has to have; it has to be signed where DEPLOYER_PLAN_PUBLIC_KEY is set.
+    `approve` is asked only where the plan takes something away. Other arguments are those of `apply`.
+
+    Raises PlanMoved with everything that moved, Refused for a plan of another project, stack, digest or signature,
+    Corrupt for a file that was damaged or edited, and what `apply` raises.
+    """
+    with masking.scope() as secrets:
+        if isinstance(plan, PlanResult):
+            workspace, saved = plan.workspace, as_saved_plan(plan.workspace, live_plan(plan))
+        else:
+            workspace, saved = open_plan(Path(plan), None if project is None else Path(project), stack, expect)
+        workspace = replace(workspace, new_state=new_state or workspace.new_state)
+        file = saved.saved_as if saved.saved_as.file else None
+        handle_missing_plugin(workspace, saved.desired, install_missing)
+        # What the plan is compared with stays so until it is applied.
+        with held_in_time(workspace, saved.desired, lock_timeout, reporter):
+            planned, moved = plan_again(workspace, saved, reporter)
+            if moved:
+                raise PlanMoved(file.file if file else None, moved, is_applied=planned.plan.is_empty)
+            result = PlanResult(planned.plan, workspace, planned, saved=file, secrets=secrets)
+            on_plan(result)
+            if result.is_refused:
+                raise PlanRefused(result)
+            if result.takes_away and approve is not None:
+                require_approval(result, approve)
+            return _apply(workspace, planned, result, reporter)
+
+
+def require_approval(plan: PlanResult, approve: Approve) -> None:
+    """Raises Interrupted for a no."""
+    if not approve(plan):
+        raise Interrupted("the plan was not approved, nothing was changed")
+
+
+def _apply(workspace: Workspace, planned: Planned, result: PlanResult, reporter: Reporter) -> ApplyResult:
+    from deployer.app.planning.orphaned_tables import delete_unknown, end_deletions
+    from deployer.app.stack.publish_clusters import publish_applied, remove_unused_code
+
+    reached("cli.up.planned")
+    root = workspace.root(planned.lake)
+    _record_others(root, planned, reporter)
+    # With an empty plan too: Pulumi's state takes over what was refreshed, and what a run that was cut off left open.
+    # The program applies the lake that was shown, even if somebody edits the specs meanwhile.
+    ended = end_deletions(workspace, planned)
+    for address in ended.values():
+        reporter.note(f"ended the deletion of {address}, which was cut off")
+    refreshed = planned.refreshed.without(ended) if planned.refreshed else None
+    for line in delete_unknown(workspace, planned):
+        reporter.note(line)
+    with known_lake(workspace.dir, workspace.specs, planned.lake, workspace.stack), reporter.steps() as on_event:
+        applied = planned.engine().up(
+            workspace.stack_ref,
+            on_event=on_event,
+            targets=planned.scope.targets,
+            allow_destroy=planned.allow_destroy,
+            config=planned.config,
+            leave=planned.scope.leave,
+            refreshed=refreshed,
+        )
+    publish_applied(workspace, planned.lake, planned.engine(), reporter)
+    remove_unused_code(workspace, planned.lake, planned.engine(), reporter)
+    return ApplyResult(result, applied.summary, applied.operations, _remove_old_datasets(root, planned))
+
+
+def _record_others(root: str, planned: Planned, reporter: Reporter) -> None:
+    """Record in the tables' logs what was committed to Lance and is not there yet, which the plan counted in."""
+    behind = [table for table in planned.live.tables.values() if not table.recorded]
+    if not behind:
+        return
+    from deployer.datasets.recovery.rollforward import refresh
+    from deployer.state import open_store
+
+    with closing(open_store(root)) as store:
+        for table in behind:
+            try:
+                refresh(store, root, table.table_id)
+            except DeployerError as error:
+                reporter.note(f"{table.spec.address}: what others committed to it could not be recorded: {error}")
+
+
+def _remove_old_datasets(root: str, planned: Planned) -> tuple[OldDataset, ...]:
+    """Remove what rewrites left and the plan showed; those that have to be looked at first are kept, with why.
+
+    With targets, only those tables are looked at.
+    """
+    from deployer.state import open_store
+    from deployer.tables.rewrite.cleanup import remove_old_datasets
+
+    try:
+        store = open_store(root)
+    except NotFound:
+        return ()
+    tables: list[str] = [""]  # all of them
+    if planned.plan.targets is not None:
+        tables = [table.table_id for table in planned.live.tables.values() if table.former]
+    with closing(store):
+        foreseen = {each.name for each in planned.plan.removals if each.kind in ("replaced", "unfinished")}
+        return tuple(old for only in tables for old in remove_old_datasets(store, root, only=only, foreseen=foreseen))

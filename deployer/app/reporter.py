@@ -1,0 +1,47 @@
+"""What a run reports while it works: notes, the steps of the engine, and how far long work is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
+
+from deployer.engine import Event, OnEvent
+from deployer.system.progress import OnProgress, no_progress
+
+
+class Reporter(Protocol):
+    """Receives what a run reports. The callbacks of `steps` and `work` may be called from any thread."""
+
+    def note(self, text: str) -> None:
+        """Receives a remark for people, which is not part of the result. It may have several lines."""
+
+    def steps(self) -> AbstractContextManager[OnEvent]:
+        """Gives a block that lasts as long as the engine applies something, and in it the callback for its events."""
+
+    def work(self, title: str) -> AbstractContextManager[OnProgress]:
+        """Gives a block that lasts as long as the work `title`, and in it the callback for its progress."""
+
+
+class SilentReporter:
+    """A reporter that ignores everything. Subclasses override what they need."""
+
+    def note(self, text: str) -> None:
+        """Ignores the remark."""
+
+    @contextmanager
+    def steps(self) -> Iterator[OnEvent]:
+        """Ignores the events."""
+        yield _no_event
+
+    @contextmanager
+    def work(self, title: str) -> Iterator[OnProgress]:
+        """Ignores the progress."""
+        yield no_progress
+
+
+def _no_event(_: Event) -> None:
+    pass
+
+
+SILENT: Reporter = SilentReporter()
