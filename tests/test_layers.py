@@ -20,6 +20,7 @@ def test_imports_go_down_the_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     ("module", "heavy"),
     [
         pytest.param("deployer.cli.main", ("pulumi", "lance", "pyspark", "pyarrow", "datafusion", "grpc"), id="cli"),
+        pytest.param("deployer.app", ("pulumi", "lance", "pyspark", "pyarrow", "rich", "typer"), id="app"),
         pytest.param("deployer.engine", ("pulumi", "grpc"), id="engine"),
         pytest.param("deployer.specs", ("lance", "pulumi", "pyspark"), id="specs"),
         pytest.param("deployer.state", ("lance", "pulumi", "pyspark"), id="state"),

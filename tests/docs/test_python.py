@@ -14,7 +14,8 @@ from deployer.state import create_store
 from deployer.tables.admin.instance import create_instance
 from deployer.tables.admin.tables import create_table
 from deployer.tables.append import open_appender
-from tests.projects import REPOSITORY
+from tests.projects import INSTANCE, REPOSITORY, make_project
+from tests.projects import table as spec_of
 
 
 def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,6 +35,8 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     rows = pa.table({"carrier": ["UA", "AA", "UA"], "flight": [1545, 1141, 1714], "delay": [11, -2, 4]})
     writer.append(rows)
     writer.close()
+    orders = spec_of("orders", "amount: float64", database="shop")
+    make_project(tmp_path / "project", {"demo.yaml": INSTANCE, "orders.yaml": orders})
     text = (REPOSITORY / "docs" / "python.md").read_text(encoding="utf-8").replace("```", "")
     example = doctest.DocTestParser().get_doctest(text, {}, "python.md", None, 0)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
