@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deployer.app.importing.outcome import ImportedTable
     from deployer.app.operations.apply import ApplyResult, PlanMoved, apply, apply_plan
+    from deployer.app.operations.cost import CostResult, cost
     from deployer.app.operations.destroy import DestroyResult, destroy
     from deployer.app.operations.drift import DriftResult, drift
     from deployer.app.operations.import_tables import ImportResult, import_table, import_tables
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ApplyResult",
+    "CostResult",
     "DestroyResult",
     "DriftResult",
     "ImportResult",
@@ -32,6 +34,7 @@ __all__ = [
     "SilentReporter",
     "apply",
     "apply_plan",
+    "cost",
     "destroy",
     "drift",
     "import_table",
@@ -43,6 +46,7 @@ __all__ = [
 
 _MODULES = {
     **dict.fromkeys(("ApplyResult", "PlanMoved", "apply", "apply_plan"), "operations.apply"),
+    **dict.fromkeys(("CostResult", "cost"), "operations.cost"),
     **dict.fromkeys(("DestroyResult", "destroy"), "operations.destroy"),
     **dict.fromkeys(("DriftResult", "drift"), "operations.drift"),
     **dict.fromkeys(("ImportResult", "import_table", "import_tables"), "operations.import_tables"),

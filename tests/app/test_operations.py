@@ -182,6 +182,14 @@ def test_rendered_specs_declare_the_same(project: Path, deployer: Deployer, tmp_
     assert error.value.document() == deployer("render", "--json").json
 
 
+def test_the_cost_of_a_lake_on_a_disk(project: Path, deployer: Deployer) -> None:
+    found = app.cost()
+    assert found.instance == "demo" and not found.estimate.lines
+    assert found.to_json() == deployer("cost", "--json").json
+    with pytest.raises(InvalidInput, match="--assume"):
+        app.cost(assume=["never=4"])
+
+
 def test_destroy_asks_and_deletes(applied: Path) -> None:
     with pytest.raises(Interrupted):
         app.destroy(approve=lambda plan: plan.is_empty)

@@ -11,10 +11,7 @@ import typer
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
 
 if TYPE_CHECKING:
-    from deployer.app.planning.cost_estimate import Basis
-    from deployer.app.workspace import Workspace
-    from deployer.cost.estimate import Estimate, Holding
-    from deployer.specs.model import InstanceSpec, Lake
+    from deployer.cost.estimate import Estimate
 
 
 class CostFormat(StrEnum):
@@ -54,55 +51,12 @@ def cost(
 
     What is not known is said to be unknown and is in no sum. Changes nothing. docs/cost.md says what is not counted.
     """
-    from deployer.app.planning.cost_estimate import cost_basis
-    from deployer.app.workspace import open_workspace
-    from deployer.cost.estimate import estimate
+    from deployer import app
+    from deployer.console.reporter import ConsoleReporter
 
-    workspace = open_workspace(project, stack, specs)
-    lake = workspace.lake()
-    basis = cost_basis(workspace, lake.instance, prices, assume or ())
-    found = estimate(_holding(workspace, lake, basis), basis.region, basis.prices, basis.assumptions)
-    print_estimate(lake.instance.name, found, CostFormat.JSON if as_json else format)
+    found = app.cost(project, stack, specs, prices=prices, assume=assume or (), reporter=ConsoleReporter())
+    print_estimate(found.instance, found.estimate, CostFormat.JSON if as_json else format)
     return 0
-
-
-def _holding(workspace: Workspace, lake: Lake, basis: Basis) -> Holding:
-    """What is declared, with the sizes of what is there; unknown where that cannot be read, which is noted."""
-    from deployer.app.live_state import read_live
-    from deployer.app.stack.fast_path import read_recorded
-    from deployer.console.output import note
-    from deployer.cost.difference import declared_holding
-    from deployer.cost.estimate import Holding
-    from deployer.errors import DeployerError
-
-    root = lake.instance.root
-    if not root.startswith("s3://"):
-        return Holding(lake.instance)
-    try:
-        live = read_live(root).with_applied(read_recorded(workspace.stack_ref).ids)
-    except DeployerError as error:
-        note(f"what the lake holds is not known: {error}")
-        return declared_holding(lake, None, None, basis.managed)
-    state = 0 if live.instance is None else _state_bytes(lake.instance, basis.region)
-    return declared_holding(lake, live, state, basis.managed)
-
-
-def _state_bytes(instance: InstanceSpec, region: str | None) -> int | None:
-    """The size of the state's table as DynamoDB tells it, which it counts every six hours; None where it does not."""
-    from botocore.config import Config
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    from deployer.aws.session import aws_session
-    from deployer.state.backends.dynamodb.table import table_name
-
-    name = str(instance.state.options.get("table") or table_name(instance.root, instance.name))
-    config = Config(connect_timeout=4, read_timeout=6, retries={"total_max_attempts": 2})
-    try:
-        client = aws_session().client("dynamodb", region_name=region, config=config)
-        size: int | None = client.describe_table(TableName=name)["Table"].get("TableSizeBytes")
-    except (BotoCoreError, ClientError):
-        return None
-    return size
 
 
 def print_estimate(instance: str, found: Estimate, form: CostFormat) -> None:

@@ -1,0 +1,87 @@
+"""`cost`: what a lake is expected to cost a month on AWS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deployer.app.live_state import read_live
+from deployer.app.planning.cost_estimate import Basis, cost_basis
+from deployer.app.reporter import SILENT, Reporter
+from deployer.app.stack.fast_path import read_recorded
+from deployer.app.workspace import Workspace, open_workspace
+from deployer.cost.difference import declared_holding
+from deployer.cost.estimate import Estimate, Holding, estimate
+from deployer.cost.words import as_json
+from deployer.errors import DeployerError
+from deployer.specs.model import InstanceSpec, Lake
+from deployer.text import masking
+
+
+@dataclass(frozen=True, slots=True)
+class CostResult:
+    """What the lake `instance` is expected to cost; the estimate has no lines for a root on a disk."""
+
+    instance: str
+    estimate: Estimate
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that `deployer cost --json` prints."""
+        return as_json(self.instance, self.estimate)
+
+
+def cost(
+    project: Path | str | None = None,
+    stack: str = "dev",
+    specs: Path | str | None = None,
+    *,
+    prices: Path | str | None = None,
+    assume: Sequence[str] = (),
+    reporter: Reporter = SILENT,
+) -> CostResult:
+    """Estimates what the lake costs a month, as declared and by what it holds now.
+
+    `prices` is a file of prices, else `deployer:prices` of the stack or those of this release. `assume` are texts such
+    as `runs_per_day=4`, over `deployer:assume`. What the lake holds is unknown where it cannot be read; the reporter is
+    given the reason. Raises InvalidInput for a wrong assumption, NotFound for a missing file of prices.
+    """
+    with masking.scope():
+        workspace = open_workspace(project, stack, specs)
+        lake = workspace.lake()
+        basis = cost_basis(workspace, lake.instance, None if prices is None else Path(prices), assume)
+        holding = _holding(workspace, lake, basis, reporter)
+        return CostResult(lake.instance.name, estimate(holding, basis.region, basis.prices, basis.assumptions))
+
+
+def _holding(workspace: Workspace, lake: Lake, basis: Basis, reporter: Reporter) -> Holding:
+    """What is declared, with the sizes of what is there; unknown where that cannot be read, which is noted."""
+    root = lake.instance.root
+    if not root.startswith("s3://"):
+        return Holding(lake.instance)
+    try:
+        live = read_live(root).with_applied(read_recorded(workspace.stack_ref).ids)
+    except DeployerError as error:
+        reporter.note(f"what the lake holds is not known: {error}")
+        return declared_holding(lake, None, None, basis.managed)
+    state = 0 if live.instance is None else _state_bytes(lake.instance, basis.region)
+    return declared_holding(lake, live, state, basis.managed)
+
+
+def _state_bytes(instance: InstanceSpec, region: str | None) -> int | None:
+    """The size of the state's table as DynamoDB tells it, which it counts every six hours; None where it does not."""
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from deployer.aws.session import aws_session
+    from deployer.state.backends.dynamodb.table import table_name
+
+    name = str(instance.state.options.get("table") or table_name(instance.root, instance.name))
+    config = Config(connect_timeout=4, read_timeout=6, retries={"total_max_attempts": 2})
+    try:
+        client = aws_session().client("dynamodb", region_name=region, config=config)
+        size: int | None = client.describe_table(TableName=name)["Table"].get("TableSizeBytes")
+    except (BotoCoreError, ClientError):
+        return None
+    return size
