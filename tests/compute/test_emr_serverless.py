@@ -50,6 +50,7 @@ def test_the_same_job_is_found_again_and_another_is_started(application: str) ->
 def test_a_run_that_failed_before_is_not_taken_for_a_new_one(
     aws: str, application: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("deployer.compute.emr.serverless.OLD", timedelta(days=1))  # however busy this machine is
     first = cluster_at(application).start(JOB)
     set_state(aws, first.run_id, "FAILED")
     at_once = cluster_at(application).start(JOB)  # AWS may well have ended it already: the caller is told of that
