@@ -1,1 +1,4 @@
-"""Lance datasets: their versions, files, bounds, commit metadata and recovery. It knows tables by their state alone."""
+"""Lance datasets: their versions, files, bounds, commits and recovery. No other package imports Lance.
+
+It knows tables by their state alone.
+"""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from deployer.datasets.commit_metadata import CommitMetadata, commit_metadata_of, properties_of
 from deployer.datasets.dataset import open_dataset
@@ -28,8 +28,7 @@ class Operation(Protocol):
 
     @property
     def removed(self) -> tuple[int, ...] | None:
-        """Ids of the fragments that the new ones replace. None: the commit does more than to add and remove fragments,
-        and what it did is read from the dataset."""
+        """Ids of the fragments that the new ones replace. None: what the commit did is read from the dataset."""
 
     def to_lance(self, dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
         """The operation on that dataset as Lance has it."""
@@ -40,10 +39,7 @@ class Append:
     """Adds fragments, which are given as Lance's own JSON."""
 
     fragments: Sequence[Mapping[str, Any]]
-
-    @property
-    def removed(self) -> tuple[int, ...]:
-        return ()
+    removed: ClassVar[tuple[int, ...]] = ()
 
     def to_lance(self, dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
         import lance
@@ -93,10 +89,7 @@ class Restore:
     """Makes the rows, columns and indexes those of an earlier version."""
 
     version: int
-
-    @property
-    def removed(self) -> None:
-        return None
+    removed: ClassVar[None] = None
 
     def to_lance(self, dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
         import lance
@@ -112,9 +105,7 @@ class Fence:
     such a projection that was prepared before an append.
     """
 
-    @property
-    def removed(self) -> tuple[int, ...]:
-        return ()
+    removed: ClassVar[None] = None
 
     def to_lance(self, dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
         import lance
@@ -128,10 +119,7 @@ class RemoveFragments:
 
     fragment_ids: Sequence[int]
     why: str
-
-    @property
-    def removed(self) -> tuple[int, ...]:
-        return tuple(self.fragment_ids)
+    removed: ClassVar[None] = None
 
     def to_lance(self, dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
         import lance
@@ -144,10 +132,7 @@ class ChangeDataset:
     """An operation that was made for one version: of the schema, of a column's values, or of indexes."""
 
     operation: lance.LanceOperation.BaseOperation
-
-    @property
-    def removed(self) -> None:
-        return None
+    removed: ClassVar[None] = None
 
     def to_lance(self, dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
         return self.operation
