@@ -14,6 +14,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+from tests import forks
 from tests.cli.conftest import Deployer
 
 
@@ -226,7 +227,7 @@ def test_an_interrupted_up_saves_what_was_done(project: Path, deployer: Deployer
     """Ctrl-C while the second table is being made; the process is stopped there, so that the signal is sure to hit."""
     environment = {**os.environ, "DEPLOYER_FAILPOINT": "tables.create.written@2=stop"}
     command = [sys.executable, "-m", "deployer", "up", "--yes"]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = forks.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     os.waitpid(process.pid, os.WUNTRACED)
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGCONT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from io import StringIO
 from pathlib import Path
@@ -18,6 +17,7 @@ from deployer.console.progress_display import INTERVAL, Meter
 from deployer.console.step_view import StepView
 from deployer.engine import Diagnostic, Event, StepFailed, StepFinished, StepProgress, StepStarted
 from deployer.system.progress import describe_progress
+from tests import forks
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, make_project, table
 
@@ -183,7 +183,7 @@ def test_ctrl_c_stops_a_rewrite_in_words_and_the_next_up_goes_on_with_what_is_le
     loaded: Path, deployer: Deployer
 ) -> None:
     command = [sys.executable, "-c", INTERRUPTED, "up", "--yes"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    ran = forks.run(command, text=True)
     said = ran.stderr
     assert ran.returncode == 130, said
     assert "stopping; what is under way finishes first" in said

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests import forks
 from tests.cli.conftest import Deployer
 from tests.cli.test_apply import add_rows, edit
 
@@ -160,7 +160,7 @@ def test_ids_are_known_from_a_run_that_was_cut_off(project: Path, deployer: Depl
     """They are in its journal alone, which the engine starts from too."""
     command = [sys.executable, "-m", "deployer", "up", "--yes"]
     environment = {**os.environ, "DEPLOYER_FAILPOINT": "engine.checkpoint.begin"}
-    killed = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    killed = forks.run(command, env=environment, text=True)
     assert (killed.returncode, CHECKPOINT.exists()) == (-signal.SIGKILL, False), killed.stderr
     ok(deployer, "table", "rename", "flights", "hops")
     plan = json.loads(ok(deployer, "preview", "--json"))

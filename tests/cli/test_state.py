@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -23,6 +22,7 @@ from deployer.services.savepoints.savepoints import take_savepoint
 from deployer.state import open_store
 from deployer.state.log.updates import CommitStarted
 from deployer.state.model.services import Service
+from tests import forks
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE
 
@@ -196,7 +196,7 @@ def damaged(project: Path) -> Path:
 def test_a_damaged_snapshot_is_got_over_with_a_warning_and_repaired(filled: Path, deployer: Deployer) -> None:
     file = damaged(filled)
     command = [sys.executable, "-m", "deployer"]
-    read = subprocess.run([*command, "describe", "flights"], capture_output=True, text=True, check=False)
+    read = forks.run([*command, "describe", "flights"], text=True)
     assert read.returncode == 0 and "30 in 3 files" in read.stdout
     assert f"snapshot 7 of log {table_id(filled)}: the checksum of" in read.stderr
     assert "; read from the log instead: `deployer state repair` makes it again" in read.stderr
@@ -213,7 +213,7 @@ def test_a_damaged_snapshot_is_got_over_with_a_warning_and_repaired(filled: Path
 def test_a_repair_that_is_killed_can_be_run_again(filled: Path, deployer: Deployer, point: str) -> None:
     damaged(filled)
     command = [sys.executable, "-m", "deployer", "state", "repair"]
-    killed = subprocess.run(command, env={**os.environ, "DEPLOYER_FAILPOINT": point}, capture_output=True, check=False)
+    killed = forks.run(command, env={**os.environ, "DEPLOYER_FAILPOINT": point})
     assert killed.returncode == -signal.SIGKILL
     assert deployer("state", "repair").code == 0
     assert deployer("state", "verify").code == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from deployer.services.runs.records import runs_of
 from deployer.services.savepoints.savepoints import take_savepoint
 from deployer.state.log.updates import CommitStarted
+from tests import forks
 from tests.crash.test_kill_compact import clean as verified
 from tests.crash.test_kill_compact import end_dead_run
 from tests.tables.lakes import Lake, flights, sorted_rows
@@ -26,7 +26,7 @@ DEPLOYER = Path(__file__).resolve().parents[2]
 
 def work(root: str, failpoint: str = "") -> int:
     environment = {**os.environ, "DEPLOYER_FAILPOINT": failpoint, "PYTHONPATH": str(DEPLOYER)}
-    return subprocess.run([sys.executable, WORKER, root], env=environment, capture_output=True, check=False).returncode
+    return forks.run([sys.executable, WORKER, root], env=environment).returncode
 
 
 @pytest.mark.parametrize("point", ["tables.collect.abandoned", "tables.collect.versions", "tables.collect.removed@2"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from deployer.state import open_store
 from deployer.tables.verify.verify import verify
+from tests import forks
 from tests.tables.lakes import Lake, flights
 from tests.tables.test_rewrite import apply, ended, other_keys, spec_of, start
 
@@ -36,7 +36,7 @@ def lake(tmp_path: Path) -> Lake:
 
 def clean_up(lake: Lake, failpoint: str = "") -> int:
     command = [sys.executable, "-c", CLEANUP, lake.root]
-    done = subprocess.run(command, env={**os.environ, "DEPLOYER_FAILPOINT": failpoint}, check=False)
+    done = forks.run(command, env={**os.environ, "DEPLOYER_FAILPOINT": failpoint})
     return done.returncode
 
 

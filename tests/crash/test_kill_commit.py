@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from deployer.state import open_store
 from deployer.tables.verify.verify import repair, verify
+from tests import forks
 from tests.tables.lakes import Lake, flights
 
 WORKER = str(Path(__file__).with_name("append_worker.py"))
@@ -52,12 +52,10 @@ def lake(tmp_path: Path) -> Lake:
 
 def work(lake: Lake, failpoint: str = "") -> tuple[int, list[str]]:
     files = [str(lake.folder / f"load-{number}.parquet") for number in range(LOADS)]
-    done = subprocess.run(
+    done = forks.run(
         [sys.executable, WORKER, lake.root, *files],
         env={**os.environ, "DEPLOYER_FAILPOINT": failpoint, "PYTHONPATH": str(DEPLOYER.parent)},
-        capture_output=True,
         text=True,
-        check=False,
     )
     assert done.returncode in (0, -signal.SIGKILL), done.stderr
     return done.returncode, done.stdout.split()

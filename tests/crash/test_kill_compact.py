@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +14,7 @@ from deployer.services.runs.records import runs_of
 from deployer.state import open_store
 from deployer.tables.append import open_appender
 from deployer.tables.verify.verify import repair, verify
+from tests import forks
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 pytestmark = pytest.mark.full
@@ -32,9 +32,7 @@ EVERY_PASS = [(point, number) for point in POINTS for number in (1, 2, 3)]
 
 def work(root: str, failpoint: str = "", *more: str) -> tuple[int, str]:
     environment = {**os.environ, "DEPLOYER_FAILPOINT": failpoint, "PYTHONPATH": str(DEPLOYER)}
-    done = subprocess.run(
-        [sys.executable, WORKER, root, *more], env=environment, capture_output=True, text=True, check=False
-    )
+    done = forks.run([sys.executable, WORKER, root, *more], env=environment, text=True)
     assert done.returncode in (0, -signal.SIGKILL), done.stderr
     return done.returncode, done.stdout
 

@@ -9,7 +9,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -22,6 +21,7 @@ from deployer.specs.model import InstanceSpec
 from deployer.state import open_store
 from deployer.tables.verify.rebuild import Declared, apply_rebuild, plan_rebuild
 from deployer.tables.verify.verify import verify
+from tests import forks
 from tests.crash.rebuild_worker import OPERATIONS, choose, numbers, of_load
 from tests.projects import INSTANCE, REPOSITORY, make_project, table
 from tests.tables.lakes import Lake
@@ -71,7 +71,7 @@ def killed(root: str, name: str, number: int, at: str) -> bool:
     """Runs the operation in a process that kills itself at that point; False where it did not get there."""
     environment = {**os.environ, "DEPLOYER_FAILPOINT": at, "PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, WORKER, root, name, str(number)]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    ended = forks.run(command, env=environment, text=True)
     assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
     return ended.returncode != 0
 
@@ -153,9 +153,7 @@ def test_a_rebuild_that_is_killed_is_repeated(
     for file in state.glob("state.db-*"):
         file.unlink() if file.is_file() else shutil.rmtree(file)
     command = [sys.executable, "-m", "deployer", "state", "rebuild", "--yes"]
-    ended = subprocess.run(
-        command, env={**os.environ, "DEPLOYER_FAILPOINT": point}, capture_output=True, text=True, check=False
-    )
+    ended = forks.run(command, env={**os.environ, "DEPLOYER_FAILPOINT": point}, text=True)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert run(["state", "rebuild", "--yes"]) in (0, 3)
     capsys.readouterr()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from deployer.services.runs.records import runs_of
 from deployer.services.savepoints.tagged import make_savepoint
 from deployer.system.clock import Clock
 from deployer.tables.rewrite.truncate import reinitialise_table
+from tests import forks
 from tests.crash.test_kill_compact import clean as verified
 from tests.crash.test_kill_compact import end_dead_run
 from tests.tables.lakes import Lake, flights, sorted_rows
@@ -36,7 +36,7 @@ POINTS = {
 
 def work(root: str, failpoint: str = "") -> tuple[int, str]:
     environment = {**os.environ, "DEPLOYER_FAILPOINT": failpoint, "PYTHONPATH": str(DEPLOYER)}
-    done = subprocess.run([sys.executable, WORKER, root], env=environment, capture_output=True, text=True, check=False)
+    done = forks.run([sys.executable, WORKER, root], env=environment, text=True)
     assert done.returncode in (0, -signal.SIGKILL), done.stderr
     return done.returncode, done.stdout
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -21,6 +20,7 @@ from deployer.tables.open_table import open_to_change, read_entry
 from deployer.tables.read.table import open_table
 from deployer.tables.rewrite.truncate import reinitialise_table
 from deployer.tables.verify.verify import verify
+from tests import forks
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 WORKER = str(Path(__file__).with_name("restore_worker.py"))
@@ -68,15 +68,13 @@ def root(made: str, tmp_path: Path) -> str:
 
 
 def work(root: str, *arguments: str, kill: str = "") -> str:
-    done = subprocess.run(
+    done = forks.run(
         [sys.executable, WORKER, root, *arguments],
         env={**os.environ, "DEPLOYER_FAILPOINT": kill, "PYTHONPATH": str(DEPLOYER)},
-        capture_output=True,
         text=True,
-        check=False,
     )
     assert done.returncode == (-signal.SIGKILL if kill else 0), done.stderr
-    return done.stdout.strip()
+    return str(done.stdout).strip()
 
 
 def read(root: str) -> list[int]:

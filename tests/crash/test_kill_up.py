@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from deployer.cli.main import run
 from deployer.state import open_store
 from deployer.state.log.updates import RegisterTable
 from deployer.state.model.entities import INSTANCE_LOG
+from tests import forks
 from tests.projects import INSTANCE, make_project, table
 
 TABLES = 20
@@ -46,9 +46,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def killed(*arguments: str, at: str) -> None:
     """Run a command that kills itself at the failure point `at`."""
     command = [sys.executable, "-m", "deployer", *arguments]
-    ended = subprocess.run(
-        command, env={**os.environ, "DEPLOYER_FAILPOINT": at}, capture_output=True, text=True, check=False
-    )
+    ended = forks.run(command, env={**os.environ, "DEPLOYER_FAILPOINT": at}, text=True)
     assert ended.returncode == -signal.SIGKILL, ended.stdout + ended.stderr
 
 

@@ -21,6 +21,7 @@ from deployer.cli.main import run
 from deployer.state import open_store
 from deployer.state.log.updates import SetTableProperties
 from deployer.system.processes import is_running, start_of
+from tests import forks
 from tests.projects import INSTANCE, make_project, table
 
 COMMAND = [sys.executable, "-m", "deployer"]
@@ -48,7 +49,7 @@ def describe(project: Path, text: str) -> None:
 @contextmanager
 def stopped(*arguments: str, at: str) -> Iterator[int]:
     """A command that stands still at the failure point `at`, by its process id; killed at the end of the block."""
-    with subprocess.Popen(
+    with forks.Popen(
         [*COMMAND, *arguments],
         env={**os.environ, "DEPLOYER_FAILPOINT": f"{at}=stop"},
         stdout=subprocess.DEVNULL,
@@ -131,7 +132,7 @@ def own_number_used_again() -> dict[str, object]:
 
 
 def ended_and_not_waited_for() -> dict[str, object]:
-    child = subprocess.Popen([sys.executable, "-c", ""])
+    child = forks.Popen([sys.executable, "-c", ""])
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     return {"pid": child.pid}
 

@@ -21,6 +21,7 @@ from deployer.system.clock import Clock
 from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.admin.tables import update_table
 from deployer.tables.inspect.recorded import recorded_table
+from tests import forks
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 KEYS = {"row_keys": ("flight", "carrier"), "split_points": ((300,), (600,))}
@@ -40,7 +41,7 @@ class Processes:
         key = job.key(attempt)
         if key not in self.runs:
             command = [sys.executable, "-m", "spark_jobs.rewrite", f"--tell={key}", *job.arguments]
-            self.runs[key] = subprocess.Popen(command, env={**os.environ, "DEPLOYER_FAILPOINT": self.failpoint})
+            self.runs[key] = forks.Popen(command, env={**os.environ, "DEPLOYER_FAILPOINT": self.failpoint})
         return Run(key, key, attempt)
 
     def status(self, run_id: str) -> RunStatus:

@@ -30,6 +30,7 @@ from deployer.services.runs.records import (
 from deployer.state.model.services import RUNS_KEPT, Figures, Service
 from deployer.state.store import StateStore
 from deployer.system.clock import Clock
+from tests import forks
 from tests.state.samples import TABLE, added, creation, store_at
 
 WORKER = str(Path(__file__).with_name("run_worker.py"))
@@ -262,7 +263,7 @@ def test_only_the_newest_of_the_runs_that_ended_are_kept(tmp_path: Path) -> None
 def _start(root: str, *args: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(REPOSITORY), *sys.path]))}
     command = [sys.executable, WORKER, root, *args]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    return forks.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
 
 def test_processes_that_race_for_runs(root: str, store: StateStore) -> None:

@@ -20,6 +20,7 @@ from deployer.state.model.entities import TableState
 from deployer.state.snapshots.files import version_of
 from deployer.state.snapshots.retention import SnapshotPolicy
 from deployer.storage.objects import LocalObjects
+from tests import forks
 from tests.projects import REPOSITORY
 
 from .samples import TABLE, added, backend_of, creation, objects_at, snapshot_versions, store_at
@@ -39,7 +40,7 @@ def table_at(root: str) -> str:
 
 
 def _start(root: str, *args: int, failpoint: str = "") -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    return forks.Popen(
         [sys.executable, WORKER, root, *map(str, args)],
         stdout=subprocess.PIPE,
         text=True,

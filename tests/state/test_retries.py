@@ -20,6 +20,7 @@ from deployer.state.commits import Part
 from deployer.state.snapshots.retention import SnapshotPolicy
 from deployer.state.store import StateStore
 from deployer.storage.objects import ObjectStore
+from tests import forks
 
 from .conftest import OpenBackend
 from .samples import NEVER, TABLE, added, creation, is_on_s3, store_at
@@ -122,7 +123,7 @@ def test_a_reader_that_stood_still_while_its_snapshot_was_removed(root: str, at:
     store = store_at(root, policy=SnapshotPolicy(entries=10, keep=1, keep_for=0))
     for number in range(21):
         store.commit(TABLE, [added(number) if number else creation()])
-    process = subprocess.Popen(
+    process = forks.Popen(
         [sys.executable, READER, root, *at],
         stdout=subprocess.PIPE,
         text=True,

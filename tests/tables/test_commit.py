@@ -20,13 +20,14 @@ from deployer.errors import Conflict
 from deployer.state.log.updates import SetSchema
 from deployer.tables.ingest.commit import lance_append
 from deployer.tables.ingest.commit.append import commit_append
+from tests import forks
 from tests.tables.lakes import FLIGHTS, SPLITS, Lake, flights, sorted_rows
 
 
 def start(lake: Lake, path: Path, job_id: str, failpoint: str = "") -> subprocess.Popen[str]:
     arguments = ["--root", lake.root, "--table", "air.flights", "--engine", "driver", "--job-id", job_id, str(path)]
     environment = os.environ | ({"DEPLOYER_FAILPOINT": failpoint} if failpoint else {})
-    return subprocess.Popen(
+    return forks.Popen(
         [sys.executable, "-m", "spark_jobs.ingest", *arguments],
         env=environment,
         stdout=subprocess.PIPE,

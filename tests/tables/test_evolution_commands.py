@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +16,7 @@ from deployer.state import open_store
 from deployer.state.model.entities import TableState
 from deployer.tables.inspect.versions import history
 from deployer.tables.read.table import open_table
+from tests import forks
 from tests.cli.conftest import Deployer, deployer, project
 from tests.projects import table
 
@@ -201,12 +201,10 @@ def test_a_change_that_is_killed_is_gone_on_with(point: str, name: str, filled: 
         case _:
             spec(filled, RENAMED_KEY)
     command = [sys.executable, "-m", "deployer", "up", "--yes"]
-    ended = subprocess.run(
+    ended = forks.run(
         command,
         env={**os.environ, "DEPLOYER_FAILPOINT": f"tables.schema.{point}"},
-        capture_output=True,
         text=True,
-        check=False,
     )
     assert ended.returncode == -signal.SIGKILL, ended.stdout + ended.stderr
     assert deployer("up", "--yes").code == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from deployer.tables.admin import tables as admin
+from tests import forks
 from tests.cli.conftest import Deployer, deployer
 from tests.projects import INSTANCE, make_project, table
 
@@ -93,12 +93,10 @@ def test_an_up_that_is_killed_in_one_table_goes_on_with_the_others(
     number: int, three: Path, deployer: Deployer
 ) -> None:
     specify(three, lambda text: text.replace("'int32'", "'int64'"))
-    killed = subprocess.run(
+    killed = forks.run(
         [sys.executable, "-m", "deployer", "up", "--yes"],
         env={**os.environ, "DEPLOYER_FAILPOINT": f"tables.schema.before-lance@{number}"},
-        capture_output=True,
         text=True,
-        check=False,
     )
     assert killed.returncode < 0, killed.stdout + killed.stderr
     wide = [name for name in NAMES if dataset(three, name).schema.field("delay").type == pa.int64()]

@@ -28,6 +28,7 @@ from deployer.tables.ingest.commit.append import Appended
 from deployer.tables.ingest.commit.pending import Pending
 from deployer.tables.open_table import open_to_change
 from deployer.tables.verify.verify import verify
+from tests import forks
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 LONG = 600.0
@@ -80,7 +81,7 @@ class Crowd:
 
     def process(self, number: int, failpoint: str = "") -> subprocess.Popen[str]:
         before = len(self.requests())
-        found = subprocess.Popen(
+        found = forks.Popen(
             [sys.executable, "-m", "tests.tables.append_worker", self.lake.root, f"job-{number}", str(ROWS * number)],
             env=os.environ | {"DEPLOYER_FAILPOINT": failpoint},
             stderr=subprocess.PIPE,

@@ -27,6 +27,7 @@ from deployer.tables.admin.tables import update_table
 from deployer.tables.partitions.sizes import file_infos, partition_infos, sizes_of
 from deployer.tables.partitions.split import SplitResult, declare_split_points, split_after_load, split_leaves
 from deployer.tables.read.table import Table
+from tests import forks
 from tests.state.samples import leaf_for
 from tests.tables.lakes import Lake, flights, sorted_rows
 
@@ -233,7 +234,7 @@ def check_all_but_unplaced(table: Table) -> None:
 
 def start(lake: Lake, *arguments: str, failpoint: str = "") -> subprocess.Popen[bytes]:
     table_id = lake.open().opened.entry.table_id
-    return subprocess.Popen(
+    return forks.Popen(
         [sys.executable, "-m", "tests.tables.admin_worker", lake.root, table_id, *arguments],
         env=os.environ | ({"DEPLOYER_FAILPOINT": failpoint} if failpoint else {}),
     )

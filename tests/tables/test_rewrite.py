@@ -32,6 +32,7 @@ from deployer.tables.admin.tables import update_table
 from deployer.tables.ingest.commit.append import commit_append
 from deployer.tables.read.table import Table
 from deployer.tables.rewrite.cleanup import remove_old_datasets
+from tests import forks
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 Change = Callable[[TableSpec], TableSpec]
@@ -74,7 +75,7 @@ def apply(lake: Lake, change: Change) -> Table:
 
 
 def start(lake: Lake, spec: TableSpec, failpoint: str = "") -> subprocess.Popen[str]:
-    process = subprocess.Popen(
+    process = forks.Popen(
         [sys.executable, "-m", "tests.tables.rewrite_worker", lake.root, lake.open().opened.entry.table_id],
         env=os.environ | ({"DEPLOYER_FAILPOINT": failpoint} if failpoint else {}),
         stdin=subprocess.PIPE,
@@ -355,7 +356,7 @@ def test_a_stalled_writer_is_told_and_its_rows_are_in_the_table_once_when_it_run
     path = lake.file(flights(20, 100))
     arguments = ["--root", lake.root, "--table", "air.flights", "--engine", "driver", "--job-id", "late", str(path)]
     command = [sys.executable, "-m", "spark_jobs.ingest", *arguments]
-    slow = subprocess.Popen(
+    slow = forks.Popen(
         command,
         env=os.environ | {"DEPLOYER_FAILPOINT": f"tables.commit.{point}=stop"},
         stdout=subprocess.PIPE,
@@ -368,7 +369,8 @@ def test_a_stalled_writer_is_told_and_its_rows_are_in_the_table_once_when_it_run
     out, said = slow.communicate(timeout=120)
     if point == "before-lance":
         assert slow.returncode == 1 and "the table was rewritten while rows were being written" in said, out
-    again = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    again = forks.run(command, text=True, timeout=120)
+    assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["already_done"] == (point == "after-lance")
     table = lake.open()
     assert sorted_rows(table.scan().to_table()) == sorted_rows(flights(120))

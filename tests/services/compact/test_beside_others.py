@@ -24,6 +24,7 @@ from deployer.state import open_store
 from deployer.state.model.services import Run, Service
 from deployer.system.progress import Progress
 from deployer.tables.append import open_appender
+from tests import forks
 from tests.services.compact.test_compact import append, check_files, differences
 from tests.tables.lakes import Lake, flights, sorted_rows
 
@@ -38,7 +39,7 @@ def test_loads_by_many_processes_are_never_held_up_or_lost(lake: Lake, row_keys:
     append(lake, flights(400, 100_000), 8)
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     writers = [
-        subprocess.Popen(
+        forks.Popen(
             [sys.executable, WORKER, lake.root, str(number), str(LOADS), str(ROWS)],
             env=environment,
             stderr=subprocess.PIPE,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from deployer.services.compact import compact_table
 from deployer.services.runs.records import fail_dead_runs, runs_of
+from tests import forks
 from tests.crash.test_kill_compact import DEPLOYER, WORKER
 from tests.services.compact.test_compact import append, check_files, differences
 from tests.tables.lakes import Lake, flights, sorted_rows
@@ -49,7 +49,7 @@ def test_a_portion_that_is_killed_is_whole_or_not_there(lake: Lake, point: str) 
     table_id = lake.table().opened.entry.table_id
     append(lake, flights(200), 4)
     environment = {**os.environ, "DEPLOYER_FAILPOINT": f"{point}@2", "PYTHONPATH": str(DEPLOYER)}
-    killed = subprocess.run([sys.executable, WORKER, lake.root], env=environment, capture_output=True, check=False)
+    killed = forks.run([sys.executable, WORKER, lake.root], env=environment)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert sorted_rows(lake.open().scan().to_table()) == sorted_rows(flights(200))
     [run] = runs_of(lake.store.table(table_id))
