@@ -1,4 +1,4 @@
-"""Since when a table has a column, as far back as its state log tells."""
+"""Since when a table has a column, as far back as its state log reaches."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def column_since(store: StateReader, table_id: str, path: Sequence[str]) -> Sinc
 
 
 def _schemas(store: StateReader, table_id: str) -> Iterator[tuple[dt.datetime, Sequence[Column]]]:
-    """Every schema that the log still tells, the oldest first, with when the table got it."""
+    """Every schema that the log still has, the oldest first, with when the table got it."""
     entries = store.log(table_id)
     if entries and entries[0].version > 1:  # what was before is only known by its outcome
         first = entries[0]

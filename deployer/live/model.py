@@ -21,12 +21,12 @@ class TableStatistics:
     lance_version: int = 0
     state_version: int = 0
     generation: int = 1
-    known: bool = True  #: False when specs are compared with specs: then there are no sizes to tell
+    known: bool = True  #: False when specs are compared with specs: then sizes are unknown
 
 
 @dataclass(frozen=True, slots=True)
 class LiveTable:
-    """A table of the lake; `owner` is the `project/stack` that manages it, empty when nobody does.
+    """A table of the lake; `owner` is the `project/stack` that manages it, empty without a manager.
 
     `former` are its datasets beside the current one, which are removed some day. `recorded`: its log has all that its
     dataset has. Else it is as it would be recorded.
@@ -46,7 +46,7 @@ class LiveTable:
 class UnfinishedTable:
     """A table whose creation or deletion was cut off. `owner` is empty when its log is not there any more, or yet.
 
-    `rows` are those that its log tells, None without one; `former` its datasets beside the current one.
+    `rows` are from its log, None without one; `former` its datasets beside the current one.
     """
 
     entry: TableEntry
@@ -94,7 +94,7 @@ class LiveLake:
     which `tables` has not.
 
     `applied` are the tables that Pulumi's state of the stack has: the address of each resource, and the address that
-    its table has now. The two differ once somebody renamed the table. `resources` is the reverse.
+    its table has now. The two differ after a rename by hand. `resources` is the reverse.
     """
 
     instance: InstanceSpec | None

@@ -1,4 +1,4 @@
-"""Who changed a live table, and when, as far as its state log and its Lance commits tell."""
+"""Who changed a live table, and when, as far as its state log and its Lance commits show it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Path = tuple[str, ...]  #: of names, from a column to the field inside of it
 class Origin:
     """Where a change came from: `who` (an author of the state log, or plain Lance) and when (UTC).
 
-    `version` is the dataset's that made it, None for what is no matter of the dataset.
+    `version` is the dataset's that made it, None for what does not concern the dataset.
     """
 
     who: str
@@ -98,9 +98,9 @@ def removal_origin(store: StateReader, table_id: str) -> Origin | None:
 
 
 def column_origin(store: StateReader, root: str, entry: TableEntry, name: str) -> Origin | None:
-    """The newest commit to Lance after which the column was another, or was there no more; without a name, their order.
+    """The newest commit to Lance after which the column was another, or was gone; without a name, their order.
 
-    None when no version that is kept differs. A commit without the mark of ours is called plain Lance.
+    None when no version that is kept differs. A commit without our metadata is called plain Lance.
     """
     location = dataset_location(root, entry)
     newest = open_dataset(location)
@@ -124,7 +124,7 @@ def _column(location: str, version: int, name: str) -> Column | tuple[str, ...] 
 def index_origin(store: StateReader, root: str, entry: TableEntry, name: str) -> Origin | None:
     """The newest commit to Lance that built or dropped the index; None when no version that is kept did.
 
-    Lance takes no mark on such a commit: `who` is somebody where the state log does not tell either.
+    Lance takes no metadata on such a commit: `who` is somebody where the state log does not show it either.
     """
     newest = open_dataset(dataset_location(root, entry))
     times = versions_of(newest)
@@ -174,7 +174,7 @@ def entries_of(entries: Sequence[LogEntry], dataset: int) -> list[LogEntry]:
 
 
 def index_builder(entries: Sequence[LogEntry], name: str, version: int) -> str | None:
-    """Who had deployer build the index in that version: an index is remembered as begun before it is built.
+    """The author of the index that deployer built in that version: an index is remembered as begun before it is built.
 
     `entries` are those of the dataset.
     """

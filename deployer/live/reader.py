@@ -1,6 +1,6 @@
 """The state store's records as the models that the specs have. Nothing here writes anything.
 
-A table that cannot be read is told as such and does not keep the others from being read.
+A table that cannot be read is reported as such and does not keep the others from being read.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def unreadable(entry: TableEntry, why: DeployerError) -> Unreadable:
 
 
 def as_far_as_known(store: StateReader, live: LiveLake) -> LiveLake:
-    """The lake with its unreadable tables among `tables`, for who deletes them: as their logs tell, else as their
-    entries do. What is unknown of them is taken for protected, and for a table of the instance's owner."""
+    """The lake with its unreadable tables among `tables`, for callers that delete them: as their logs say, else as
+    their entries do. What is unknown of them is taken for protected, and for a table of the instance's owner."""
     entries = store.instance().tables
     found = {address: entries[each.table_id] for address, each in live.unreadable.items() if each.table_id in entries}
     states, _ = store.each_table(tuple(entry.table_id for entry in found.values()))

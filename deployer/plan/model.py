@@ -54,8 +54,8 @@ class ResourcePlan:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """An operation that is no change of the lake, as the engine reports it: on a resource of another provider, or what
-    only Pulumi's state needs."""
+    """An operation that does not change the lake, as the engine reports it: on a resource of another provider, or one
+    that only Pulumi's state needs."""
 
     address: str
     action: str
@@ -95,7 +95,7 @@ class Plan:
 
     @property
     def denied(self) -> tuple[Violation, ...]:
-        """The violations of mandatory rules that nobody approved; `up` refuses the whole plan then."""
+        """The violations of mandatory rules without an approval; with any, `up` refuses the whole plan."""
         return self.verdict.denied if self.verdict else ()
 
     @property

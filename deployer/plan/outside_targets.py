@@ -18,7 +18,7 @@ _SENDS = "METASYNC"
 class Outside:
     """A catalog beyond the lake. `kind` is the target's type; `place` the host of a REST server, the folder of a
     directory, the database or account of Glue, the name of a plug-in; `token` the variable whose token is sent;
-    `declared` the target as it is declared, since another path or option may be somebody else's catalog."""
+    `declared` the target as it is declared, since another path or option may be another owner's catalog."""
 
     kind: str
     place: str
@@ -50,7 +50,7 @@ def begins_to_send(change: c.Change) -> tuple[Outside, ...]:
 
 
 def places(catalogs: Iterable[Outside]) -> str:
-    """Several catalogs in words."""
+    """The names of several catalogs as one text."""
     return ", ".join(dict.fromkeys(map(str, catalogs)))
 
 

@@ -16,7 +16,7 @@ from deployer.specs.validation.plain_values import optional_text, optional_whole
 from deployer.text.formatting import count
 
 _KINDS = ("instance/", "table/")
-_NAMED = 5  #: of the addresses and globs, how many the words show
+_NAMED = 5  #: how many addresses and globs are shown
 #: Without these changes of the instance, tables would be looked for where they are not.
 _PLACES = (c.CreateInstance, c.ChangeRoot, c.ChangeStateBackend)
 
@@ -85,7 +85,7 @@ def is_glob(pattern: str) -> bool:
 
 
 def matching(pattern: str, addresses: Collection[str]) -> set[str]:
-    """Those of the addresses that a target names."""
+    """The addresses that a target names."""
     return {address for address in addresses if address == pattern or fnmatchcase(address, pattern)}
 
 

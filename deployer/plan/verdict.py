@@ -21,7 +21,7 @@ class Enforcement(StrEnum):
 class Violation:
     """One thing that breaks a rule. `at` is the line of the specs that it is about, None when no line is.
 
-    `approved` says who approved it until when and why; empty when nobody did.
+    `approved` says who approved it, until when and why; empty without an approval.
     """
 
     rule: str
@@ -69,7 +69,7 @@ class Verdict:
 
     @property
     def denied(self) -> tuple[Violation, ...]:
-        """The mandatory violations that nobody approved: with any, `up` changes nothing."""
+        """The mandatory violations without an approval: with any, `up` changes nothing."""
         return self.of("mandatory")
 
     def counts(self) -> dict[str, int]:

@@ -61,7 +61,7 @@ class ReplicateTo:
 
 @dataclass(frozen=True, slots=True)
 class AwsSettings:
-    """What the stack makes of a lake on S3 otherwise than unless said; `deployer.specs.schema.aws_settings` describes
+    """What the stack makes of a lake on S3 other than the default; `deployer.specs.schema.aws_settings` describes
     each."""
 
     kms_key: str | None = None  #: `managed` for a key of the lake's own, or an ARN; None: AWS's own keys
@@ -87,7 +87,7 @@ class InstanceSpec:
     state: StateBackend = StateBackend()
     clusters: tuple[Cluster, ...] = ()  #: by name
     tags: Mapping[str, str] = field(default_factory=dict)
-    notify: tuple[str, ...] = ()  #: e-mail addresses that are told of failed runs
+    notify: tuple[str, ...] = ()  #: e-mail addresses that are notified of failed runs
     aws: AwsSettings = field(default=AwsSettings(), compare=False)  #: of the stack's resources, not of the lake itself
     sources: Sources = field(default_factory=dict, compare=False, repr=False)
 

@@ -148,7 +148,7 @@ def _refuse(kind: str, piece: str, at: int) -> None:
 
 
 def _opens_subquery(kind: str, piece: str, text: str, end: int, depth: int) -> bool:
-    """Whether a query stands in brackets where a value could; `values` and `with` may be names of columns, too."""
+    """Whether a query is in brackets where a value could be; `values` and `with` may be names of columns, too."""
     if kind != "word" or depth == 1:
         return False
     following = _NEXT.match(text, end)

@@ -69,7 +69,7 @@ def main() -> None:
                 write_frame(stdout, {"too_large": True}, [])
             else:
                 write_frame(stdout, {}, [answer])
-        except BaseException as failure:  # what Rust panics of is no Exception
+        except BaseException as failure:  # a Rust panic is not an Exception
             write_frame(stdout, {"error": str(failure)[:10_000] or type(failure).__name__}, [])
 
 

@@ -80,12 +80,12 @@ class Committer:
         OutcomeUnknown when an answer never came and nothing settled whether the transaction was written.
         """
         parts = _normalised(parts)
-        # An intent tells who looks in what is under way; the commit that it announces takes it to the disk with it.
+        # An intent shows readers what is under way; the commit that it announces flushes it too.
         durable &= any(not isinstance(update, CommitStarted) for part in parts for update in part.updates)
         with self._backend.turn() as waited:
             known = self._commit(parts, txn_id, author, timeout, read_first=waited)
         if durable:
-            self._backend.flush()  # whoever waits for the turn has it meanwhile
+            self._backend.flush()  # the next writer holds the lock meanwhile
         return known
 
     def _commit(

@@ -1,6 +1,6 @@
 """Makes a state store from whole logs, in one go: a process that dies leaves no store or a whole one.
 
-What was there is moved aside, never removed: it may be of use to somebody who looks at what damaged it.
+What was there is moved aside, never removed: it may show what damaged it.
 """
 
 from __future__ import annotations

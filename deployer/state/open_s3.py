@@ -140,13 +140,13 @@ def _refuse_others(root: str, sign: _Sign, requests: Requests) -> None:
 
 
 def _made(root: str, options: Mapping[str, object], instance: str) -> _Sign | None:
-    """A new store; None when somebody else made one at the same moment."""
+    """A new store; None when another process made one at the same moment."""
     region = str(options["region"]) if "region" in options else _own_region(root)
     endpoint = str(options["endpoint"]) if "endpoint" in options else None
     table = TableAddress(str(options.get("table") or table_name(root, instance)), region, endpoint)
     requests = Requests(table)
     objects = _objects(root)
-    objects.list("snapshots")  # a bucket that cannot be used is said before a table is made
+    objects.list("snapshots")  # fails for an unusable bucket before a table is made
     made = ensure_table(requests, Clock())
     sign = _Sign(uuid.uuid4().hex, table, made)
     register_store(requests, sign.store_id, root)

@@ -72,7 +72,7 @@ class StateReader:
         return [from_record(record) for record in self._logs.records(checked_log(log), after, limit)]
 
     def log_with_damage(self, log: str, after: int = 0, limit: int | None = None) -> list[LogEntry | DamagedEntry]:
-        """As `log`; an entry that cannot be read is told and does not hide the others."""
+        """As `log`; an entry that cannot be read is reported and does not hide the others."""
         return [read_or_damaged(record) for record in self._logs.records(checked_log(log), after, limit)]
 
     def logs(self) -> list[str]:

@@ -48,8 +48,8 @@ class StateStore(StateReader):
         author: Callable[[], str] = local_user,
         records: RecordFiles | None = None,
     ) -> None:
-        """`inline_parts`: bytes of a snapshot's small files that its pointer holds too. `author` tells who commits
-        where a commit does not say. `records` are those in the tables' datasets (see `record_keeper`)."""
+        """`inline_parts`: bytes of a snapshot's small files that its pointer holds too. `author` is recorded with
+        commits where a commit does not say. `records` are those in the tables' datasets (see `record_keeper`)."""
         super().__init__(backend, objects, clock)
         self._author = author
         self._keeper = None if records is None else RecordKeeper(records, self._clock)
@@ -116,8 +116,8 @@ class StateStore(StateReader):
         in the log is done: the newest states are given. Raises Conflict when a requirement fails or an update makes no
         sense on the newest state, CommitTimedOut, and OutcomeUnknown when an answer was lost and nothing settled it.
 
-        It is durable then; one that is not to be is so after `flush`, or after the next commit that is. Nobody may be
-        told that it is done before that.
+        It is durable then; one that is not to be is so after `flush`, or after the next commit that is. It may not be
+        reported as done before that.
         """
         for part in parts:
             checked_log(part.log)
@@ -138,7 +138,7 @@ class StateStore(StateReader):
         self._backend.flush()
 
     def keep_record(self, table_id: str) -> None:
-        """Writes the record of a table into its dataset now, with its jobs: for who removes marks of commits."""
+        """Writes the record of a table into its dataset now, with its jobs: for callers that remove commit metadata."""
         if self._keeper is not None:
             self._keeper.keep(table_id, self)
 
@@ -155,8 +155,8 @@ class StateStore(StateReader):
         """Held around a commit to one log and what it is about, where that is not in the state.
 
         Writers on one machine wait for it rather than lose races elsewhere, and the one that has it may do what others
-        `would_do` (see `line`). Only a courtesy: a writer that was stopped with it holds nobody up for long, and
-        nothing may rest on it.
+        `would_do` (see `group_commit`). Only a courtesy: a writer that was stopped with it delays others only briefly,
+        and nothing may rest on it.
         """
         return self._backend.turn_at(checked_log(log), would_do)
 

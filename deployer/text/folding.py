@@ -11,8 +11,8 @@ from deployer.text.visible import visible_text
 class FoldedLine:
     """A line, folded so that further parts of it begin `indent` columns in.
 
-    So what specs, rules and state say stands beside or below our own words on a terminal of any width, and no part of
-    it where a line of ours begins.
+    So text from specs, rules and state is beside or below our own on a terminal of any width, and no part of it is
+    where a line of ours begins.
     """
 
     def __init__(self, line: Text, indent: int) -> None:

@@ -24,7 +24,7 @@ _LONG_NUMBER = 12  #: digits; shorter ones are ports, counts and dates
 _ANYWHERE = 8  #: characters from which a secret is found inside longer words too
 #: Variables whose secrets people choose.
 _CHOSEN = ("PULUMI_CONFIG_PASSPHRASE", "DEPLOYER_NEW_PASSPHRASE")
-#: Variables whose secrets somebody issues. An access key's id, a role's name and a region are no secrets.
+#: Variables with issued secrets. An access key's id, a role's name and a region are not secrets.
 _ISSUED = (
     "PULUMI_ACCESS_TOKEN",
     "AWS_SECRET_ACCESS_KEY",
@@ -75,7 +75,7 @@ class KnownSecrets:
                 self._add(value, name, is_part=False)
 
     def add_issued(self, secret: str | None, name: str) -> None:
-        """Remembers a secret that a service issues. These are long: a short one stands for none, as `test` does for
+        """Remembers a secret that a service issues. These are long: a short one is ignored, as `test` does for
         AWS's simulators."""
         if secret is not None and len(secret) >= _ANYWHERE:
             self.add(secret, name)
@@ -129,7 +129,7 @@ class KnownSecrets:
 
 
 def _word(form: str) -> re.Pattern[str]:
-    """A short secret where it stands by itself, and not in the middle of a word."""
+    """A short secret as a word of its own, and not in the middle of one."""
     return re.compile(rf"(?<![^\W_]){re.escape(form)}(?![^\W_])")
 
 

@@ -92,7 +92,7 @@ def visible_lines(text: str) -> str:
 
 
 def is_visible(text: str) -> bool:
-    """Whether a text is seen as what it is, and is no command of a CI system wherever it is broken into lines."""
+    """Whether a text is seen as what it is, and is not a command of a CI system wherever it is broken into lines."""
     return _translated(text, _LINE) == text and not _COMMAND.search(text) and not _WORD.search(text)
 
 

@@ -169,9 +169,9 @@ def folder(file: Path) -> None:
 
 BROKEN: dict[str, tuple[Callable[[Path], None], int, str]] = {
     "missing": (Path.unlink, 1, "there is no such plan"),
-    "cut_off": (cut_off, 1, "cut off"),
-    "binary": (binary, 1, "this is no plan"),
-    "other_json": (other_json, 1, "this is no plan"),
+    "cut_off": (cut_off, 1, "incomplete"),
+    "binary": (binary, 1, "this is not a valid plan"),
+    "other_json": (other_json, 1, "this is not a valid plan"),
     "folder": (folder, 1, "it is a folder and not a file"),
     "edited": (rewritten(lambda d: d.update(allow_destroy=["table/air.x"]), signed=False), 1, "damaged or edited"),
     "later_format": (rewritten(lambda d: d.update(format=2), signed=False), 3, "of format 2, which a later deployer"),

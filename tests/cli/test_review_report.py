@@ -164,7 +164,7 @@ def forget_the_stack(project: Path) -> None:
         pytest.param(set_a_hostile_tag, ["tags none → x=", f"ann {HOSTILE}"], id="hostile"),
         pytest.param(
             put_a_dataset_beside,
-            ["Declared by nobody own.lance", "deployer import table/DATABASE.NAME"],
+            ["Not declared own.lance", "deployer import table/DATABASE.NAME"],
             id="undeclared",
         ),
         pytest.param(forget_the_stack, ["Drift not known", "stack dev never applied anything"], id="unknown"),

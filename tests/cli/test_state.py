@@ -138,7 +138,7 @@ WRONG = [
     (["export", "nowhere/state.zip"], 1, "no such folder; make it first"),
     (["export", "rows.parquet"], 3, "the file is there already; give another name, or --force"),
     (["import", "nothing.zip"], 1, "nothing.zip: no such file"),
-    (["import", "rows.parquet"], 1, "it is no export of a state store"),
+    (["import", "rows.parquet"], 1, "it is not a valid export of a state store"),
 ]
 
 

@@ -296,7 +296,7 @@ def test_deep_json_in_files(tmp_path: Path, project: Path, deployer: Deployer) -
     """F24: a plan, an export of a stack, and lines of a load; Arrow's parser ended the process (SIGSEGV)."""
     deep = "[" * 100_000 + "]" * 100_000
     (tmp_path / "deep.json").write_text(deep, encoding="utf-8")
-    assert "this is no plan" in deployer("up", str(tmp_path / "deep.json")).err
+    assert "this is not a valid plan" in deployer("up", str(tmp_path / "deep.json")).err
     ran = deployer("stack", "import", str(tmp_path / "deep.json"), "--yes")
     assert "not an export of a stack: it is nested more than 100 deep" in ran.err
     assert deployer("up", "--yes").code == 0

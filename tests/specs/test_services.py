@@ -143,7 +143,7 @@ BAD_TEXTS: dict[str, tuple[str, dict[str, str], str]] = {
     "no choice": ("CLUSTER", {"curve": "peano"}, "use one of sort, zorder, hilbert"),
     "no flag": ("CLEAN", {"dry_run": "maybe"}, "should be true or false"),
     "no time": ("CLEAN", {"older_than": "a week"}, "such as 7d"),
-    "no JSON": ("CLUSTER", {"columns": "[carrier"}, "no JSON"),
+    "no JSON": ("CLUSTER", {"columns": "[carrier"}, "not valid JSON"),
     "unknown target": ("METASYNC", {"targets": "hive"}, "should be a mapping"),
 }
 

@@ -145,9 +145,9 @@ def with_entries(lines: bytes) -> Callable[[dict[str, bytes]], None]:
 
 UNFIT: dict[str, tuple[Callable[[dict[str, bytes]], None], type[DeployerError], str]] = {
     "newer": (in_manifest(set_format), Refused, r"written by a newer deployer \(format 2\), .* up to 1; upgrade"),
-    "of something else": (in_manifest(set_kind), InvalidInput, "it is no export of a state store"),
+    "of something else": (in_manifest(set_kind), InvalidInput, "it is not a valid export of a state store"),
     "logs of another type": (in_manifest(lambda m: m.update(logs=[])), Corrupt, "its manifest does not have its shape"),
-    "a format of another type": (in_manifest(lambda m: m.update(format="x")), InvalidInput, "it is no export"),
+    "a format of another type": (in_manifest(lambda m: m.update(format="x")), InvalidInput, "it is not a valid export"),
     "no digests": (in_manifest(lambda m: m.pop("digests")), Corrupt, "its manifest does not have its shape"),
     "a member without checksum": (in_manifest(lambda m: m["digests"].clear()), Corrupt, "it has no checksum of"),
     "entries that are none": (with_entries(b"[]\n" * 18), Corrupt, "entry .* of log .* cannot be read"),
@@ -188,7 +188,7 @@ def test_what_is_no_export_is_said_so(tmp_path: Path, data: bytes | None) -> Non
     path = tmp_path / "x.zip"
     if data is not None:
         path.write_bytes(data)
-    with pytest.raises(InvalidInput, match="no such file" if data is None else "it is no export of a state store"):
+    with pytest.raises(InvalidInput, match="no such file" if data is None else "it is not a valid export"):
         import_into(path, str(tmp_path / "new"))
 
 

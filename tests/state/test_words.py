@@ -83,7 +83,7 @@ WORDS: list[tuple[Update, str]] = [
     (MoveServices(None), "move all services to the default cluster"),
     (RunQueued("7f", "CLEAN", "schedule", "local"), "queue run 7f of CLEAN (schedule, local)"),
     (RunStarted("7f", "host-1", 60_000), "start run 7f (held by host-1 for 60 s)"),
-    (LeaseRenewed("7f", 1500, {"files": 3}), "run 7f goes on for 1.5 s: files = 3"),
+    (LeaseRenewed("7f", 1500, {"files": 3}), "renew the lease of run 7f for 1.5 s: files = 3"),
     (RunEnded("7f", "SUCCEEDED"), "run 7f is SUCCEEDED"),
     (RunEnded("7f", "SKIPPED", reason="nothing\n to do"), "run 7f is SKIPPED: nothing to do"),
     (SavepointTaken("a", 1_800_000_000_000), "take savepoint a until 2027-01-15T08:00:00+00:00"),

@@ -19,7 +19,7 @@ from deployer.specs.types.types import Column
 
 
 class Risk(StrEnum):
-    """In rising order: `safe` changes no data, `rewrites` writes data anew, `external` publishes the table to a catalog
+    """In rising order: `safe` changes no data, `rewrites` rewrites data, `external` publishes the table to a catalog
     beyond the lake, `destroys` loses data."""
 
     SAFE = "safe"
@@ -62,7 +62,7 @@ def assess(
         return Assessment(Risk.EXTERNAL, why=f"{sends} {places(catalogs)}")
     match change:
         case c.WidenColumn(column=(name,)) if keys.get(name) == "row key":
-            return _rewrite(statistics, "rows are placed anew, by keys of the wider type")
+            return _rewrite(statistics, "rows are placed again, by keys of the wider type")
         case c.DeleteTable():
             return _lose(statistics, "its rows are deleted")
         case c.DropColumn():
@@ -76,9 +76,9 @@ def assess(
         case c.ChangeStateBackend():
             return Assessment(Risk.DESTROYS, why="state stays behind in the old store")
         case c.WidenColumn() | c.ConvertColumn():
-            return _rewrite(statistics, "the column is written anew", column_bytes(change, statistics, before, after))
+            return _rewrite(statistics, "the column is rewritten", column_bytes(change, statistics, before, after))
         case c.ChangeRowKeys() | c.ChangeSortKeys():
-            return _rewrite(statistics, "rows are sorted and placed anew")
+            return _rewrite(statistics, "rows are sorted and placed again")
         case c.ChangeSplitPoints():
             return _rewrite(statistics, "rows are placed into other partitions")
         case c.ChangeLeafLimit():
@@ -92,7 +92,7 @@ def assess(
         case c.ChangeStorage(before=old, after=new):
             if old.data_storage_version == new.data_storage_version and old.stable_row_ids == new.stable_row_ids:
                 return Assessment(Risk.SAFE, why="applies to files written from now on")
-            return _rewrite(statistics, "files are written anew in the other format")
+            return _rewrite(statistics, "files are rewritten in the other format")
         case c.AddColumn(definition=column) if column.default:
             why = "a file with the column's values is written beside each of the others"
             return _rewrite(statistics, why, column_bytes(change, statistics, before, after))
@@ -114,7 +114,7 @@ def assess(
         case c.DropIndex():
             return Assessment(Risk.SAFE, why="searches read every row; none is lost")
         case c.DeleteService():
-            return Assessment(Risk.SAFE, why="nobody runs it any more; its runs stay on record")
+            return Assessment(Risk.SAFE, why="it no longer runs; its runs stay on record")
         case c.ChangeTrigger() | c.ChangeServiceOptions() | c.MoveServiceToCluster():
             return Assessment(Risk.SAFE, why="applies to runs from now on")
         case c.TightenNullability():

@@ -21,7 +21,7 @@ def describe_savepoints(names: Sequence[str]) -> str:
 
 
 def savepoint_loss(names: Sequence[str]) -> str:
-    """What a deletion takes along, in words; empty where the table has no savepoint."""
+    """The text about what a deletion takes along; empty where the table has no savepoint."""
     if not names:
         return ""
     return f"{describe_savepoints(names)} {'goes' if len(names) == 1 else 'go'} with it"

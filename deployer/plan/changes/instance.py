@@ -62,7 +62,7 @@ class ChangeClusters:
 
 @dataclass(frozen=True, slots=True)
 class ChangeNotify:
-    """The addresses that are told of failed runs."""
+    """The addresses that are notified of failed runs."""
 
     kind = "ChangeNotify"
 

@@ -36,7 +36,7 @@ class ChangeTrigger:
 
 @dataclass(frozen=True, slots=True)
 class ChangeServiceOptions:
-    """`before_raw` and `after_raw`: whether the options are texts that nobody checked."""
+    """`before_raw` and `after_raw`: whether the options are unchecked texts."""
 
     kind = "ChangeServiceOptions"
 

@@ -20,7 +20,7 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTable:
-    """`name` is the table's `database.name` where that is not the one of its address: somebody renamed it."""
+    """`name` is the table's `database.name` where it differs from its address, as after a rename by hand."""
 
     kind = "DeleteTable"
 

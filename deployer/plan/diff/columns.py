@@ -103,7 +103,7 @@ def _diff_type(
 
 
 def _diff_child(address: str, live: Column, desired: Column, path: ColumnPath) -> Iterator[ColumnChange]:
-    """Items of lists and maps have conventional names, which are no change of their own."""
+    """Items of lists and maps have conventional names, which are not a change."""
     renamed = Column(live.name, desired.type, desired.nullable, desired.description, default=desired.default)
     yield from _diff_column(address, live, renamed, path)
 

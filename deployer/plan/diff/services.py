@@ -1,4 +1,4 @@
-"""The difference between two tables' services, and services in words. Pure."""
+"""The difference between two tables' services. Pure."""
 
 from __future__ import annotations
 

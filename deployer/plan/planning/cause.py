@@ -55,7 +55,7 @@ def cause(change: c.Change, desired: Spec | None) -> Position | None:
         candidates = [*_service_places(change), "services"]
     elif isinstance(change, c.RenameTable):
         declared = isinstance(desired, TableSpec) and desired.former_name == change.before
-        candidates = ["renamed_from" if declared else "name"]  # somebody else gave it the name that it has
+        candidates = ["renamed_from" if declared else "name"]  # the live name was given by other means
     else:
         candidates = [_PROPERTY.get(type(change), "")]
     found = (desired.sources[key] for key in (*candidates, "") if key in desired.sources)

@@ -35,7 +35,7 @@ def _placed(resource: ResourcePlan, rewrite: tuple[RewriteChange, ...], place: s
 
 
 def _rewrite(resource: ResourcePlan, table: TableSpec | None) -> tuple[RewriteChange, ...]:
-    """The changes that one rewrite of the table makes; those that touch no rows are left out."""
+    """The changes that one rewrite of the table makes, without those that touch no rows."""
     if table is None:
         return ()
     risky = [each.change for each in resource.changes if each.assessment.risk is Risk.REWRITES]

@@ -1,4 +1,4 @@
-"""Each change in words, as every rendering shows it."""
+"""The text of each change, as every rendering shows it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deployer.specs.types.column_names import listed, shown
 from deployer.specs.types.types import Column, format_type
 from deployer.text.formatting import count
 
-_POINTS, _LONGEST = 3, 40  #: split points that are told, and characters of a value in one
+_POINTS, _LONGEST = 3, 40  #: how many split points are shown, and characters of a value in one
 
 
 def describe(change: c.Change) -> str:

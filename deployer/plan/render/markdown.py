@@ -32,7 +32,8 @@ def plan_as_markdown(
     """The plan in at most `limit` bytes; it says when it was made from the specs at a Git ref, `against`, and names the
     digest of the file that has it, `saved`.
 
-    Too long a plan has its safe changes told one line a resource, then is cut, with a count of what is not shown.
+    A plan that is too long shows its safe changes as one line a resource, then is cut, with a count of what is left
+    out.
     """
     head, risky, safe, foreign = (
         _head(plan, against, saved),

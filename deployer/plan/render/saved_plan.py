@@ -1,4 +1,4 @@
-"""A saved plan in words that every rendering shows, so that what is reviewed is what is applied."""
+"""The text about a saved plan that every rendering shows, so that what is reviewed is what is applied."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def _side(change: ChangeServiceOptions, options: Mapping[str, object], name: str
 
 
 def describe_option(kind: str, name: str, value: object) -> str:
-    """An option's value in words."""
+    """An option's value as text."""
     return _value_text(option_document(kind, name, value))
 
 

@@ -32,7 +32,7 @@ def _environment() -> Environment:
 
 
 def _prose(value: Any) -> Markup:
-    """A sentence of ours as one clean line, what stands between backticks as code."""
+    """One of this project's sentences as one clean line, with text between backticks as code."""
     parts = plain(str(value)).split("`")
     if not len(parts) % 2:  # one has no partner
         return escape("`".join(parts))

@@ -44,7 +44,7 @@ def extent(plan: Plan, risk: Risk) -> Extent:
 
 
 def _bytes(touched: Sequence[Assessment], statistics: TableStatistics) -> int:
-    """Of changes of single columns together; what all of the table is counts once."""
+    """The bytes of changes of single columns together, at most those of the table."""
     return max(*(each.bytes for each in touched), min(sum(each.bytes for each in touched), statistics.bytes))
 
 
@@ -65,7 +65,7 @@ LEFT_ALONE = "nothing is planned for it, and `up` leaves it as it is"
 
 
 def foreign_counts(plan: Plan) -> list[str]:
-    """`2 of other providers`, `3 for Pulumi's state`: operations that are no changes of the lake, in words."""
+    """`2 of other providers`, `3 for Pulumi's state`: how many operations do not change the lake."""
     own = sum(item.address.startswith(_OF_LAKES) for item in plan.foreign)
     others = len(plan.foreign) - own
     parts = [(others, "of other providers"), (own, "for Pulumi's state")]
@@ -73,13 +73,14 @@ def foreign_counts(plan: Plan) -> list[str]:
 
 
 def foreign_title(plan: Plan) -> str:
-    """What heads the operations that are no changes of the lake. The plan of those is only as good as the program."""
+    """The heading of operations that do not change the lake. Their plan is only as good as the program."""
     own = any(item.address.startswith(_OF_LAKES) for item in plan.foreign)
     return f"Other {'operations' if own else 'providers'}, as the program has them"
 
 
 def extents(plan: Plan) -> list[tuple[Risk, str]]:
-    """What is destroyed, sent out and rewritten, the worst first, each in words: `3 rows, 1.5 KiB in 1 resource`."""
+    """What is destroyed, published and rewritten, the worst first, each with its text: `3 rows, 1.5 KiB in 1
+    resource`."""
     found: list[tuple[Risk, str]] = []
     for risk in (Risk.DESTROYS, Risk.EXTERNAL, Risk.REWRITES):
         total = extent(plan, risk)
@@ -112,7 +113,7 @@ def parted(resource: ResourcePlan) -> tuple[tuple[PlannedChange, ...], tuple[Pla
 
 
 def note_of(change: PlannedChange) -> str:
-    """`336,776 rows, 11.8 MiB; rows are sorted and placed anew`, or empty."""
+    """`336,776 rows, 11.8 MiB; rows are sorted and placed again`, or empty."""
     assessment = change.assessment
     size_ = about_size(assessment.bytes, about=assessment.about)
     touched = f"{count(assessment.rows, 'row')}, {size_}" if assessment.rows else ""

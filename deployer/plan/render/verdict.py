@@ -1,4 +1,4 @@
-"""What policies say, in words that every rendering shows."""
+"""The text about policies that every rendering shows."""
 
 from __future__ import annotations
 

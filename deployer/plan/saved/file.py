@@ -136,7 +136,7 @@ def moved(before: Facts, now: Facts, live: LiveLake) -> list[MovedFact]:
 
 
 def _follows_from_columns(name: str, old: Mapping[str, JSON], new: Mapping[str, JSON]) -> bool:
-    """Whether the order of columns differs as some came or went, which is told of each by itself."""
+    """Whether the order of columns differs because some came or went, each of which is reported by itself."""
     if name != "columns":
         return False
     before, after = ({each for each in facts if each.startswith("column ")} for facts in (old, new))
@@ -194,7 +194,7 @@ def read_plan(
 ) -> SavedPlan:
     """Reads a plan that this release of deployer wrote.
 
-    Raises NotFound, InvalidInput for a file that is no plan, Corrupt for one that was damaged or edited, and Refused
+    Raises NotFound, InvalidInput for a file that is not a plan, Corrupt for one that was damaged or edited, and Refused
     for one of a later format or another release, of another digest than `expect`, or that `key` did not sign.
     """
     try:
@@ -205,10 +205,14 @@ def read_plan(
     except OSError as error:
         raise InvalidInput(f"the plan cannot be read: {error.strerror}", where=path, remedy=_AGAIN) from error
     except NotADocument as error:
-        raise InvalidInput(f"this is no plan, or one that was cut off: {error}", where=path, remedy=_AGAIN) from None
+        raise InvalidInput(
+            f"this is not a valid plan, or the file is incomplete: {error}", where=path, remedy=_AGAIN
+        ) from None
     version = format_of(document)
     if version is None or "checksum" not in document:
-        raise InvalidInput("this is no plan", where=path, remedy="give a file that `deployer preview --out` wrote")
+        raise InvalidInput(
+            "this is not a valid plan", where=path, remedy="give a file that `deployer preview --out` wrote"
+        )
     if version > FORMAT_VERSION:
         raise Refused(
             f"the plan is of format {version}, which a later deployer wrote; this one reads up to {FORMAT_VERSION}",

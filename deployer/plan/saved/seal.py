@@ -123,7 +123,7 @@ def check_signature(document: Mapping[str, Any], checksum: str, key: Ed25519Publ
         raise Refused(
             f"the plan is signed by another key than {wanted}" if other else "the plan's signature does not fit it",
             where=path,
-            remedy="apply a plan that the right key signed, and nobody changed since",
+            remedy="apply a plan that the right key signed and that was not changed since",
         ) from None
     return wanted
 

@@ -14,7 +14,7 @@ Report = Callable[[Position, Rule, str, str], None]
 
 
 def check_sources(columns: Sequence[DeclaredColumn], report: Report) -> None:
-    """Reports sources that leave open which column a field of a file fills, and those that no file has."""
+    """Reports sources that leave open which column a field of a file fills, and sources that no file has."""
     by_name = {declared.column.name: declared.column for declared in columns}
     first: dict[str, str] = {}
     for declared in columns:

@@ -27,7 +27,7 @@ class DeclaredColumn:
         return _properties(self.node)["type"].at
 
     def place_of(self, name: str) -> Position:
-        """Where the value of one of its properties stands."""
+        """The position of the value of one of its properties."""
         return _properties(self.node)[name].at
 
     def places(self) -> Iterator[tuple[str, Position]]:
@@ -36,7 +36,7 @@ class DeclaredColumn:
 
 
 class Places(Mapping[str, Position]):
-    """Positions by path, found when somebody asks: most runs never do, and a large lake has hundreds of thousands."""
+    """Positions by path, found when they are used: most runs never do, and a large lake has hundreds of thousands."""
 
     def __init__(self, find: Callable[[], Mapping[str, Position]]) -> None:
         self._find = find

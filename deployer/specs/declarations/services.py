@@ -29,7 +29,7 @@ Nodes = Mapping[str, Node]
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What an instance says of its tables' services. `clusters` is None where not all of them can be told."""
+    """What an instance declares for its tables' services. `clusters` is None where not all are known."""
 
     services: Node | None = None
     clusters: Collection[str] | None = ()

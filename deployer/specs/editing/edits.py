@@ -1,4 +1,4 @@
-"""Edits spec files in place: only the lines of what changes are written anew, and comments, order and quotes stay.
+"""Edits spec files in place: only the lines of what changes are rewritten, and comments, order and quotes stay.
 
 A value that is declared elsewhere (an alias, a merge, a shared Schema, a variable) is not edited; `Uneditable` says
 where it comes from.
@@ -173,7 +173,7 @@ class SpecEdits:
             return declared["columns"]
         form = self._slot(at, parent).form
         if not isinstance(form, Mapping) or "struct" not in form:
-            raise Uneditable(f"{'.'.join(parent)} is no struct here", where=at, remedy="edit it by hand")
+            raise Uneditable(f"{'.'.join(parent)} is not a struct here", where=at, remedy="edit it by hand")
         refuse_shared(form, "struct", form["struct"], at)
         return form["struct"]
 
@@ -263,7 +263,7 @@ def _spaced(line: str) -> str:
 
 
 def _indents_lists(text: str) -> bool:
-    """Whether `- ` stands further in than the key of the list, as in most files."""
+    """Whether `- ` is indented deeper than the key of the list, as in most files."""
     previous = ""
     for line in text.splitlines():
         stripped = line.lstrip()

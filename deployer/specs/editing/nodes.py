@@ -1,4 +1,4 @@
-"""Parts of spec documents as ruamel has them: columns and nested fields by name, and what stands behind each.
+"""Parts of spec documents as ruamel has them: columns and nested fields by name, and the text behind each.
 
 What a comment on lines of its own belongs to is kept by ruamel behind the value above it, so that values that are moved
 or removed hand theirs on.
@@ -88,7 +88,7 @@ def insert_named(items: Any, form: Mapping[str, Any], after: str | None) -> None
 
 
 def remove_item(items: Any, item: Any) -> None:
-    """Takes an item out of its list; what stands on lines of its own below it stays."""
+    """Takes an item out of its list; lines of their own below it stay."""
     place = next(index for index, each in enumerate(items) if each is item)
     below = _take_below(items, place)
     del items[place]
@@ -99,7 +99,7 @@ def remove_item(items: Any, item: Any) -> None:
 
 
 def order_named(items: Any, names: Sequence[str], at: Position) -> None:
-    """Brings items in the order of `names`, with their comments; those that are not named stay where they are."""
+    """Brings items in the order of `names`, with their comments; the others stay where they are."""
     known = {item.get("name"): index for index, item in enumerate(items)}
     if not known.keys() >= set(names):
         raise Uneditable("the columns come from several documents", where=at, remedy="reorder them by hand")
@@ -160,7 +160,7 @@ def _remove(mapping: Any, name: str) -> None:
 
 
 def _append(mapping: CommentedMap, last: str, name: str, value: Any) -> None:
-    """Adds a property at the end; what stands behind the last one (comments, empty lines) stays behind."""
+    """Adds a property at the end; comments and empty lines behind the last one stay behind it."""
     comment = mapping.ca.items.pop(last, None) if not isinstance(mapping[last], CommentedMap | CommentedSeq) else None
     mapping[name] = value
     if comment is not None:
@@ -182,7 +182,7 @@ def _last_place(container: Any, key: Any) -> tuple[Any, Any]:
 
 
 def _take_below(items: Any, index: int) -> str:
-    """Cuts off the lines below an item, comments and empty ones; what stands on its own last line stays."""
+    """Cuts off the lines below an item, comments and empty ones; the rest of its last line stays."""
     container, key = _last_place(items, index)
     comment, place = container.ca.items.get(key), 2 if isinstance(container, CommentedMap) else 0
     token = comment[place] if comment and len(comment) > place else None

@@ -54,7 +54,7 @@ def declared_root(
 ) -> str | None:
     """The instance's root from specs that have problems, as `load_lake` says them; None when those may concern it.
 
-    Of a file that cannot be read nobody knows whether it holds an overlay with another root.
+    A file that cannot be read may hold an overlay with another root.
     """
     project = Path(project_dir).resolve()
     sources = read_sources(project, project / specs_path, Environment(stack, values or {}, ""))

@@ -58,7 +58,7 @@ def _order(column: Column | None, value: KeyValue) -> object:
 
 
 def _are_in_order(before: Sequence[Any], after: Sequence[Any]) -> bool | None:
-    """Whether a split point lies above the one before it; None where that cannot be told."""
+    """Whether a split point lies above the one before it; None where that is unknown."""
     for one, other in zip(before, after, strict=False):
         if one is None or other is None or isinstance(one, str) != isinstance(other, str):
             return None

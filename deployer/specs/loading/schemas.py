@@ -17,7 +17,7 @@ from deployer.specs.yaml.suggestions import nearest, reference_remedy
 
 @dataclass(slots=True)
 class ComposedColumns:
-    """Columns in order. `complete` is false when some could not be told, so that a name may be there after all.
+    """Columns in order. `complete` is false when some are unknown, so that a name may be there after all.
 
     `invalid` are the names of columns that have problems of their own; None where not even the names are known.
     """

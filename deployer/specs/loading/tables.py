@@ -150,7 +150,7 @@ def _places(document: Document, columns: Sequence[DeclaredColumn], defaults: Def
 
 
 def _duration(value: object, default: str) -> str:
-    """In canonical form; the JSON Schema has said what is wrong with any other text."""
+    """In canonical form; the JSON Schema reports any other text."""
     return canonical_duration(value) if isinstance(value, str) and re.fullmatch(SPEC_DURATION, value) else default
 
 

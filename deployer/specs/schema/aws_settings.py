@@ -81,8 +81,8 @@ AWS_SETTINGS = object_schema(
             ("mode", "days"),
             {
                 "mode": choice(
-                    "`governance`: who has `s3:BypassGovernanceRetention` may still delete. `compliance`: nobody may, "
-                    "the account's root user included.",
+                    "`governance`: identities with `s3:BypassGovernanceRetention` may still delete. "
+                    "`compliance`: no identity may, the account's root user included.",
                     ("governance", "compliance"),
                 ),
                 "days": count(

@@ -28,7 +28,7 @@ _FLEETS = object_schema(
             minItems=1,
             examples=[["r7g.xlarge", "r6g.xlarge"]],
         ),
-        "on_demand": count("Number of instances that stay until they are let go.", 0, 1_000, default=0),
+        "on_demand": count("Number of instances that stay until EMR releases them.", 0, 1_000, default=0),
         "spot": count("Number of spot instances: cheaper, and taken away when AWS needs them.", 0, 1_000, default=0),
     },
 )

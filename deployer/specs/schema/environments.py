@@ -40,8 +40,9 @@ _ANY_SCALAR: Json = {"type": ["string", "number", "boolean"], "description": "A 
 
 VARIABLES = object_schema(
     "Variables",
-    "Values by stack: `${name}` in any value of the specs stands for the variable, `$${` for the text `${`. Nothing is "
-    "evaluated. A value comes from `deployer:NAME` in Pulumi.STACK.yaml, else from `stacks`, else it is the default.",
+    "Values by stack: `${name}` in any value of the specs is replaced by the variable, `$${` by the text `${`. "
+    "Nothing is evaluated. A value comes from `deployer:NAME` in Pulumi.STACK.yaml, else from `stacks`, else it is "
+    "the default.",
     ("kind", "variables"),
     {
         "kind": constant("Variables", "Declares variables."),

@@ -67,7 +67,7 @@ INSTANCE = object_schema(
             ],
         },
         "notify": list_of(
-            "Who is told by e-mail when a service's run fails, on AWS; each confirms once.",
+            "E-mail addresses that are notified when a service's run fails, on AWS; each confirms once.",
             text(
                 "An e-mail address.",
                 pattern=rf"^[^@{WHITE_SPACE}]+@[^@{WHITE_SPACE}]+\.[^@{WHITE_SPACE}]+$",

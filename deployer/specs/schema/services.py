@@ -67,7 +67,7 @@ _KINDS: Mapping[str, _Kind] = {
         {"small_files": 32, "deleted_share": 0.2},
     ),
     "CLUSTER": _Kind(
-        "Rewrites rows so that those which are near each other in some columns are in the same files.",
+        "Rewrites rows so that rows with similar values in some columns are in the same files.",
         {
             "columns": list_of(
                 "Columns to cluster by; the table's row keys and sort keys unless set.", ref("column_path"), minItems=1
@@ -288,7 +288,7 @@ def trigger_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def kind_named(name: str, among: Sequence[ServiceKind] = KINDS) -> ServiceKind:
-    """The kind of that name, in any case. Raises InvalidInput with those that there are."""
+    """The kind of that name, in any case. Raises InvalidInput, which names the kinds, for others."""
     wanted = name.upper()
     for kind in among:
         if kind == wanted:

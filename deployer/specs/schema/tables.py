@@ -51,7 +51,7 @@ COLUMN = object_schema(
 
 ELEMENT = object_schema(
     "Element",
-    "What a list or map holds, where its nullability or description is to be said.",
+    "What a list or map holds, with its nullability or description.",
     ("type",),
     {
         "type": ref("type"),

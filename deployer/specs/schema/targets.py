@@ -53,14 +53,15 @@ TARGET_SCHEMAS: list[Json] = [
             "type": constant("rest", "Which catalog."),
             "uri": text(
                 "Address of the server: https://, or http:// where it is this machine. Which hosts a process publishes "
-                f"to is said by its own environment, in `{HOSTS_VARIABLE}`.",
+                f"to is set in its own environment, in `{HOSTS_VARIABLE}`.",
                 pattern=f"^https?://[^@?#{WHITE_SPACE}]+$",
                 patternErrorMessage="write http:// or https://, no credentials and no query",
                 format="server-uri",
                 examples=["https://catalog.example.com"],
             ),
             "root": text(
-                "The folder or s3:// URI from which the server counts locations; it is told whole URIs unless set.",
+                "The folder or s3:// URI from which the server counts locations; without it, the server gets "
+                "whole URIs.",
                 **_FOLDER,
             ),
             "token_variable": text(
@@ -80,7 +81,7 @@ TARGET_SCHEMAS: list[Json] = [
             "name": ref("dashed_name", "Name of the package's entry point in the group `deployer.metasync_targets`."),
             "options": {
                 "type": "object",
-                "description": "What the plug-in is told. It is kept in the state, so no credentials.",
+                "description": "Options for the plug-in. They are kept in the state, so do not put credentials here.",
                 "additionalProperties": {"type": ["string", "number", "boolean"], "description": "Text, number, flag."},
             },
         },

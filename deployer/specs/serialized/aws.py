@@ -1,4 +1,4 @@
-"""A stack's settings of AWS as JSON. They are no part of the instance's own JSON form, which is that of live state."""
+"""A stack's settings of AWS as JSON. The instance's own JSON form, which is that of live state, leaves them out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deployer.specs.model import AwsSettings
 
 
 def aws_to_json(settings: AwsSettings) -> dict[str, Any]:
-    """What `aws_from_json` reads: settings that are not as unless said."""
+    """What `aws_from_json` reads: the settings that differ from their defaults."""
     usual = asdict(AwsSettings())
     return {name: value for name, value in asdict(settings).items() if value != usual[name]}
 

@@ -36,7 +36,7 @@ from deployer.specs.yaml.suggestions import one_of
 
 
 def options_from_text(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
-    """Options typed by the schema and in canonical form, those that equal their defaults left out.
+    """Options typed by the schema and in canonical form, without those that equal their defaults.
 
     Lists are JSON or parted by commas; targets of METASYNC may be types alone, such as `glue,directory`. Raises
     InvalidInput for the first option that is unknown or that the schema does not take.
@@ -66,7 +66,7 @@ def service_from_texts(
     keys: Sequence[str],
     clusters: Collection[str],
 ) -> ServiceSpec:
-    """The service that somebody asks for, of a table with those `columns` and row and sort `keys`.
+    """The service that a caller asks for, of a table with those `columns` and row and sort `keys`.
 
     `texts` are options, and conditions of the trigger such as `schedule` or `commits`. What is not given stays as it is
     in `before`, options and conditions each as a whole. `trigger_mode` is in any letter case. Raises
@@ -161,7 +161,9 @@ def _typed(schema: Json, text: str, name: str) -> Any:
             try:
                 return json.loads(text)
             except ValueError as error:
-                raise InvalidInput(f"`{name}` is no JSON: {error}", remedy='write a list such as ["a", "b"]') from error
+                raise InvalidInput(
+                    f"`{name}` is not valid JSON: {error}", remedy='write a list such as ["a", "b"]'
+                ) from error
         case "array":
             return [{"type": item} if item in TARGETS else item for item in split_names(text, name)]
         case _:

@@ -244,12 +244,12 @@ def _name(form: Mapping[str, JSON], name: str) -> str:
 
 
 def storage_in_full(storage: Storage) -> dict[str, JSON]:
-    """Settings of storage with those that equal their defaults, as the state has them."""
+    """All settings of storage, defaults included, as the state has them."""
     return {name: getattr(storage, name) for name in Storage.__slots__}
 
 
 def storage_from_json(form: Mapping[str, JSON]) -> Storage:
-    """Settings of storage; those that are not there have their defaults.
+    """Settings of storage; missing ones have their defaults.
 
     Raises InvalidInput for what a spec could not say.
     """

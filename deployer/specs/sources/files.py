@@ -96,7 +96,7 @@ def _holds(node: Node, places: Collection[Position]) -> bool:
 def _is_spec(path: Path) -> bool:
     """Whether a folder's entry is read as a file of specs. Pulumi's own project and stack files may lie beside them.
 
-    A link counts before anybody knows what it leads to: whether that exists is told of nothing outside.
+    A link counts whatever it leads to, so that no message tells whether a file outside exists.
     """
     named = path.suffix in SUFFIXES and not path.name.startswith((".", "Pulumi."))
     return named and (path.is_symlink() or not path.is_dir())

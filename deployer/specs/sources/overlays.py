@@ -2,7 +2,7 @@
 
 Mappings are merged, null removes (as in JSON Merge Patch, RFC 7386), lists of things with names (columns, fields,
 clusters) are merged by name, where `{name: x, remove: true}` removes one, anything else is replaced. Every value keeps
-the place where it stands.
+its place.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def unread_files(project: Path, specs: Path, read: Collection[str]) -> list[str]
 
     `specs` is the file or folder that the stack names. Left out are files without a `kind:` of specs, hidden files and
     folders, `policies`, Pulumi's own files, files that some stack includes, and folders with an Instance of their own,
-    which are the specs of another lake. Nothing is said of a single file that lies in the project's own folder.
+    which are the specs of another lake. A single file in the project's own folder is not reported.
     """
     project = Path(os.path.realpath(project))
     top = specs if specs.is_dir() else specs.parent

@@ -157,7 +157,7 @@ def substitute(
     problems: list[Problem],
     counted: SubstitutedText,
 ) -> SubstitutedNode:
-    """The document with every `${name}` replaced; `$${` stands for the text `${`. Keys are left as they are.
+    """The document with every `${name}` replaced; `$${` becomes the text `${`. Keys are left as they are.
 
     A value that is one reference and nothing else has the variable's type; elsewhere it becomes text. Over the limit of
     all files, which `counted` keeps, references are left as they are.
@@ -232,7 +232,7 @@ def escaped(value: Any) -> Any:
 
 
 def has_variable(text: str) -> bool:
-    """Whether a value as it stands in a file has a variable in it."""
+    """Whether a value, as the file has it, contains a variable."""
     return any(not match[1] for match in _REFERENCE.finditer(text))
 
 

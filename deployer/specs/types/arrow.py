@@ -83,7 +83,7 @@ def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
 
 
 def arrow_field(column: Column) -> pa.Field:
-    """One column as an Arrow field, description and blob mark in its metadata."""
+    """One column as an Arrow field, with its description and whether it is a blob in its metadata."""
     metadata: dict[bytes, bytes] = {}
     if column.description:
         metadata[DESCRIPTION] = column.description.encode()

@@ -48,7 +48,7 @@ def name_fault(name: str, *, nested: bool = False) -> NameFault | None:
     if not name:
         return NameFault(Rule.BAD_TEXT, "the name is empty", "write a name")
     if "." in name:
-        what = f"the name {shown} has a dot, which stands between a column and its fields"
+        what = f"the name {shown} has a dot, which separates a column from its fields"
         return NameFault(Rule.BAD_TEXT, what, f"write `{name.replace('.', '_')}`" if len(name) <= _SHOWN else "write _")
     if "`" in name:
         what = f"the name {shown} has a backtick, with which Lance does not find it"
@@ -60,7 +60,7 @@ def name_fault(name: str, *, nested: bool = False) -> NameFault | None:
     if len(name) > MAX_NAME:
         return NameFault(Rule.BAD_TEXT, f"the name {shown} has {len(name)} characters", f"use at most {MAX_NAME}")
     if not nested and name == "*":
-        return NameFault(Rule.RESERVED_NAME, "the name `*` stands for all columns", "write a name")
+        return NameFault(Rule.RESERVED_NAME, "the name `*` means all columns", "write a name")
     if not nested and name.lower().startswith(RESERVED):
         what = f"column {shown} has a name that Lance keeps for itself"
         return NameFault(Rule.RESERVED_NAME, what, f"use a name that does not start with {RESERVED}")

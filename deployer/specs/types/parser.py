@@ -2,7 +2,7 @@
 
 type    = name | name "[" args "]" | name "(" args ")" | name "<" children ">"
 child   = type [ "not null" ]
-field   = name ":" child                       names that are no identifiers are quoted as in JSON
+field   = name ":" child                       names that are not identifiers are quoted as in JSON
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from deployer.specs.types.types import (
 
 @dataclass(frozen=True, slots=True)
 class BadType:
-    """Why a text is no type: the rule that it breaks, what is wrong and what to do."""
+    """Why a text is not a valid type: the rule that it breaks, what is wrong and what to do."""
 
     rule: str
     what: str
@@ -266,7 +266,7 @@ class _Parser:
         value = self.type()
         self.expect(">", example)
         if not isinstance(index, Scalar) or index.name not in INTEGERS:
-            raise _bad_parameter(f"type `{self.text}` has an index that is no integer type", f"write {example}")
+            raise _bad_parameter(f"type `{self.text}` has an index type that is not an integer", f"write {example}")
         if not isinstance(value, Scalar):
             raise _bad_parameter(f"type `{self.text}` has values that are nested", f"write {example}")
         return Dictionary(index, value)

@@ -1,4 +1,4 @@
-"""Errors of the JSON Schema to problems: where the value stands, what is wrong in our words, what was likely meant."""
+"""Errors of the JSON Schema to problems: where the value is, what is wrong, and what was likely meant."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from deployer.specs.yaml.suggestions import node_text, one_of, wanted_remedy
 _USER_INFO, _QUERY = re.compile(r"//[^/\s]*@"), re.compile(r"(://[^?#\s]*[?#])\S+")  # of a URL: secrets may be there
 
 _OF_FIELDS = frozenset(("additionalProperties", "required", "minProperties", "maxProperties"))
-#: Of several keywords that a value breaks, the first is reported.
+#: The first of the keywords that a value breaks is reported.
 _OF_VALUES = ("type", "const", "enum", "minItems", "minLength", "maxLength", "minimum", "maximum", "pattern", "format")
-KEYWORDS = frozenset((*_OF_FIELDS, *_OF_VALUES, "propertyNames"))  #: those whose errors have words here
+KEYWORDS = frozenset((*_OF_FIELDS, *_OF_VALUES, "propertyNames"))  #: the keywords whose errors are explained here
 _SAY_MORE = ("bytes", "column-name", "column-path")  #: formats that explain what the pattern beside them refuses
 _WANTED = {
     "array": "a list",
@@ -157,7 +157,7 @@ def _format_fault(value: object, name: str, keyword: str, label: str) -> FormatF
 
 
 def _choice_problem(node: Node, schema: Schema, path: Path, label: str) -> Problem:
-    """Of a mapping whose kind a property chooses, or of that property."""
+    """The problem of a mapping whose kind a property chooses, or of that property."""
     key = schema[CHOSEN_BY]
     if "enum" in schema:
         what = f"unknown {key} {node_text(node)} of {_label(path[:-1], label)}"

@@ -88,7 +88,7 @@ def read_timestamp(kind: str, unit: str, zone: str | None, text: str) -> int | B
 
 def _no_single_instant(text: str, zone: str, shifts: set[int]) -> BadValue:
     if not shifts:
-        what = f"`{text}` is no time in {zone}, where clocks are set forward over it"
+        what = f"`{text}` does not exist in {zone}, where clocks are set forward over it"
         return BadValue(Rule.SPLIT_TYPE, what, "write a time before or after it, or one with an offset")
     written = " or ".join(f'"{text}{_offset_text(shift)}"' for shift in sorted(shifts, reverse=True))
     return BadValue(Rule.SPLIT_TYPE, f"`{text}` comes twice in {zone}, where clocks are set back", f"write {written}")

@@ -12,7 +12,7 @@ _REMEDY = "write minute, hour, day of the month, month and day of the week, such
 
 
 def check_schedule(expression: str) -> None:
-    """Raises InvalidInput for what is no cron expression of five fields, or for one that never fires."""
+    """Raises InvalidInput for a text that is not a cron expression of five fields, and for one that never fires."""
     if len(expression.split()) != 5:
         number = len(expression.split())
         raise InvalidInput(
@@ -27,7 +27,7 @@ def firing_times(expression: str, timezone: str, after: dt.datetime) -> Iterator
     """When a schedule fires after a moment, in the schedule's time zone, in order; ends where it never fires again.
 
     A time that a day does not have, when clocks go forward, is the next one that it has; one that it has twice fires
-    once, as Debian's cron does it. Raises InvalidInput for what is no expression.
+    once, as Debian's cron does it. Raises InvalidInput for a text that is not a valid expression.
     """
     # Times are compared as moments: in an hour that a day has twice the clock shows those of the first pass again.
     times = _cron(expression, after.astimezone(ZoneInfo(timezone)))
@@ -37,7 +37,7 @@ def firing_times(expression: str, timezone: str, after: dt.datetime) -> Iterator
 def last_firing(expression: str, timezone: str, now: dt.datetime) -> dt.datetime | None:
     """When a schedule fired last, at `now` or before, in the schedule's time zone; None: not in the last 50 years.
 
-    Raises InvalidInput for what is no expression.
+    Raises InvalidInput for a text that is not a valid expression.
     """
     # a microsecond makes the whole second count, in which it may fire
     local = now.astimezone(ZoneInfo(timezone)).replace(microsecond=1)

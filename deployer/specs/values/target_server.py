@@ -175,7 +175,7 @@ class AllowedHost:
     variable: str | None = None
 
     def matches(self, server: Server) -> bool:
-        """Whether the server is one that the entry names. Without a port the entry stands for every port."""
+        """Whether the server is one that the entry names. Without a port the entry covers every port."""
         if self.port is not None and self.port != (server.port or (443 if server.scheme == "https" else 80)):
             return False
         if self.host.startswith("*."):

@@ -279,7 +279,10 @@ class _Reader:
         for source in sources:
             if not isinstance(source, MappingNode):
                 self.report(
-                    source, "bad-merge", "`<<` merges something that is no mapping", "refer to a mapping: `<<: *name`"
+                    source,
+                    "bad-merge",
+                    "`<<` merges something that is not a mapping",
+                    "refer to a mapping: `<<: *name`",
                 )
                 continue
             value = self.collection(source)

@@ -67,7 +67,7 @@ def reference_remedy(name: str, names: Sequence[str], otherwise: str) -> str:
 
 
 def node_text(node: Node) -> str:
-    """A value in words, short: `the text "x"`, `the number 5`, `a list`."""
+    """A short text for a value: `the text "x"`, `the number 5`, `a list`."""
     match node.value:
         case None:
             return "empty"
@@ -124,7 +124,7 @@ def wanted_remedy(node: Node, wanted: str) -> str:
 def fields_remedy(
     key: str, child: Node, present: Mapping[str, Node], known: Sequence[str], owner: str, homes: Sequence[str] = ()
 ) -> tuple[str, str]:
-    """Which field an unknown one means (itself when that cannot be told), and the advice.
+    """Which field an unknown one means (itself when that is unknown), and the advice.
 
     `homes` are paths of mappings that have a field of just that name.
     """

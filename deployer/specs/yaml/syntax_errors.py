@@ -1,4 +1,4 @@
-"""What libyaml complains about, in words for people who do not know its scanner."""
+"""libyaml's errors, explained for people who do not know its scanner."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def syntax_problem(error: Exception, data: bytes, file: str) -> Problem:
 
 
 def _bad_escape(problem: str, text: str, mark: Any, file: str) -> Problem:
-    """An escape of a double-quoted text that YAML does not have. libyaml marks its digits, or its backslash."""
+    """An escape of a double-quoted text that YAML does not have. libyaml gives the position of its digits, or of its
+    backslash."""
     before = 0 if problem == "found unknown escape character" else 2
     start = mark.index - before
     at = Position(file, mark.line + 1, mark.column - before + 1)
@@ -64,7 +65,7 @@ def _bad_escape(problem: str, text: str, mark: Any, file: str) -> Problem:
 
 
 def _explained(problem: str, context: str | None, text: str, at: Position) -> Problem:
-    """libyaml's complaint in words for people who do not know its scanner."""
+    """libyaml's error, explained for people who do not know its scanner."""
     head = text[: at.column - 1]
     rest = text[at.column - 1 :]
     if "tab" in problem or (problem.startswith("found character") and rest.startswith("\t")):
@@ -78,7 +79,9 @@ def _explained(problem: str, context: str | None, text: str, at: Position) -> Pr
         if re.search(r":\s+\S", head):
             quoted = head.split(":", 1)[1].strip() + rest.rstrip()
             return Problem(at, "a second `:` in one line", f'quote the text: "{quoted}"', "yaml-syntax")
-        return Problem(at, "a key stands deeper than the one before it", "align it with its siblings", "yaml-syntax")
+        return Problem(
+            at, "a key is indented deeper than the one before it", "align it with its siblings", "yaml-syntax"
+        )
     if problem.startswith("found character"):
         what = f"`{rest[:1]}` cannot start a value"
         return Problem(at, what, "quote the text", "yaml-syntax")

@@ -150,7 +150,7 @@ class _Audit:
         self._broken.append(version)
 
     def _compared(self, folded: State | None, pointer: SnapshotRecord) -> State | None:
-        """The state to go on from: the log's own, or the snapshot's where the log does not reach."""
+        """The state to start from: the log's own, or the snapshot's where the log does not reach."""
         where = f"snapshot {pointer.version} of log {self._log}"
         try:
             held = self._snapshots.read(pointer).state

@@ -1,14 +1,14 @@
-"""Offers of writers that wait: files that say what each would do, and pipes for the answers.
+"""Commit requests of waiting writers: files with what each would do, and pipes for the answers.
 
-Files of an offer are named by its time and a random id:
+Files of a request are named by its time and a random id:
 
     ID.pipe    whoever waits has it open: without a reader, that writer is gone
     ID.offer   what it would do; renamed to
     ID.taken   by the one who does it, who holds a lock on the file until it has answered or is gone
 
-Taking is the rename, withdrawing is the removal, and only one of them succeeds: what was withdrawn is done by nobody
-else, and what was taken is not done again before its taker has answered, is gone, which the lock on it tells, or can no
-longer do it, which is for its writer to see to. None of that depends on time, nor on the turn itself, which is a
+Taking is the rename, withdrawing is the removal, and only one of them succeeds: what was withdrawn is not done by
+others, and what was taken is not done again before its taker has answered, is gone (then the lock on it is free), or
+can no longer do it, which its writer ensures. None of that depends on time, nor on the queue's lock, which is a
 courtesy: it may be given to several at once.
 """
 
@@ -27,8 +27,8 @@ from pathlib import Path
 from deployer.files.private import create_file, make_private_folder
 from deployer.system.failpoints import reached
 
-AT_ONCE = 32  #: offers that one looks at
-LEFT_BEHIND = 60  #: seconds after which a pipe without an offer and without a reader was left behind
+AT_ONCE = 32  #: requests that are read at once
+LEFT_BEHIND = 60  #: seconds after which a pipe without a request and without a reader counts as left behind
 
 _TURN, _ANSWER = b"turn", b"answer "
 _LONGEST = select.PIPE_BUF - 16  # a message is written whole or not at all
@@ -36,7 +36,7 @@ _LONGEST = select.PIPE_BUF - 16  # a message is written whole or not at all
 
 @dataclass(slots=True)
 class CommitRequest:
-    """What another writer would do. It is to be answered if it was taken, before the turn ends."""
+    """What another writer would do. It must be answered if it was taken, before the lock is released."""
 
     body: bytes
     _path: Path
@@ -45,7 +45,7 @@ class CommitRequest:
     _taken: bool = False
 
     def take(self) -> bool:
-        """Whether it is to be done here: True once, and from then on nobody else does it."""
+        """Whether it is to be done here: True once, and from then on no other writer does it."""
         if not self._taken:
             reached("line.before-take")
             with suppress(OSError):
@@ -56,7 +56,7 @@ class CommitRequest:
         return self._taken
 
     def answer(self, body: bytes) -> None:
-        """Tells the writer what came of it, once: one line, at most about 4,000 bytes."""
+        """Sends the outcome to the writer, once: one line, at most about 4,000 bytes."""
         if self._pipe < 0:
             return
         reached("line.before-answer")
@@ -75,7 +75,7 @@ class CommitRequest:
 
 @dataclass(slots=True)
 class OwnCommitRequest:
-    """The offer that this writer made."""
+    """The request that this writer made."""
 
     path: Path
     pipe: int
@@ -90,7 +90,7 @@ class OwnCommitRequest:
         try:
             os.mkfifo(pipe, 0o600)
             own.pipe = os.open(pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-            own.file = create_file(written, shared=False)  # what others offer is taken by the same user alone
+            own.file = create_file(written, shared=False)  # only the same user takes requests
             with os.fdopen(own.file, "wb", closefd=False) as file:
                 file.write(body)
             written.rename(path)  # now it can be seen, whole
@@ -101,7 +101,7 @@ class OwnCommitRequest:
         return own
 
     def poll_result(self, seconds: float) -> bytes | None:
-        """The answer, if it comes within so many seconds; ends earlier when this one is called to take the turn."""
+        """The answer, if it comes within so many seconds; ends earlier when this writer gets the lock."""
         polled = select.poll()
         polled.register(self.pipe, select.POLLIN)
         if not polled.poll(1000 * seconds):
@@ -116,7 +116,7 @@ class OwnCommitRequest:
         return not self.path.exists()
 
     def withdrawn(self) -> bool:
-        """Whether nobody took it; then nobody will."""
+        """Whether it was not taken; then it will not be."""
         try:
             self.path.unlink()
         except FileNotFoundError:
@@ -150,9 +150,9 @@ def unlock(descriptor: int) -> None:
 
 
 def waiting(folder: Path) -> list[Path]:
-    """The offers that were made, the oldest first. What was left behind by writers that are gone is removed."""
+    """The requests, the oldest first. Files of writers that are gone are removed."""
     try:
-        names = sorted(os.listdir(folder))  # noqa: PTH208 -- for every turn, and paths take longer
+        names = sorted(os.listdir(folder))  # noqa: PTH208 -- for every commit, and paths take longer
     except OSError:
         return []
     requests = [name for name in names if name.endswith(".offer")]
@@ -182,7 +182,7 @@ def _remove(path: Path) -> None:
 
 
 def _writable(pipe: Path) -> int | None:
-    """The pipe, opened for writing; None when nobody reads it."""
+    """The pipe, opened for writing; None without a reader."""
     try:
         descriptor = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -194,7 +194,7 @@ def _writable(pipe: Path) -> int | None:
 
 
 def opened(path: Path) -> CommitRequest | None:
-    """The offer; None when it was withdrawn, is another user's, or was made by a writer that is gone."""
+    """The request; None when it was withdrawn, is another user's, or was made by a writer that is gone."""
     pipe = _writable(path.with_suffix(".pipe"))
     if pipe is None:
         _remove(path)
@@ -213,7 +213,7 @@ def opened(path: Path) -> CommitRequest | None:
 
 
 def call(folder: Path) -> None:
-    """Tells the one who waits longest that the turn is free."""
+    """Notifies the writer that waits longest that the lock is free."""
     for path in waiting(folder):
         pipe = _writable(path.with_suffix(".pipe"))
         if pipe is not None:

@@ -1,9 +1,9 @@
 """Taking turns among the threads and processes of one machine, so that writers seldom lose races to each other.
 
 SQLite's own waiting sleeps ever longer (up to 100 ms), and a lost race costs a whole attempt: eight writers that take
-turns commit several times as often. A process that is stopped while it has the turn must hold nobody up, so the wait
-is short, and who waited in vain does without for a while. Threads of one process queue for a plain lock first: they are
-stopped together, and one of them waits for other processes at a time.
+turns commit several times as often. A process that is stopped while it holds the lock must not block others, so the
+wait is short, and who waited in vain does without for a while. Threads of one process queue for a plain lock first:
+they are stopped together, and one of them waits for other processes at a time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from deployer.files.private import open_lock
 
-LOCK_TIMEOUT = 0.25  #: seconds that one waits for the turn unless told otherwise
+LOCK_TIMEOUT = 0.25  #: default seconds to wait for the lock
 DOING_WITHOUT = 10.0  #: seconds in which one does not wait again after waiting in vain
 
 
@@ -33,7 +33,7 @@ class FairLock:
 
     @contextmanager
     def taken(self) -> Iterator[bool]:
-        """Waits for the turn, at most `patience` seconds among processes, and goes on with it or without.
+        """Waits for the lock, at most `patience` seconds among processes, and proceeds with it or without.
 
         Gives whether another process had it, and so may have changed what this one knows.
         """

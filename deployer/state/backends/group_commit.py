@@ -1,9 +1,9 @@
-"""The line of writers on one machine that wait for the turn at a log: whoever has it may do what others wait to do.
+"""Group commit: writers on one machine queue for a log, and the one with the lock may commit for those that wait.
 
-A writer that finds the turn taken leaves an *offer*: a file that says what it would do, and a pipe for the answer. The
-writer that has the turn may take offers and do them along with its own work, so that many cost little more than one.
-The turn itself is a courtesy, which may be given to several at once; what keeps an offer from being done twice is the
-offer's own (see `offers`).
+A writer that finds the lock taken leaves a *commit request*: a file with what it would do, and a pipe for the answer.
+The writer that holds the lock may take requests and do them along with its own work, so that many cost little more than
+one. The lock itself is a courtesy, which several may hold at once; what keeps a request from being done twice is the
+request itself (see `commit_requests`).
 """
 
 from __future__ import annotations
@@ -27,21 +27,19 @@ from deployer.state.backends.commit_requests import (
 )
 from deployer.system.clock import Clock
 
-PATIENCE = 1.5  #: seconds that one waits for the turn
+PATIENCE = 1.5  #: seconds to wait for the lock
 DOING_WITHOUT = 10.0  #: seconds in which one does not wait again after waiting in vain
-TAKEN_PATIENCE = 1.0  #: seconds that one waits for the writer that took its offer, from when it sees that
-POLL_SECONDS = (
-    0.05  #: seconds after which one looks whether the turn is free, told or not: who had it may have been killed
-)
+TAKEN_PATIENCE = 1.0  #: seconds to wait for the writer that took the request
+POLL_SECONDS = 0.05  #: poll interval while waiting; the holder may have died without notifying
 
 
 @dataclass(slots=True)
 class Ticket:
     """How the waiting ended.
 
-    `waited`: others had the turn, and so may have changed what this one knows. `answer`: another writer took the offer
+    `waited`: others held the lock, and may have changed the state since. `answer`: another writer took the request
     and says what came of it. `taker_gone`: another took it and ended without an answer. `in_doubt`: another took it and
-    did not answer in time, and may do it yet unless that is prevented. Else nobody took it, and nobody will.
+    did not answer in time, and may do it yet unless that is prevented. Else it was not taken, and will not be.
     """
 
     waited: bool = False
@@ -53,13 +51,13 @@ class Ticket:
     _requests: list[CommitRequest] = field(default_factory=list)
 
     def requests(self) -> list[CommitRequest]:
-        """What others wait to do, the oldest first; none for one that goes on without the turn."""
+        """The requests of others, the oldest first; none for a writer that proceeds without the lock."""
         if self._folder is not None and not self._requests:
             self._requests = [request for path in waiting(self._folder) if (request := opened(path)) is not None]
         return self._requests
 
     def pass_on(self) -> None:
-        """Gives the turn to the next before the end, for what needs none; offers that were taken are still to be
+        """Releases the lock early, for work that does not need it; requests that were taken are still to be
         answered."""
         self._give_up()
 
@@ -73,11 +71,11 @@ class CommitQueue:
 
     @contextmanager
     def turn(self, would_do: Callable[[], bytes] | None = None) -> Iterator[Ticket]:
-        """Waits for the turn, at most `PATIENCE` seconds, and goes on with it or without.
+        """Waits for the lock, at most `PATIENCE` seconds, and proceeds with it or without.
 
-        Once another writer has taken the offer, it waits for the answer instead, at most `TAKEN_PATIENCE` seconds.
+        Once another writer has taken the request, it waits for the answer instead, at most `TAKEN_PATIENCE` seconds.
 
-        `would_do` gives the offer to make while waiting; None: what this writer does is for nobody else to do.
+        `would_do` returns the request to leave while waiting; None: no other writer may do this work.
         """
         if self._clock.monotonic() < self._without_until:
             yield Ticket(waited=True)
@@ -109,7 +107,7 @@ class CommitQueue:
             os.close(descriptor)
 
     def _waited(self, descriptor: int, would_do: Callable[[], bytes] | None) -> tuple[bool, Ticket]:
-        """Whether the turn was got, and how the waiting ended."""
+        """Whether the lock was acquired, and how the waiting ended."""
         try:
             own = OwnCommitRequest.made(self._folder, would_do()) if would_do is not None else None
         except OSError:  # a file system without pipes
@@ -127,7 +125,7 @@ class CommitQueue:
             if own is None or own.withdrawn():
                 self._does_without(not has_it)
                 return has_it, Ticket(waited=True)
-            if has_it:  # whoever took the offer passed the turn on before the answer; others need it
+            if has_it:  # the taker of the request released the lock before it answered; others need it
                 has_it = False
                 self._given_back(descriptor)
             turn = self._settled(own)
@@ -146,7 +144,7 @@ class CommitQueue:
             self._without_until = self._clock.monotonic() + DOING_WITHOUT
 
     def _settled(self, own: OwnCommitRequest) -> Ticket:
-        """How the waiting ends for one whose offer was taken."""
+        """How the waiting ends for a writer whose request was taken."""
         since = self._clock.monotonic()
         while (left := since + TAKEN_PATIENCE - self._clock.monotonic()) > 0:
             answer, gone = own.settled(min(left, POLL_SECONDS))

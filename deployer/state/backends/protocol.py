@@ -1,7 +1,7 @@
 """What the state store needs of the place that keeps it, as a protocol that each backend fulfils.
 
 A log is a dense run of records, version 1 onwards. Records at or below its *floor* have been removed, because a
-snapshot stands for them. The one primitive: put version n+1 of a log unless that version exists, and only above
+snapshot replaces them. The one primitive: put version n+1 of a log unless that version exists, and only above
 the floor, for several logs at once all or none. The condition on the floor keeps a writer that stalled from winning a
 version that was removed under it.
 """
@@ -98,14 +98,15 @@ class Backend(LogReader, Protocol):
         All see it at once, and it is durable after the next `flush`, by whomever: a machine that loses power before
         that may have forgotten it, and then also all that came after it.
 
-        It may be False also when writers met at one moment, or the backend let nobody in for a while; and True for
+        It may be False also when writers met at one moment, or the backend admitted no writer for a while; and True for
         records that are there already just as they are.
         OutcomeUnknown: it may have been written, or may be yet; any other error: it was not and will not be.
         """
         ...
 
     def flush(self) -> None:
-        """Returns when all that was put before is durable. OutcomeUnknown: nobody can tell of what came since the last.
+        """Returns when all that was put before is durable. OutcomeUnknown: whether writes since the last flush are
+        durable is unknown.
 
         Writers that do so at once share the disk's work, so it is not for those who hold others up meanwhile.
         """
@@ -119,8 +120,8 @@ class Backend(LogReader, Protocol):
         ...
 
     def turn_at(self, log: str, would_do: Callable[[], bytes] | None = None) -> AbstractContextManager[Ticket]:
-        """Held around a commit to one log and what it is about elsewhere; `would_do` tells what, for another writer
-        that may do it too (see `line`). Only a courtesy as well."""
+        """Held around a commit to one log and what it is about elsewhere; `would_do` returns the request, for another
+        writer that may do it too (see `line`). Only a courtesy as well."""
         ...
 
     def add_snapshot(self, snapshot: SnapshotRecord) -> bool:
@@ -132,7 +133,7 @@ class Backend(LogReader, Protocol):
         ...
 
     def begin_at(self, log: str, version: int) -> bool:
-        """Has a log that is empty go on after `version`, whose snapshot is to be added; False when it is not empty."""
+        """Makes an empty log continue after `version`, whose snapshot is to be added; False when it is not empty."""
         ...
 
     def truncate(self, log: str, floor: int) -> Sequence[SnapshotRecord]:

@@ -92,7 +92,7 @@ class StateCache:
         if tail.from_snapshot and tail.snapshot is not None:
             known = self._load(tail.snapshot)
         elif tail.snapshot_version > known.snapshot_version:
-            # Somebody took a snapshot of what this reader has already.
+            # Another process took a snapshot of what this reader has already.
             known = replace(known, snapshot_version=tail.snapshot_version, log_bytes=0)
         return grown(known, [(from_record(record, to_fold=True), record) for record in tail.records])
 

@@ -106,7 +106,7 @@ def _shown(value: object) -> str:
 
 
 class Kinds:
-    """A closed union whose members are told apart by their `TAG`, which is their `type` in JSON.
+    """A closed union whose members are distinguished by their `TAG`, which is their `type` in JSON.
 
     Stored logs have the tags: a class may be renamed, its tag and the names of its fields may not.
     """

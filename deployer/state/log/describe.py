@@ -1,4 +1,4 @@
-"""Updates and entries in words, for people who read a log."""
+"""The texts of updates and entries, for people who read a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Updates of services, runs and savepoints in words (see `words`)."""
+"""The texts of updates of services, runs and savepoints, for people who read a log."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def describe_service_update(update: ServiceUpdate) -> str:
         case RunStarted(run_id, holder, lease_ms, _):
             return f"start run {run_id} (held by {holder} for {lease_ms / 1000:g} s)"
         case LeaseRenewed(run_id, lease_ms, progress):
-            return f"run {run_id} goes on for {lease_ms / 1000:g} s{_map(progress)}"
+            return f"renew the lease of run {run_id} for {lease_ms / 1000:g} s{_map(progress)}"
         case CancelRequested(run_id):
             return f"ask run {run_id} to end"
         case RunEnded(run_id, status, _, reason, _):

@@ -95,7 +95,7 @@ def _place(entry: LogEntry) -> str:
 
 
 def _clash(before: State, after: State) -> str | None:
-    """Tables that share data since `before`, in words."""
+    """The fault of tables that share data since `before`."""
     if not isinstance(after, InstanceState) or (isinstance(before, InstanceState) and before.tables is after.tables):
         return None
     return fault_between(after.tables.values())

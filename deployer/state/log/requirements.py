@@ -138,7 +138,7 @@ class LanceVersionIs:
 
 @dataclass(frozen=True, slots=True)
 class NoLoadUnderWay:
-    """No job that adds rows has said that it commits to Lance, other than those in `besides`."""
+    """No job that adds rows has recorded an intent to commit to Lance, other than those in `besides`."""
 
     TAG = "no-load-under-way"
 
@@ -171,7 +171,7 @@ class DatasetIs:
 
 @dataclass(frozen=True, slots=True)
 class PropertiesAre:
-    """Each property given has that value; None stands for a property of the instance that is not set."""
+    """Each property given has that value; None means a property of the instance that is not set."""
 
     TAG = "properties-are"
 

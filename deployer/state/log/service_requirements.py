@@ -30,7 +30,7 @@ class ServiceMissing:
 
 @dataclass(frozen=True, slots=True)
 class ServiceIs:
-    """Nobody changed the service since it was read so."""
+    """The service was not changed since it was read."""
 
     TAG = "service-is"
 
@@ -45,7 +45,7 @@ class ServiceIs:
 
 @dataclass(frozen=True, slots=True)
 class ServicesClusterIs:
-    """Nobody moved the services of the table since their cluster was read."""
+    """The services of the table were not moved since their cluster was read."""
 
     TAG = "services-cluster-is"
 
@@ -155,9 +155,9 @@ class SavepointThere:
 
 @dataclass(frozen=True, slots=True)
 class NoRestoreUnderWay:
-    """No running RESTORE has said that it commits to Lance: what others commit beside it would be undone by it.
+    """No running RESTORE has recorded an intent to commit to Lance: it would undo what others commit beside it.
 
-    One whose run was ended, such as for dead, does not count: it commits nothing that stands (see `live.restored`).
+    One whose run was ended, such as for dead, does not count: nothing of it is kept (see `deployer.datasets.recovery`).
     """
 
     TAG = "no-restore-under-way"

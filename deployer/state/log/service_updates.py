@@ -31,7 +31,7 @@ class RemoveService:
 
 @dataclass(frozen=True, slots=True)
 class MoveServices:
-    """All services of the table run on that cluster from now on, and so do those that are attached later by hand.
+    """All services of the table run on that cluster from now on, and so do services that are attached later by hand.
 
     None is the default cluster: a move is taken back.
     """
@@ -52,7 +52,7 @@ class PauseService:
 
 @dataclass(frozen=True, slots=True)
 class ResumeService:
-    """Runs may start again, and one that waits goes on."""
+    """Runs may start again, and a waiting one resumes."""
 
     TAG = "resume-service"
 
@@ -61,7 +61,7 @@ class ResumeService:
 
 @dataclass(frozen=True, slots=True)
 class RunQueued:
-    """A run that somebody is to start: the only one of its service that is queued or running."""
+    """A run that waits to be started: the only one of its service that is queued or running."""
 
     TAG = "run-queued"
 

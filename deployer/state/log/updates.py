@@ -142,7 +142,7 @@ class FilesAdded:
     lance_version: int
     job_id: str | None = None
     rows: int = 0
-    kind: str = "ingest"  #: of the job, when no `CommitStarted` told
+    kind: str = "ingest"  #: of the job, when there is no `CommitStarted`
     sources: str = field(default="", metadata={"sparse": True})  #: files that the job read, as `Job` has them
 
 
@@ -244,7 +244,7 @@ class TableRestored:
 
 @dataclass(frozen=True, slots=True)
 class TableRebuilt:
-    """Everything recorded of the table as its dataset tells it, after the state store was lost (`state rebuild`).
+    """Everything recorded of the table, as read from its dataset after the state store was lost (`state rebuild`).
 
     It takes the place of what there is, runs and savepoints aside, and may be the first update of a log.
     """

@@ -132,7 +132,7 @@ REARRANGES = frozenset({"compact", "cluster"})  #: kinds of jobs whose rows the 
 class Job:
     """A job that is done; kept until the table is emptied, so that the same job id adds nothing twice.
 
-    `rows` are those that it wrote. `sources` are the files that a load read, as JSON; empty when they are not known.
+    `rows` is how many it wrote. `sources` are the files that a load read, as JSON; empty when they are not known.
     """
 
     job_id: str
@@ -167,7 +167,7 @@ class RestoreTarget:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A job that said it would commit to Lance and is not known to have done so. `restore` is given for a restore."""
+    """A job that recorded an intent to commit to Lance and no outcome. `restore` is given for a restore."""
 
     job_id: str
     kind: str

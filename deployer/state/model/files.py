@@ -97,7 +97,7 @@ class Files:
         return isinstance(fragment_id, int) and self.get(fragment_id) is not None
 
     def missing(self, fragment_ids: Iterable[int]) -> tuple[int, ...]:
-        """Those of the ids that are not held."""
+        """The ids that are not held."""
         return tuple(i for i in fragment_ids if i not in self)
 
     def overlapping(self, lower: Key = b"", upper: Key | None = None) -> list[File]:
@@ -113,7 +113,7 @@ class Files:
         return self._with_overlay(found, lambda file: file.overlaps(lower, upper) and file.overlaps_columns(ranges))
 
     def clusterings(self) -> set[str]:
-        """How files are arranged by CLUSTER; some may have been so, and be no more."""
+        """How files are arranged by CLUSTER; some may no longer be so."""
         found = {file.clustering for file in self._overlay.values() if file is not None and file.clustering}
         return found.union(*(segment.clusterings for segment in self._segments))
 

@@ -73,7 +73,7 @@ def encode_key(kinds: Sequence[str], values: Sequence[KeyValue]) -> bytes:
 
 
 def decode_key(kinds: Sequence[str], data: bytes) -> tuple[KeyValue, ...]:
-    """The values of a key or of a prefix. Raises InvalidInput for bytes that are no such key."""
+    """The values of a key or of a prefix. Raises InvalidInput for bytes that are not such a key."""
     values, at = [], 0
     for kind in kinds:
         if at == len(data):

@@ -44,7 +44,7 @@ def refuse_new_store(root: str) -> None:
 
 
 def missing_beside(root: str | Path) -> str:
-    """What is left of a lake whose state store is missing, in words; empty where there are no datasets."""
+    """What is left of a lake whose state store is missing, as text; empty where there are no datasets."""
     datasets = datasets_of_tables(root)
     return f"the state store is missing, and {_count(datasets)} there: {shown(datasets)}" if datasets else ""
 

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar, cast
 K = TypeVar("K")
 V = TypeVar("V")
 
-_GONE = object()  # stands for a key that an older layer still holds
+_GONE = object()  # marks a key that an older layer still holds as removed
 
 
 class LayeredMap(Mapping[K, V], Generic[K, V]):

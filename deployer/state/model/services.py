@@ -46,7 +46,7 @@ class Service:
     `trigger` says when an AUTOMATIC one runs: `schedule` (cron) with `timezone`, or after so many `commits`, `rows`,
     `bytes`, `small_files`, or at a `deleted_share`. `unsafe_raw`: options were taken as they are. `declared`: by specs.
     `since` is when its trigger began to count: when it was attached, its trigger was changed, or it was resumed. The
-    state says it, whoever puts the service, and it is no difference between two (0: not known).
+    state says it, whoever puts the service, and two services that differ by it alone are equal (0: unknown).
     """
 
     kind: ServiceKind
@@ -79,7 +79,7 @@ class Run:
     """One run of a service. `cause` is why it was queued, such as `schedule` or `on demand`; `author` is by whom.
 
     `holder` works on it and has it until `lease_until`; whoever finds a run whose lease is over fails it. `wish` is
-    what somebody asks of the holder. `reason` says why it failed, was skipped or cancelled; `log` is where its log is.
+    what is asked of the holder. `reason` says why it failed, was skipped or cancelled; `log` is where its log is.
     """
 
     run_id: str

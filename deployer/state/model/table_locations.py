@@ -1,6 +1,6 @@
 """Which locations the tables of an instance may have: no two share data, and the datasets of one lie together.
 
-Each function gives what is wrong in words, and None when nothing is. The reducer asks them of each entry, a snapshot's
+Each function returns what is wrong, and None when nothing is. The reducer asks them of each entry, a snapshot's
 reader of the whole state, and whoever opens a table or removes its data asks them again.
 """
 

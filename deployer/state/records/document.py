@@ -1,7 +1,7 @@
 """What only the state store knows of a table, as two documents in the folder of the table's dataset.
 
-`state rebuild` makes a lost state store again from them, from the dataset, and from the marks of its commits. Anybody
-may have written them: names, ids and locations are checked by the codec as those of a log are. They hold no
+`state rebuild` makes a lost state store again from them, from the dataset, and from the metadata of its commits.
+Anybody may have written them: names, ids and locations are checked by the codec as those of a log are. They hold no
 credentials.
 """
 
@@ -68,7 +68,8 @@ class TableRecord:
 
 @dataclass(frozen=True, slots=True)
 class JobsRecord:
-    """The jobs that were done, and the files, when the dataset was at `lance_version`: older marks may be gone."""
+    """The jobs that were done, and the files, when the dataset was at `lance_version`: older commit metadata may be
+    gone."""
 
     lance_version: int
     jobs: tuple[Job, ...]

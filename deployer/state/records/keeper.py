@@ -1,8 +1,8 @@
 """Keeps the record in a table's dataset up with the state store, so that a lost one can be rebuilt.
 
-What a commit to Lance tells by its mark is not in the record, so loads write nothing. Everything else that is committed
-to the state is recorded before its writer hears that it is done. A process that dies in between leaves an old record:
-the next process that commits to the table notices it at its first commit, which is before it adds any row.
+What a commit to Lance has in its metadata is not in the record, so loads write nothing. Everything else that is
+committed to the state is recorded before its writer hears that it is done. A process that dies in between leaves an old
+record: the next process that commits to the table notices it at its first commit, which is before it adds any row.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _ATTEMPTS = 5  #: how often a record is written again because the state moved meanwhile
 
-#: Updates of a table's log that no mark in Lance tells.
+#: Updates of a table's log that no commit metadata in Lance has.
 _RECORDED = (
     CreateTable
     | SetTableProperties
@@ -67,7 +67,7 @@ _RECORDED = (
     | SavepointsExpired
 )
 _OF_INSTANCE = SetTableStatus | RenameTable | SetTableDataset
-#: Those after which the marks of the dataset do not tell which jobs are done.
+#: Updates after which commit metadata no longer shows which jobs are done.
 _JOBS_DIFFER = TableRewritten | TableRestored | TableRebuilt
 
 
@@ -164,7 +164,9 @@ def _recorded(log: str, updates: Iterable[Update]) -> Iterable[tuple[str, bool]]
         if isinstance(update, _OF_INSTANCE):
             yield update.table_id, False
         elif isinstance(update, _RECORDED):
-            adopted = isinstance(update, CreateTable) and update.lance_version > 1  # marks of before are not ours
+            adopted = (
+                isinstance(update, CreateTable) and update.lance_version > 1
+            )  # earlier commit metadata is not ours
             yield log, adopted or isinstance(update, _JOBS_DIFFER)
 
 

@@ -210,7 +210,8 @@ def _require(*faults: str | None) -> None:
 
 
 def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A part with the types of its columns; those that came since may be missing. Raises an Arrow error, ValueError."""
+    """A part with the types of its columns; columns of newer releases may be missing. Raises an Arrow error,
+    ValueError."""
     if unknown := set(table.column_names) - set(schema.names):
         raise ValueError(f"it has columns that are not known: {', '.join(sorted(unknown)[:5])}")
     known = pa.schema([field for field in schema if field.name in table.column_names])

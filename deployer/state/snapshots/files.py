@@ -117,7 +117,7 @@ class SnapshotWriter:
         return CachedState(state, state.version, size)
 
     def remake(self, state: State) -> bool:
-        """Writes the snapshot that this version has anew, in a folder of its own, and removes what was there.
+        """Writes the snapshot of this version again, in a folder of its own, and removes what was there.
 
         False when the version has none any more.
         """
@@ -207,7 +207,7 @@ def manifest_of(pointer: SnapshotRecord) -> Mapping[str, Any]:
 
 
 def fault_of_manifest(manifest: Mapping[str, Any]) -> str | None:
-    """Names in a snapshot's manifest that the state store does not give, in words: they become paths.
+    """Names in a snapshot's manifest that the state store does not give: they become paths.
 
     Raises KeyError, TypeError or AttributeError for a manifest of another shape.
     """

@@ -35,7 +35,7 @@ class SnapshotPolicy:
     def is_due(self, known: CachedState) -> bool:
         interval = max(self.entries, min(10_000, _size(known.state) // 100))
         over = known.log_length - interval
-        # One writer takes it, the others go on; should it die, the next tenth of the interval is another's turn.
+        # One writer takes it, the others proceed; should it die, the next tenth of the interval is another's turn.
         if over >= 0 and over % max(1, interval // 10) == 0:
             return True
         return known.log_bytes >= max(self.log_bytes, known.snapshot_bytes)

@@ -25,42 +25,43 @@ from deployer.state.model.services import EXCLUDES, Service, ServiceKind
 
 
 def to_create_service(kind: ServiceKind) -> list[TableRequirement]:
-    """Of attaching a service as specs declare it."""
+    """Requirements of attaching a service as specs declare it."""
     return [ServiceMissing(kind)]
 
 
 def to_attach_service(kind: ServiceKind, services_cluster: str | None) -> list[TableRequirement]:
-    """Of attaching a service by hand, on the cluster of the table's services unless it names one."""
+    """Requirements of attaching a service by hand, on the cluster of the table's services unless it names one."""
     return [*to_create_service(kind), ServicesClusterIs(services_cluster)]
 
 
 def to_alter_service(before: Service) -> list[TableRequirement]:
-    """Of putting another in the place of the service that was read."""
+    """Requirements of putting another in the place of the service that was read."""
     return [ServiceIs(before)]
 
 
 def to_pause_service(kind: ServiceKind) -> list[TableRequirement]:
-    """Of pausing it, and of resuming: the last one holds."""
+    """Requirements of pausing it, and of resuming: the last one holds."""
     return [ServiceThere(kind)]
 
 
 def to_remove_service(kind: ServiceKind) -> list[TableRequirement]:
-    """Of detaching a service: nobody works for it."""
+    """Requirements of detaching a service: no run of it is open."""
     return [ServiceThere(kind), NoRunOpen(kind)]
 
 
 def to_queue_run(kind: ServiceKind, *, needs_service: bool = True) -> list[TableRequirement]:
-    """Of queueing a run, the only one of its service. Some services can be run by hand without being attached."""
+    """Requirements of queueing a run, the only one of its service. Some services can be run by hand without being
+    attached."""
     return [*([ServiceThere(kind)] if needs_service else []), NoRunOpen(kind)]
 
 
 def to_start_run(run_id: str, kind: ServiceKind) -> list[TableRequirement]:
-    """Of taking a queued run: nobody else took it, and nothing runs that it must not run beside."""
+    """Requirements of taking a queued run: it was not taken yet, and nothing runs that it must not run beside."""
     return [RunHasStatus(run_id, "QUEUED"), *_may_run(kind)]
 
 
 def to_begin_run(kind: ServiceKind) -> list[TableRequirement]:
-    """Of queueing a run and taking it at once, whether or not the service is attached."""
+    """Requirements of queueing a run and taking it at once, whether or not the service is attached."""
     return [*to_queue_run(kind, needs_service=False), *_may_run(kind)]
 
 
@@ -69,32 +70,32 @@ def _may_run(kind: ServiceKind) -> list[TableRequirement]:
 
 
 def to_go_on(run_id: str, holder: str) -> list[TableRequirement]:
-    """Of renewing a lease, and of ending a run by its holder."""
+    """Requirements of renewing a lease, and of ending a run by its holder."""
     return [RunHeldBy(run_id, holder)]
 
 
 def to_ask_to_end(run_id: str) -> list[TableRequirement]:
-    """Of asking the holder of a run to end it."""
+    """Requirements of asking the holder of a run to end it."""
     return [RunHasStatus(run_id, "RUNNING")]
 
 
 def to_end_queued_run(run_id: str) -> list[TableRequirement]:
-    """Of ending a run that nobody started."""
+    """Requirements of ending a run that was not started."""
     return [RunHasStatus(run_id, "QUEUED")]
 
 
 def to_fail_dead_run(run_id: str, lease_until: int) -> list[TableRequirement]:
-    """Of ending a run whose lease was seen to be over: it was not renewed since."""
+    """Requirements of ending a run whose lease was seen to be over: it was not renewed since."""
     return [LeaseEndsAt(run_id, lease_until)]
 
 
 def to_give_up_restore(run_id: str) -> list[TableRequirement]:
-    """Of ending the run of a restore that is not recorded; its record requires that the run is running."""
+    """Requirements of ending the run of a restore that is not recorded; its record requires that the run is running."""
     return [RunHasStatus(run_id, "RUNNING"), JobNotDone(run_id)]
 
 
 def to_take_savepoint(name: str) -> list[TableRequirement]:
-    """Of a savepoint, which is of the table as it is then, whatever came in between."""
+    """Requirements of a savepoint, which is of the table as it is then, whatever came in between."""
     return [SavepointNameFree(name)]
 
 

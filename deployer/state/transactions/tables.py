@@ -31,14 +31,15 @@ from deployer.state.log.service_requirements import NoRestoreUnderWay, RunHasSta
 
 
 def to_add_files(job_id: str, schema: bytes, dataset: int) -> list[TableRequirement]:
-    """Of a blind append: rows were made for that schema (Arrow IPC), and the job adds them once."""
+    """Requirements of a blind append: rows were made for that schema (Arrow IPC), and the job adds them once."""
     return [JobNotDone(job_id), DatasetIs(dataset), SchemaIs(schema_fingerprint(schema)), NoRestoreUnderWay()]
 
 
 def to_add_unique_files(
     job_id: str, schema: bytes, dataset: int, lance_version: int, ended: Sequence[str] = ()
 ) -> list[TableRequirement]:
-    """Of an append whose keys were compared with those of that version. `ended` are jobs that are given up with it."""
+    """Requirements of an append whose keys were compared with those of that version. `ended` are jobs that are given up
+    with it."""
     alone: list[TableRequirement] = [LanceVersionIs(lance_version), NoLoadUnderWay((job_id, *ended))]
     return [*to_add_files(job_id, schema, dataset), *alone]
 
@@ -46,22 +47,24 @@ def to_add_unique_files(
 def to_make_unique(
     generation: int, lance_version: int, dataset: int, ended: Sequence[str] = ()
 ) -> list[TableRequirement]:
-    """Of declaring row keys unique, which those of all rows of that version are."""
+    """Requirements of declaring row keys unique, which those of all rows of that version are."""
     return [DatasetIs(dataset), GenerationIs(generation), LanceVersionIs(lance_version), NoLoadUnderWay(tuple(ended))]
 
 
 def to_replace_files(job_id: str, fragment_ids: Sequence[int], dataset: int) -> list[TableRequirement]:
-    """Of a compaction: what it read is still there. Rows of another schema are Lance's own to refuse or to merge."""
+    """Requirements of a compaction: what it read is still there. Rows of another schema are Lance's own to refuse or to
+    merge."""
     return [JobNotDone(job_id), DatasetIs(dataset), FilesPresent(tuple(fragment_ids)), NoRestoreUnderWay()]
 
 
 def to_split(partition_id: str, moved: Sequence[int], lance_version: int, dataset: int) -> list[TableRequirement]:
-    """Of splitting a leaf, whose files are recorded anew in those that they lie in. It starts again when refused."""
+    """Requirements of splitting a leaf, whose files are recorded in the new leaves. It starts again when
+    refused."""
     return [DatasetIs(dataset), PartitionIsLeaf(partition_id), *_to_move(moved, lance_version)]
 
 
 def to_place_files(moved: Sequence[int], lance_version: int, dataset: int) -> list[TableRequirement]:
-    """Of recording files in the leaf that holds all of them."""
+    """Requirements of recording files in the leaf that holds all of them."""
     return [DatasetIs(dataset), *_to_move(moved, lance_version)]
 
 
@@ -70,46 +73,47 @@ def _to_move(fragment_ids: Sequence[int], lance_version: int) -> list[TableRequi
 
 
 def to_change_schema(lance_version: int, dataset: int) -> list[TableRequirement]:
-    """Of one change of columns: it was checked on the rows of exactly that version."""
+    """Requirements of one change of columns: it was checked on the rows of exactly that version."""
     return [DatasetIs(dataset), LanceVersionIs(lance_version), NoRestoreUnderWay()]
 
 
 def to_redeclare(generation: int) -> list[TableRequirement]:
-    """Of changes to properties that were planned together on what was declared then."""
+    """Requirements of changes to properties that were planned together on what was declared then."""
     return [GenerationIs(generation)]
 
 
 def to_begin_rewrite(dataset: int, generation: int) -> list[TableRequirement]:
-    """Of a rewrite's beginning, which changes nothing that others see."""
+    """Requirements of a rewrite's beginning, which changes nothing that others see."""
     return [DatasetIs(dataset), GenerationIs(generation)]
 
 
 def to_swap(dataset: int, generation: int, lance_version: int) -> list[TableRequirement]:
-    """Of a rewrite's end: all that it copied is all there is."""
+    """Requirements of a rewrite's end: all that it copied is all there is."""
     return [DatasetIs(dataset), GenerationIs(generation), LanceVersionIs(lance_version), NoRestoreUnderWay()]
 
 
 def to_restore(dataset: int, generation: int, lance_version: int) -> list[TableRequirement]:
-    """Of going back to a savepoint: all that it undoes was previewed."""
+    """Requirements of going back to a savepoint: all that it undoes was previewed."""
     return [DatasetIs(dataset), GenerationIs(generation), LanceVersionIs(lance_version)]
 
 
 def to_record_restore(run_id: str, dataset: int, generation: int, lance_version: int) -> list[TableRequirement]:
-    """Of recording what a run restored, of one table or of several: nothing that it undoes came since, and it was not
-    given up."""
+    """Requirements of recording what a run restored, of one table or of several: nothing that it undoes came since, and
+    it was not given up."""
     return [*to_restore(dataset, generation, lance_version), RunHasStatus(run_id, "RUNNING")]
 
 
 def to_record(lance_version: int, dataset: int) -> list[TableRequirement]:
-    """Of the roll-forward, which starts again when it is refused: nobody else recorded the same commits."""
+    """Requirements of the roll-forward, which starts again when it is refused: no other process recorded the same
+    commits."""
     return [DatasetIs(dataset), LanceVersionIs(lance_version)]
 
 
 def to_register(database: str, name: str) -> list[InstanceRequirement]:
-    """Of a new table's name."""
+    """Requirements of a new table's name."""
     return [NameFree(database, name)]
 
 
 def to_rename(table_id: str, database: str, name: str) -> list[InstanceRequirement]:
-    """Of another name for a table; its own log knows nothing of it."""
+    """Requirements of another name for a table; its own log knows nothing of it."""
     return [TableHasStatus(table_id, "active"), NameFree(database, name)]

@@ -138,10 +138,10 @@ def read_export(path: Path) -> tuple[zipfile.ZipFile, Mapping[str, Any]]:
     except FileNotFoundError:
         raise InvalidInput("no such file", where=path) from None
     except _UNREADABLE as error:
-        raise InvalidInput(f"it is no export of a state store: {error}", where=path) from None
+        raise InvalidInput(f"it is not a valid export of a state store: {error}", where=path) from None
     number = format_of(manifest)
     if number is None or manifest.get("kind") != _KIND:
-        raise InvalidInput("it is no export of a state store", where=path)
+        raise InvalidInput("it is not a valid export of a state store", where=path)
     if number > EXPORT_FORMAT:
         raise Refused(
             f"written by a newer deployer (format {number}), this one reads up to {EXPORT_FORMAT}",

@@ -75,7 +75,7 @@ def to_delete(store: StateStore, root: str, entry: TableEntry) -> DeletionSummar
 def delete_counted(
     store: StateStore, root: str, entry: TableEntry, *, allow_destroy: bool, delete_savepoints: bool = False
 ) -> DeletionSummary:
-    """Deletes the table's data and metadata; goes on where a deletion that was cut off stopped.
+    """Deletes the table's data and metadata; resumes a deletion that was cut off.
 
     Raises Refused when it has savepoints, unless `delete_savepoints`, and when it holds rows and is protected, unless
     `allow_destroy`.
@@ -96,10 +96,10 @@ def delete_table(
 ) -> None:
     """Delete the table's data and its state; nothing to do when it is gone.
 
-    `planned_with` is the table that a plan was made of: raises Conflict when it is declared otherwise by now.
+    `planned_with` is the table that a plan was made of: raises Conflict when its declaration has changed since.
 
     Refused when it has savepoints, unless `delete_savepoints`, and when it holds rows and is protected, unless
-    `allow_destroy`; the latter also where its deletion was begun before, as the state may say so though nobody asked
+    `allow_destroy`; the latter also where its deletion was begun before, as the state may say so without a request
     for it. Nothing is changed unless all of its datasets can be removed.
     A table whose dataset or log cannot be read is deleted by what is known of it: at least its entry.
     """

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def create_instance(root: str, spec: InstanceSpec, owner: str, *, new_state: bool = False) -> None:
     """Create the instance's state store. When `owner` created it before, its properties are brought up to `spec`.
 
-    Raises Conflict when another instance, or one of another owner, is at this root; Refused where datasets tell that
+    Raises Conflict when another instance, or one of another owner, is at this root; Refused where datasets show that
     the state store of before was lost, unless `new_state`.
     """
     if not new_state:

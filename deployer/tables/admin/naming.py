@@ -9,7 +9,7 @@ from deployer.state.transactions.tables import to_rename
 
 
 def rename_table(store: StateStore, entry: TableEntry, database: str, name: str) -> bool:
-    """Gives the table another name; False when it has it. Who reads it by its id or place goes on.
+    """Renames the table; False when it has the name already. Readers by its id or place are not affected.
 
     Raises Conflict when the name belongs to another table, or when the table is removed meanwhile.
     """

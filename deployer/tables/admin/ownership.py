@@ -9,7 +9,7 @@ from deployer.state.model.entities import InstanceState, TableEntry, TableState
 
 
 def require_owner(entry: TableEntry, state: TableState, owner: str) -> None:
-    """Raises Refused when the `project/stack` that manages the table is another than `owner`; nobody's is anybody's."""
+    """Raises Refused when another `project/stack` than `owner` manages the table; tables without an owner are free."""
     _require(entry, str(state.properties.declared.get(OWNER, "")), owner, "the table")
 
 

@@ -20,7 +20,7 @@ def first_services(spec: TableSpec) -> list[PutService]:
 
 
 def apply_service_change(store: StateStore, table_id: str, change: c.ServiceChange) -> None:
-    """Raises Conflict when somebody changes the service at the same time, or when one to detach is running."""
+    """Raises Conflict when another process changes the service at the same time, or when one to detach is running."""
     kind = service_name(change).upper()
     before = next((each for each in store.table(table_id).services.values() if each.kind == kind), None)
     live = service_spec(before) if before else ServiceSpec(kind)

@@ -67,7 +67,7 @@ def create_table(
     allow_destroy: bool = False,
     elsewhere: RewriteElsewhere | None = None,
 ) -> str:
-    """Create the table and return its id; goes on where a creation that was cut off stopped.
+    """Create the table and return its id; resumes a creation that was cut off.
 
     A table of that name that `owner` created before is brought up to `spec`. Raises Conflict when the name belongs to a
     table that `owner` does not manage, and as `delete_table` does where a deletion of that name was cut off.
@@ -121,7 +121,7 @@ def update_table(
     not know may differ by that name alone.
 
     Changes are made in the stages of `deployer.plan.stages`. Each change is complete on its own: after a failure, the
-    next call makes those that are left. `with_spark`, where given, rewrites what is too much for one process;
+    next call makes the others. `with_spark`, where given, rewrites what is too much for one process;
     `elsewhere`, where given, rewrites a table with rows. `planned_with` is the table that a plan was made of: raises
     Conflict when its declaration has changed since; its rows may have.
     """
@@ -180,7 +180,7 @@ def _register(store: StateStore, spec: TableSpec) -> TableEntry:
 def _refuse_unless_owned(live: LiveTable, spec: TableSpec, owner: str) -> None:
     if live.owner != owner:
         raise Conflict(
-            f"the table exists already and {live.owner or 'nobody'} manages it",
+            f"the table exists already, and {live.owner or 'no stack'} manages it",
             where=spec.address,
             remedy="choose another name",
         )

@@ -53,7 +53,7 @@ def convert_column(
 def drop_field(
     dataset: LanceDataset, path: Sequence[str], on_progress: OnProgress = no_progress
 ) -> LanceOperation.BaseOperation:
-    """Drops a field of a struct. When a data file would then hold no field of the struct, the column is written anew.
+    """Drops a field of a struct. When a data file would then hold no field of the struct, the column is rewritten.
 
     Files hold the innermost fields only: which structs are null, and how long lists are, is known from those.
     """
@@ -78,7 +78,7 @@ def add_field(
     after: str | None,
     on_progress: OnProgress = no_progress,
 ) -> LanceOperation.BaseOperation:
-    """A new field, null in existing rows, where Lance reads structs only whole: the column is written anew."""
+    """A new field, null in existing rows, where Lance reads structs only whole: the column is rewritten."""
     top = path[0]
     _refuse_blobs(dataset, top)
     column = _changed(column_of(dataset.schema.field(top)), path[1:-1], lambda parent: _with(parent, added, after))

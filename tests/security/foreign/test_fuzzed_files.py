@@ -168,9 +168,9 @@ ODD_PLANS: Mapping[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "read_is_a_list": (lambda plan: plan.update(read=[1]), "`read` is a list"),
     "specs_has_a_null": (lambda plan: plan.update(specs="a\0b"), "`specs` is not a path"),
     "specs_lead_out": (lambda plan: plan.update(specs="../../x"), "`specs` has the part `..`"),
-    "format_is_a_flag": (lambda plan: plan.update(format=True), "this is no plan"),
-    "format_is_negative": (lambda plan: plan.update(format=-1), "this is no plan"),
-    "format_is_a_fraction": (lambda plan: plan.update(format=1.0), "this is no plan"),
+    "format_is_a_flag": (lambda plan: plan.update(format=True), "this is not a valid plan"),
+    "format_is_negative": (lambda plan: plan.update(format=-1), "this is not a valid plan"),
+    "format_is_a_fraction": (lambda plan: plan.update(format=1.0), "this is not a valid plan"),
     "tables_are_texts": (lambda plan: plan["desired"].update(tables=["x"]), "`tables` is a list"),
     "desired_is_null": (lambda plan: plan.update(desired=None), "`desired` is none"),
     "nested": (lambda plan: plan.update(changes=nested(150)), "nested more than"),
@@ -211,9 +211,9 @@ def _format(value: Any) -> Callable[[dict[str, bytes]], None]:
 ODD_EXPORTS: Mapping[str, tuple[Callable[[dict[str, bytes]], None], str]] = {
     "another_member": (_another_member, "it has the member '../../evil.sh', which no export has"),
     "another_listed_member": (_another_listed_member, "it has the member '../../evil.sh', which no export has"),
-    "format_is_a_flag": (_format(True), "it is no export of a state store"),
-    "format_is_negative": (_format(-1), "it is no export of a state store"),
-    "format_is_a_fraction": (_format(1.0), "it is no export of a state store"),
+    "format_is_a_flag": (_format(True), "it is not a valid export of a state store"),
+    "format_is_negative": (_format(-1), "it is not a valid export of a state store"),
+    "format_is_a_fraction": (_format(1.0), "it is not a valid export of a state store"),
 }
 
 

@@ -210,7 +210,7 @@ class DynamoBackend:
     def _was_written(self, records: Sequence[Record], items: Sequence[Item], failed: ConditionFailed) -> bool:
         """Whether entries that were refused are there already because the same request came twice.
 
-        Raises OutcomeUnknown when that cannot be told any more, NotFound when the store was removed.
+        Raises OutcomeUnknown when that can no longer be determined, NotFound when the store was removed.
         """
         own = dict(zip([(record.log, entry_name(record.version)) for record in records], items, strict=True))
         found = {name: item for name, item in zip(own, failed.found, strict=False) if item}

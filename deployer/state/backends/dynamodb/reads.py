@@ -80,7 +80,7 @@ class DynamoReads:
             tails = self._tails(after, found)
             if not isinstance(tails, _Lost):
                 return tails
-            if heads == before:  # nobody moves it, so it was not retention that removed something
+            if heads == before:  # it does not move, so it was not retention that removed something
                 raise Corrupt("it is missing", where=tails.what, remedy=RECOVERY)
             before = heads
         raise OutcomeUnknown(
@@ -174,7 +174,7 @@ class DynamoReads:
         )
 
     def items(self, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Item]:
-        """Items by log and name; those that are not there are left out."""
+        """Items by log and name; missing ones are left out."""
         wanted = [key(self.key_of(log), name) for log, name in names]
         found: dict[tuple[str, str], Item] = {}
         for i in range(0, len(wanted), ITEMS_AT_ONCE):

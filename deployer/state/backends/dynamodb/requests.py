@@ -1,7 +1,7 @@
-"""Requests to one DynamoDB table: sent again while that can help, within a bounded time; failures in words.
+"""Requests to one DynamoDB table: sent again while that can help, within a bounded time; failures as errors of ours.
 
 botocore's own retries are off: after an answer was lost they would send a write again and report what the second one
-met, and nobody could tell "somebody else won" from "I had won already". Here that doubt is kept.
+met, and "another writer won" could not be distinguished from "I had won already". Here that doubt is kept.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class TableAddress:
 class ConditionFailed(Exception):
     """A write was refused by its condition, or by another transaction on the same items.
 
-    `found` holds for each item of a transaction what is there instead, as far as the answer said. When `in_doubt`, the
-    same write was sent before without an answer.
+    `found` holds for each item of a transaction what is there instead, as far as the answer shows it. When `in_doubt`,
+    the same write was sent before without an answer.
     """
 
     def __init__(self, found: Sequence[Mapping[str, Any]], *, in_doubt: bool) -> None:
@@ -153,7 +153,7 @@ class Requests:
                     raise ConditionFailed(_found(error), in_doubt=in_doubt) from None
                 if codes & _CONFLICT and operation == "transact_write_items" and not in_doubt:
                     raise ConditionFailed((), in_doubt=False) from None
-                if codes & EXPIRED and not looked_again:  # somebody may have renewed them on disk
+                if codes & EXPIRED and not looked_again:  # they may have been renewed on disk
                     looked_again = True
                     self._clients.pop(os.getpid(), None)
                     continue

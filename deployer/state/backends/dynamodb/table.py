@@ -33,7 +33,7 @@ def ensure_table(requests: Requests, clock: Clock) -> bool:
             try:
                 requests.write("create_table", TableName=requests.table.name, **TABLE_SCHEMA)
                 made = True
-            except InUse:  # somebody else makes it at this moment
+            except InUse:  # another process makes it at this moment
                 clock.sleep(_PAUSE)
             continue
         if found["TableStatus"] in ("ACTIVE", "UPDATING"):

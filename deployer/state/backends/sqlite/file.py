@@ -1,7 +1,7 @@
 """One SQLite file in write-ahead log mode: a connection for each thread, transactions, and an fsync for every commit.
 
-SQLite would flush while it keeps all other writers out. So it is told not to (`synchronous=NORMAL`), and the log is
-flushed after its lock is given back: what several wrote meanwhile goes to the disk at once. It is one file that only
+SQLite would flush while it keeps all other writers out. So it is configured not to (`synchronous=NORMAL`), and the log
+is flushed after its lock is given back: what several wrote meanwhile goes to the disk at once. It is one file that only
 grows until its pages are in the database and flushed there, so whatever is flushed takes all that came before along.
 """
 
@@ -36,7 +36,7 @@ class Connection(sqlite3.Connection):
 
 
 #: Held while a connection maps the index of a log for writing, and while one has it for reading only: SQLite has one
-#: mapping of it a process, and would let nobody write to one that was made to be read.
+#: mapping of it a process, and would block writes to one that was made for reading.
 index_lock = threading.Lock()
 os.register_at_fork(after_in_child=lambda: index_lock._at_fork_reinit())  # type: ignore[attr-defined]
 
@@ -61,7 +61,7 @@ class SqliteFile:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """The thread's connection; what SQLite refuses is told in our errors, a row that exists as NotWritten."""
+        """The thread's connection; what SQLite refuses is raised as an error of ours, an existing row as NotWritten."""
         try:
             yield self._connection()
         except sqlite3.IntegrityError as error:
@@ -122,7 +122,7 @@ class SqliteFile:
         try:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            # A COMMIT that fails may have written its frames: only the log can tell.
+            # A COMMIT that fails may have written its frames: only the log can show it.
             if connection.in_transaction:
                 connection.rollback()
             raise OutcomeUnknown(f"the commit was not confirmed: {error}", where=self.path) from error
@@ -146,7 +146,7 @@ class SqliteFile:
 
 
 def as_deployer_error(error: sqlite3.DatabaseError, path: Path) -> DeployerError:
-    """What SQLite said of the file at `path`, as an error of ours."""
+    """SQLite's error about the file at `path`, as an error of ours."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return Corrupt(f"the state store's file is damaged: {error}", where=path, remedy=RECOVERY)

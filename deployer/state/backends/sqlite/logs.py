@@ -104,7 +104,7 @@ class SqliteLogs:
     def close(self) -> None:
         self._file.close()
 
-    # The store's own tables are STRICT. Those of a file that somebody else made may hold anything.
+    # The store's own tables are STRICT. Tables of a file from elsewhere may hold anything.
 
     def _record(self, log: str, version: object, txn_id: object, body: object) -> Record:
         if not isinstance(txn_id, str) or not isinstance(body, bytes):

@@ -3,7 +3,7 @@
 SQLite makes `-wal` and `-shm` for a reader too where it may. Three cases keep it from that:
 
 - Nothing is in the write-ahead log: the file holds everything and is opened as immutable, which makes nothing. Whether
-  somebody wrote meanwhile is looked at after each statement, which is then run again.
+  another process wrote meanwhile is checked after each statement, which is then run again.
 - The log holds something and its index is there: both are opened for reading only. Writers see such a reader, and do
   not move pages under it.
 - The log holds something and the index is missing, as in a copy of a folder, or cannot be locked for seconds: a private
@@ -30,7 +30,7 @@ from deployer.state.backends.sqlite.file import BUSY_TIMEOUT, Connection, abando
 from deployer.state.backends.sqlite.logs import Row, SqliteLogs, check_files, missing_store
 
 _IN_MEMORY = "/dev/shm"  # noqa: S108 (a folder of its own, for its user alone, is made there)
-_ATTEMPTS = 50  #: how often a statement is run again because somebody wrote meanwhile
+_ATTEMPTS = 50  #: how often a statement is run again because of a write meanwhile
 
 
 @dataclass(frozen=True, slots=True)
