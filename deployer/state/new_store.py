@@ -1,4 +1,5 @@
-"""Makes a state store from whole logs, in one go: a process that dies leaves no store or a whole one.
+"""Makes a state store from whole logs or from an export. From logs in one go: a process that dies leaves no store or a
+whole one.
 
 What was there is moved aside, never removed: it may show what damaged it.
 """
@@ -14,9 +15,11 @@ from pathlib import Path
 
 from deployer.errors import Corrupt, NotFound, Refused
 from deployer.files.private import refuse_link, sync_folder
+from deployer.state import create_store, open_store, remove_store
 from deployer.state.log.entries import LogEntry, to_record
 from deployer.state.model.entities import INSTANCE_LOG
 from deployer.state.store import StateStore
+from deployer.state.transfer.export import Export, read_export
 from deployer.system.failpoints import reached
 
 _FOLDER = "_state"
@@ -95,3 +98,22 @@ def _write_on_s3(root: str, logs: Logs, options: Mapping[str, object], instance:
     with closing(create_on_s3(root, options, instance)) as store:
         _fill(store, logs)
     return aside
+
+
+def import_into(path: Path, root: str, options: Mapping[str, object] | None = None, *, instance: str = "") -> Export:
+    """Makes the state store of the instance at `root`, as `create_store` does, from an export.
+
+    Refused when there is one. One that an import left half done, which has no instance yet, is made again.
+    """
+    read_export(path)[0].close()  # a file that cannot be used leaves no store behind
+    try:
+        with closing(open_store(root)) as found:
+            version, logs = found.instance().version, found.logs()
+    except NotFound:
+        version, logs = 0, []
+    if version:
+        raise Refused("there is a state store already", where=root, remedy="import into an instance with another root")
+    if logs:
+        remove_store(root)
+    with closing(create_store(root, options, instance=instance)) as store:
+        return store.import_from(path)

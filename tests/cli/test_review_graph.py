@@ -10,8 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from deployer.plan.graph.build import Graph, Node
-from deployer.plan.graph.drawing import _BOX_HEIGHT, graph_as_svg, layers, place
-from deployer.plan.graph.mermaid import graph_as_mermaid
+from deployer.plan.graph.drawing import _BOX_HEIGHT, graph_as_mermaid, graph_as_svg, layers, place
 from deployer.specs.model import TableSpec
 from deployer.specs.types.types import Column, Scalar
 from tests.cli.conftest import Deployer

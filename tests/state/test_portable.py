@@ -16,7 +16,7 @@ from deployer.state.log.service_updates import PutService, RunQueued, SavepointT
 from deployer.state.log.updates import RegisterTable, SetInstanceProperties
 from deployer.state.model.entities import INSTANCE_LOG, InstanceState, TableState
 from deployer.state.model.services import Service
-from deployer.state.new_from_export import import_into
+from deployer.state.new_store import import_into
 from deployer.state.snapshots.retention import SnapshotPolicy
 from deployer.storage.envelope import digest
 

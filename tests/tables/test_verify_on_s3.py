@@ -11,7 +11,7 @@ import pytest
 
 from deployer.datasets.storage.options import objects_at, storage_options
 from deployer.state import create_store
-from deployer.state.new_from_export import import_into
+from deployer.state.new_store import import_into
 from deployer.tables.verify.verify import repair, verify
 from tests.tables.lakes import Lake, flights
 

@@ -35,7 +35,7 @@ from deployer.state.log.entries import REQUIREMENTS, UPDATES, from_record, to_re
 from deployer.state.log.requirements import Requirement
 from deployer.state.log.updates import Update
 from deployer.state.model.entities import Partition
-from deployer.state.new_from_export import import_into
+from deployer.state.new_store import import_into
 from deployer.state.records.document import JobsRecord, TableRecord, jobs_from_bytes, table_from_bytes, to_bytes
 from deployer.state.snapshots.files import SnapshotReader, SnapshotWriter, manifest_of
 from deployer.storage.envelope import seal, unseal

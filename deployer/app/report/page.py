@@ -10,7 +10,7 @@ from typing import Any
 
 from deployer.app.report.services import ServicesView
 from deployer.plan.render.changes import describe_options
-from deployer.plan.render.templating import render_page
+from deployer.plan.render.html import render_page
 from deployer.system.clock import utc
 from deployer.tables.inspect.report import Fragment, IndexReport, Span, TableReport, UnreadableTable
 from deployer.tables.inspect.versions import TableVersion

@@ -26,8 +26,8 @@ def print_plan(found: PlanResult, form: Format) -> None:
     match form:
         case Format.TREE:
             from deployer.console.output import note, stdout
-            from deployer.plan.render.saved_plan import apply_command, describe_saved_plan
             from deployer.plan.render.terminal import plan_as_tree
+            from deployer.plan.render.totals import apply_command, describe_saved_plan
 
             stdout().print(plan_as_tree(plan))
             if against is not None:

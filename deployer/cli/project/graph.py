@@ -36,8 +36,7 @@ def graph(
     from deployer.errors import InvalidInput
     from deployer.files.private import write_private
     from deployer.plan.graph import build_graph
-    from deployer.plan.graph.drawing import graph_as_svg
-    from deployer.plan.graph.mermaid import graph_as_mermaid
+    from deployer.plan.graph.drawing import graph_as_mermaid, graph_as_svg
 
     declared = build_graph(open_workspace(project, stack, specs).lake())
     text = graph_as_svg(declared) if format is GraphFormat.SVG else graph_as_mermaid(declared)

@@ -55,7 +55,7 @@ def import_state(
     a newer deployer.
     """
     from deployer.cli.inputs.lake_root import instance_of
-    from deployer.state.new_from_export import import_into
+    from deployer.state.new_store import import_into
 
     root, instance = instance_of(project, stack, specs)
     imported = import_into(file, root, instance.state.options, instance=instance.name)

@@ -5,7 +5,7 @@ The provider's diff and the preview both call `diff` and only translate what it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from deployer.plan.changes import (
     Change,
@@ -16,17 +16,23 @@ from deployer.plan.changes import (
     ChangeNotify,
     ChangeRoot,
     ChangeRowKeys,
+    ChangeServiceOptions,
     ChangeSortKeys,
     ChangeSplitPoints,
     ChangeStateBackend,
     ChangeStorage,
     ChangeTags,
+    ChangeTrigger,
     CreateInstance,
+    CreateService,
     CreateTable,
     DeleteInstance,
+    DeleteService,
     DeleteTable,
+    MoveServiceToCluster,
     RenameColumn,
     RenameTable,
+    ServiceChange,
     SetDeletionProtection,
     SetOnline,
     SetUnique,
@@ -34,10 +40,9 @@ from deployer.plan.changes import (
 )
 from deployer.plan.diff.columns import diff_columns
 from deployer.plan.diff.indexes import diff_indexes
-from deployer.plan.diff.services import service_changes
 from deployer.plan.graph.build import Spec
 from deployer.plan.stages import in_order
-from deployer.specs.model import InstanceSpec, TableSpec
+from deployer.specs.model import InstanceSpec, ServiceSpec, TableSpec
 from deployer.specs.types.types import Column
 
 
@@ -126,3 +131,24 @@ def _diff_annotations(live: Spec, desired: Spec) -> Iterator[ChangeDescription |
         yield ChangeDescription(desired.address, live.description, desired.description)
     if live.tags != desired.tags:
         yield ChangeTags(desired.address, live.tags, desired.tags)
+
+
+def service_changes(
+    address: str, live: Iterable[ServiceSpec], desired: Iterable[ServiceSpec]
+) -> Iterator[ServiceChange]:
+    """Services to detach, then those to attach or to change, each property a change of its own."""
+    wanted = {service.kind for service in desired}
+    existing = {service.kind: service for service in live}
+    yield from (DeleteService(address, service) for service in existing.values() if service.kind not in wanted)
+    for service in desired:
+        before = existing.get(service.kind)
+        if before is None:
+            yield CreateService(address, service)
+            continue
+        if before.trigger != service.trigger:
+            yield ChangeTrigger(address, service.kind, before.trigger, service.trigger)
+        if (before.options, before.unsafe_raw) != (service.options, service.unsafe_raw):
+            raw = (before.unsafe_raw, service.unsafe_raw)
+            yield ChangeServiceOptions(address, service.kind, before.options, service.options, *raw)
+        if before.cluster != service.cluster:
+            yield MoveServiceToCluster(address, service.kind, before.cluster, service.cluster)

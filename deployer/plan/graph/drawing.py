@@ -1,4 +1,5 @@
-"""The resource graph as an SVG drawing: layers from left to right, each as tall as fits, in several columns if need be.
+"""The resource graph as text in Mermaid's language, and as an SVG drawing: layers from left to right, each as tall as
+fits, in several columns if need be.
 
 A layer holds the nodes whose longest chain of dependencies is equally long. Edges leave to the right, run along lanes
 between the columns, and enter from the left, so that none crosses a box.
@@ -157,3 +158,21 @@ def _cut(text: str, cells: int) -> str:
 def _safe(text: str) -> str:
     """Text for XML, which has no place for control characters, not even escaped."""
     return escape(visible(text))
+
+
+def graph_as_mermaid(graph: Graph) -> str:
+    """A flowchart from what is depended on to what depends on it. Nodes are numbered, so names are only labels."""
+    ids = {address: f"n{number}" for number, address in enumerate(graph.nodes)}
+    lines = ["flowchart LR"]
+    for address, name in ids.items():
+        lines.append(f'  {name}["{_mermaid_label(address)}"]')
+    for address, node in graph.nodes.items():
+        lines += [f"  {ids[needed]} --> {ids[address]}" for needed in node.depends_on if needed in ids]
+    return "\n".join(lines) + "\n"
+
+
+def _mermaid_label(text: str) -> str:
+    """A label that means nothing to Mermaid nor to HTML: all but letters, digits and a few signs as entity numbers."""
+    return "".join(
+        character if character.isalnum() or character in " /_-." else f"#{ord(character)};" for character in text
+    )

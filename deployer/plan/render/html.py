@@ -1,19 +1,36 @@
-"""A plan as one HTML page that needs nothing else: styles are inside, there are no scripts."""
+"""A plan as one HTML page that needs nothing else: styles are inside, there are no scripts.
+
+`render_page` makes such pages of the package's templates, with everything that they show escaped.
+"""
 
 from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from deployer.plan.cost_delta import describe_cost
 from deployer.plan.model import Plan
 from deployer.plan.removals import describe_removal
 from deployer.plan.render.changes import describe
-from deployer.plan.render.saved_plan import apply_command, describe_saved_plan
-from deployer.plan.render.templating import render_page
-from deployer.plan.render.totals import LEFT_ALONE, extents, foreign_title, headline, note_of, parted
-from deployer.plan.render.verdict import verdict_line
+from deployer.plan.render.escaping import plain
+from deployer.plan.render.totals import (
+    LEFT_ALONE,
+    apply_command,
+    describe_saved_plan,
+    extents,
+    foreign_title,
+    headline,
+    note_of,
+    parted,
+    verdict_line,
+)
 from deployer.plan.saved.seal import SavedAs
 from deployer.plan.targets import describe_targets
 from deployer.plan.verdict import Verdict
-from deployer.text.formatting import count
+from deployer.text.formatting import count, size
 
 
 def plan_as_html(plan: Plan, against: str | None = None, saved: SavedAs | None = None) -> str:
@@ -50,3 +67,30 @@ def plan_as_html(plan: Plan, against: str | None = None, saved: SavedAs | None =
 def verdict_as_html(instance: str, verdict: Verdict) -> str:
     """What policies say, alone."""
     return render_page("policy.html.j2", instance=instance, verdict=verdict, verdict_line=verdict_line)
+
+
+def render_page(template: str, **values: Any) -> str:
+    """The page of `template`: `css` is the stylesheet of all pages, `plain` makes texts of others one clean line."""
+    environment = _environment()
+    loader = environment.loader
+    assert loader is not None  # noqa: S101 -- set where the environment is made
+    css = Markup(loader.get_source(environment, "page.css")[0])  # noqa: S704 -- a file of this package
+    return environment.get_template(template).render(css=css, count=count, size=size, **values).rstrip() + "\n"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("deployer.plan", "templates"), autoescape=True, undefined=StrictUndefined
+    )
+    environment.filters["plain"] = lambda value: plain(str(value))
+    environment.filters["prose"] = _prose
+    return environment
+
+
+def _prose(value: Any) -> Markup:
+    """One of this project's sentences as one clean line, with text between backticks as code."""
+    parts = plain(str(value)).split("`")
+    if not len(parts) % 2:  # one has no partner
+        return escape("`".join(parts))
+    return Markup().join(Markup("<code>{}</code>").format(part) if i % 2 else part for i, part in enumerate(parts))

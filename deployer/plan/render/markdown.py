@@ -11,9 +11,17 @@ from deployer.plan.model import GLYPHS, Foreign, Plan, PlannedChange, ResourcePl
 from deployer.plan.removals import describe_removal
 from deployer.plan.render.changes import describe
 from deployer.plan.render.escaping import markdown_code, markdown_text
-from deployer.plan.render.saved_plan import apply_command
-from deployer.plan.render.totals import LEFT_ALONE, extents, foreign_title, headline, note_of, parted
-from deployer.plan.render.verdict import REMEDY, verdict_line
+from deployer.plan.render.totals import (
+    LEFT_ALONE,
+    REMEDY,
+    apply_command,
+    extents,
+    foreign_title,
+    headline,
+    note_of,
+    parted,
+    verdict_line,
+)
 from deployer.plan.saved.seal import SavedAs
 from deployer.plan.targets import describe_targets
 from deployer.plan.verdict import Verdict, Violation

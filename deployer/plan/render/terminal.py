@@ -51,7 +51,7 @@ def plan_as_tree(plan: Plan) -> RenderableType:
 
 def verdict_as_tree(verdict: Verdict) -> RenderableType:
     """What policies say: each violation, the worst first, and remarks."""
-    from deployer.plan.render.verdict import verdict_line
+    from deployer.plan.render.totals import verdict_line
 
     tree = Tree(FoldedLine(Text("Policy: ", style="bold").append(verdict_line(verdict), style="not bold"), 10))
     for violation in verdict.violations:

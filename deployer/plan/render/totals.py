@@ -1,16 +1,22 @@
-"""What a whole plan comes to: resources by action, the rows and bytes that it rewrites or destroys, and the catalogs
-beyond the lake that it publishes to."""
+"""The texts about a whole plan that every rendering shows: resources by action, the rows and bytes that it rewrites or
+destroys, the catalogs beyond the lake that it publishes to, the verdict of policies, and how to apply a saved plan."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from deployer.live.model import TableStatistics
 from deployer.plan.assess.risk import Assessment, Risk
 from deployer.plan.model import Action, Plan, PlannedChange, ResourcePlan
 from deployer.plan.outside_targets import begins_to_send, places
+from deployer.plan.verdict import Enforcement, Verdict
 from deployer.text.formatting import about_size, count, size
+
+if TYPE_CHECKING:
+    from deployer.plan.saved.seal import SavedAs
 
 _VERBS: tuple[tuple[Action, str], ...] = (("create", "to create"), ("update", "to update"), ("delete", "to delete"))
 
@@ -125,3 +131,31 @@ def removal_total(plan: Plan) -> str:
     if not plan.removals:
         return ""
     return f"{count(len(plan.removals), 'dataset')} to remove ({size(sum(each.bytes for each in plan.removals))})"
+
+
+#: What people can do about mandatory violations.
+REMEDY = "`up` changes nothing until they are gone or approved in `policies/`"
+
+
+def verdict_line(verdict: Verdict) -> str:
+    """Whose rules they are and what they found: `5 rules of origin/main; violations: 2 mandatory, 1 approved`.
+
+    Those of the checkout may be a branch's own: `5 rules, 1 disabled of this checkout; nothing breaks them`.
+    """
+    disabled = sum(rule.enforcement is Enforcement.DISABLED for rule in verdict.rules)
+    head = count(len(verdict.rules), "rule") + (f", {disabled:,} disabled" if disabled else "")
+    head += f" of {verdict.ref}" if verdict.ref else " of this checkout"
+    if len(verdict.rules) == disabled:
+        return head
+    found = [f"{number:,} {status}" for status, number in verdict.counts().items() if number]
+    return f"{head}; violations: {', '.join(found)}" if found else f"{head}; nothing breaks them"
+
+
+def describe_saved_plan(saved: SavedAs) -> str:
+    """`saved as sha256:…, signed by 4fb6…`."""
+    return f"saved as {saved.digest}" + (f", signed by {saved.signed_by}" if saved.signed_by else "")
+
+
+def apply_command(saved: SavedAs) -> str:
+    """What applies that file and no other."""
+    return f"deployer up {shlex.quote(saved.file)} --expect {saved.digest}"

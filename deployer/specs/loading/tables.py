@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from deployer.errors import Position, Problem
-from deployer.specs.declarations.column_sources import check_sources
-from deployer.specs.declarations.columns import DeclaredColumn, Places
+from deployer.specs.declarations.columns import DeclaredColumn, Places, check_sources
 from deployer.specs.declarations.indexes import index_places, read_indexes
 from deployer.specs.declarations.services import Defaults, read_services, service_places
 from deployer.specs.loading.partitions import read_leaf_limit, read_split_points

@@ -39,7 +39,6 @@ from deployer.state.transactions.tables import to_register, to_rename
 from deployer.system.failpoints import reached
 from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.admin.deletion import delete_table, remove_unfinished
-from deployer.tables.admin.services import apply_service_change, first_services
 from deployer.tables.indexes.apply import apply_index_change, settle_indexes
 from deployer.tables.inspect.protection import require_as_planned
 from deployer.tables.inspect.recorded import recorded_table
@@ -51,6 +50,15 @@ from deployer.tables.schema.unique import declare_unique
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
     from deployer.tables.ingest.job import LoadWithSpark
+
+
+from dataclasses import replace
+
+from deployer.live.services import declared_service, service_spec
+from deployer.plan.render.services import service_name
+from deployer.specs.model import ServiceSpec
+from deployer.state.log.service_updates import PutService, RemoveService
+from deployer.state.transactions.services import to_alter_service, to_create_service, to_remove_service
 
 #: Rewrites a table on another machine, as `deployer.tables.rewrite.rewrite.rewrite_table` does on this one.
 RewriteElsewhere = Callable[[StateStore, str, str, TableSpec, OnProgress], None]
@@ -258,3 +266,33 @@ def _property(change: c.PropertyChange) -> dict[str, JSON]:
             return {"tags": dict(tags)}
         case _:
             assert_never(change)
+
+
+def first_services(spec: TableSpec) -> list[PutService]:
+    """What attaches the services of a table that is created."""
+    return [PutService(declared_service(service)) for service in spec.services]
+
+
+def apply_service_change(store: StateStore, table_id: str, change: c.ServiceChange) -> None:
+    """Raises Conflict when another process changes the service at the same time, or when one to detach is running."""
+    kind = service_name(change).upper()
+    before = next((each for each in store.table(table_id).services.values() if each.kind == kind), None)
+    live = service_spec(before) if before else ServiceSpec(kind)
+    match change:
+        case c.CreateService(service=wanted):
+            spec = wanted
+        case c.DeleteService():
+            if before is not None:
+                store.commit(table_id, [RemoveService(before.kind)], to_remove_service(before.kind))
+            return
+        case c.ChangeTrigger(after=trigger):
+            spec = replace(live, trigger=trigger)
+        case c.ChangeServiceOptions(after=options, after_raw=raw):
+            spec = replace(live, options=options, unsafe_raw=raw)
+        case c.MoveServiceToCluster(after=cluster):
+            spec = replace(live, cluster=cluster)
+        case _:
+            assert_never(change)
+    service = declared_service(spec, before)
+    requires = to_alter_service(before) if before else to_create_service(service.kind)
+    store.commit(table_id, [PutService(service)], requires)
