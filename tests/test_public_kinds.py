@@ -80,7 +80,7 @@ ERRORS = [
     "Unreachable",
     "WrongKey",
 ]
-SHARED = {"TargetFailed": 2}  #: a kind that an error of one module only has from another
+SHARED = {"Refused": 3, "TargetFailed": 2}  #: a kind that several errors have: PlanRefused and PlanMoved are refusals
 
 
 def test_the_kinds_of_changes_are_those_that_policies_and_readers_know() -> None:

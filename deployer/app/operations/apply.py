@@ -63,6 +63,8 @@ class PlanMoved(Refused):
     """What a plan read is different now, so nothing was changed. `moved` says each thing; `file` is the saved plan's,
     None where it was given as a value."""
 
+    kind = "Refused"
+
     def __init__(self, file: str | None, moved: Sequence[MovedFact], *, is_applied: bool) -> None:
         self.file, self.moved = file, tuple(moved)
         number = "1 thing" if len(moved) == 1 else f"{len(moved)} things"

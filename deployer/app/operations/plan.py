@@ -99,6 +99,8 @@ class PlanResult:
 class PlanRefused(Refused):
     """The plan has changes that are refused, or it breaks mandatory rules; nothing was changed. `plan` is the plan."""
 
+    kind = "Refused"
+
     def __init__(self, result: PlanResult) -> None:
         self.plan, found, said = result, result.plan, []
         if number := len(found.refused) + len(found.refused_removals):
