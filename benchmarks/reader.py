@@ -96,7 +96,7 @@ def beside(source: Path, copy: Path, table: str, by: Reader) -> float | None:
                 time.sleep(0.005)  # until it has begun to write
             seconds = by.read()
             during = local.process.poll() is None and not store.table(entry.table_id).runs[run.run_id].figures.rows_out
-            assert local.process.wait() == 0, local.last_words()
+            assert local.process.wait() == 0, local.last_error()
     return seconds if during else None
 
 

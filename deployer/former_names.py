@@ -29,7 +29,7 @@ FORMER: Mapping[str, str] = {
     "deployer.compute.job_code": "deployer.compute.jobs.code",
     "deployer.compute.job_package": "deployer.compute.packaging.package",
     "deployer.compute.key_access": "deployer.compute.iam.key",
-    "deployer.compute.told": "deployer.compute.jobs.status",
+    "deployer.compute.told": "deployer.compute.jobs.status tell=write_status",
     "deployer.graph": "deployer.plan.graph",
     "deployer.specs.glue": "deployer.specs.values.glue",
     "deployer.state.dynamodb_items": "deployer.state.backends.dynamodb.items",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from deployer.compute.emr.settings import MINUTES
-from deployer.compute.jobs.status import JobStatus, is_to_end, tell
+from deployer.compute.jobs.status import JobStatus, is_to_end, write_status
 from deployer.compute.spark.local import LocalCluster
 from deployer.compute.spark.session import job_session, was_submitted
 from deployer.errors import DeployerError, Interrupted
@@ -37,7 +37,7 @@ def _run(root: str, key: str | None, work: Callable[[OnProgress], Mapping[str, A
     try:
         if was_submitted():
             job_session(LocalCluster)  # YARN ends a driver that has none after 100 s, whether it needs one or not
-        result = work(_Teller(root, key) if key else no_progress)
+        result = work(_StatusWriter(root, key) if key else no_progress)
     except DeployerError as error:
         sys.stderr.write(f"error: {error}\n")
         _tell_end(root, key, JobStatus(error=error))
@@ -84,12 +84,12 @@ def _tell_end(root: str, key: str | None, status: JobStatus) -> None:
     if key is None:
         return
     try:
-        tell(root, key, status)
+        write_status(root, key, status)
     except DeployerError as error:  # what the job did stands, and its exit code says how it ended
         sys.stderr.write(f"nobody can be told of this: {error}\n")
 
 
-class _Teller:
+class _StatusWriter:
     """Tells progress now and then, one word at a time, and ends the work when somebody asked for that.
 
     Not every cluster ends a job whose run is cancelled: the driver of an EMR step goes on without it.
@@ -107,7 +107,7 @@ class _Teller:
                 return
             ending = False
             with contextlib.suppress(DeployerError):  # work does not end because nobody can hear of it
-                tell(self._root, self._key, JobStatus(progress))
+                write_status(self._root, self._key, JobStatus(progress))
                 ending = is_to_end(self._root, self._key)
             self._next = time.monotonic() + INTERVAL
             if ending:

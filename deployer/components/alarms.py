@@ -31,7 +31,7 @@ from deployer.compute.schedules.alarms import (
     topic_policy,
 )
 from deployer.compute.schedules.schedules import tls_only_queue
-from deployer.cost.budget import monthly_budget
+from deployer.cost.estimate import monthly_budget
 
 ALARM_SECONDS = 300
 COUNTED_SECONDS = 60  #: for which the queue of successes keeps what is counted: the least that SQS can

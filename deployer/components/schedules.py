@@ -20,7 +20,7 @@ from deployer.compute.emr import settings as submission
 from deployer.compute.jobs.code import JobCode, architecture_of
 from deployer.compute.schedules.cron import aws_expressions
 from deployer.compute.schedules.schedules import (
-    Scheduled,
+    ScheduledService,
     add_steps,
     scheduler_policy,
     scheduler_trust,
@@ -40,7 +40,7 @@ class SchedulesArgs:
     """`places` is where the code of jobs is, by architecture."""
 
     context: LakeContext
-    services: Sequence[Scheduled]
+    services: Sequence[ScheduledService]
     clusters: Clusters
     places: Mapping[str, Any]
 
@@ -48,7 +48,7 @@ class SchedulesArgs:
 class Schedules(pulumi.ComponentResource):
     """A schedule for each service with a cron trigger, the role that starts its jobs, and what could not be started."""
 
-    services: Sequence[Scheduled]
+    services: Sequence[ScheduledService]
     queue: aws.sqs.Queue  #: of what could not be started
 
     def __init__(self, name: str, args: SchedulesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -103,7 +103,7 @@ class Schedules(pulumi.ComponentResource):
                 self._schedule(each, number, expression, rights)
         self.register_outputs({})
 
-    def _schedule(self, each: Scheduled, number: int, expression: str, rights: pulumi.Resource) -> None:
+    def _schedule(self, each: ScheduledService, number: int, expression: str, rights: pulumi.Resource) -> None:
         """One of the expressions that a cron expression takes on AWS."""
         label = each.name if number == 1 else f"{each.name}/{number}"
         aws.scheduler.Schedule(
@@ -128,7 +128,7 @@ class Schedules(pulumi.ComponentResource):
             opts=after(self._own, rights),
         )
 
-    def _input(self, each: Scheduled) -> pulumi.Output[str]:
+    def _input(self, each: ScheduledService) -> pulumi.Output[str]:
         cluster, architecture = self._clusters[each.cluster.name], architecture_of(each.cluster)
         code = pulumi.Output.from_input(self._places[architecture]).apply(
             lambda places: JobCode.from_outputs({"jobs": {architecture: places}}, architecture)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from itertools import takewhile
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -15,13 +19,18 @@ from deployer.compute.jobs.code import REMOTE_KINDS
 from deployer.compute.schedules.alarms import hours_without_success
 from deployer.compute.schedules.schedules import default_cluster
 from deployer.cost.assumptions import Assumptions
-from deployer.cost.prices import PriceList, amount, unit_of
-from deployer.cost.runs import MONTH, runs_a_month
-from deployer.specs.model import Cluster, InstanceSpec, TableSpec
+from deployer.cost.prices import PriceList, amount, read_prices, unit_of
+from deployer.specs.model import Cluster, InstanceSpec, Lake, TableSpec
+from deployer.specs.values.schedules import firing_times
 from deployer.state.backends.dynamodb.table import table_name
 
 GB = 1024**3  #: bytes that AWS counts as a GB
+MONTH = 365.25 / 12  #: days of a month
 _HOURS = MONTH * 24  #: of a month
+_YEARS = 4  #: with one leap day
+_BEGIN = dt.datetime(2025, 1, 1, tzinfo=dt.UTC) - dt.timedelta(minutes=1)
+LEAST_BUDGET = 25  #: USD
+_BUDGET_TIMES, _BUDGET_STEP = 2, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +224,34 @@ def _scheduled(instance: InstanceSpec, tables: Iterable[TableSpec]) -> dict[str,
             if cluster in remote:
                 found.setdefault(cluster, []).append(service.trigger.schedule)
     return found
+
+
+def monthly_budget(lake: Lake, region: str) -> int:
+    """The monthly budget of a lake on AWS in USD, 0 for none.
+
+    It is what the instance declares; else twice the expected cost of its declaration by this release's prices and
+    assumptions, without what the tables hold, in steps of 5 and at least `LEAST_BUDGET`.
+    """
+    declared = lake.instance.aws.budget
+    if declared is not None:
+        return declared
+    holding = Holding(lake.instance, tuple(StoredData(table, 0) for table in lake.tables), 0)
+    expected = estimate(holding, region, read_prices(None), Assumptions())
+    return max(LEAST_BUDGET, math.ceil(_BUDGET_TIMES * expected.known / _BUDGET_STEP) * _BUDGET_STEP)
+
+
+@cache
+def runs_a_month(expression: str) -> float:
+    """The average number of firings of a cron schedule in a month, over four years.
+
+    A schedule fires equally often on each day on which it fires.
+    """
+    first = next(firing_times(expression, "UTC", _BEGIN))
+    day = first.replace(hour=0, minute=0) - dt.timedelta(minutes=1)
+    tomorrow = day + dt.timedelta(days=1, minutes=1)
+    a_day = sum(1 for _ in takewhile(lambda time: time < tomorrow, firing_times(expression, "UTC", day)))
+    minute, hour = str(first.minute), str(first.hour)
+    once = " ".join([minute, hour, *expression.split()[2:]])
+    end = _BEGIN.replace(year=_BEGIN.year + _YEARS)
+    days = sum(1 for _ in takewhile(lambda time: time <= end, firing_times(once, "UTC", _BEGIN)))
+    return a_day * days / (12 * _YEARS)

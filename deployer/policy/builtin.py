@@ -45,8 +45,8 @@ def _column_age(options: Options) -> Check:
                 yield change.violation(f"column {change.column} may go after {wanted}, and its age is not known")
             elif plan.now - change.added_at < least:
                 age = count((plan.now - change.added_at).days, "day")
-                told = f"{age} old, or older than its log tells," if change.added_at_is_bound else f"{age} old"
-                yield change.violation(f"column {change.column} is {told} and may go after {wanted}")
+                known = f"{age} old, or older than its log tells," if change.added_at_is_bound else f"{age} old"
+                yield change.violation(f"column {change.column} is {known} and may go after {wanted}")
 
     return check
 
@@ -105,8 +105,8 @@ def _rewrite_size(options: Options) -> Check:
                 continue
             if not change.sizes_known:
                 yield Unchecked(change.address, f"only live state knows how much is rewritten ({change.summary})")
-            elif words := over(change):
-                yield change.violation(f"{change.summary}: {words}")
+            elif excess := over(change):
+                yield change.violation(f"{change.summary}: {excess}")
 
     return check
 

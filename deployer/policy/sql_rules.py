@@ -42,7 +42,7 @@ def read_sql_rule(data: bytes, file: str, problems: list[Problem]) -> Policy | N
         problems.append(Problem(Position(file, line), "the file is not UTF-8 text", "save it as UTF-8", "rule-syntax"))
         return None
     before = len(problems)
-    given, words = _header(text, file, problems)
+    given, description = _header(text, file, problems)
     name = given.get("name", re.sub(r"[^a-z0-9]+", "-", PurePath(file).stem.lower()).strip("-"))
     if not re.fullmatch(NAME, name):
         remedy = "use small letters and digits with - between words: -- name: no-floats"
@@ -59,7 +59,7 @@ def read_sql_rule(data: bytes, file: str, problems: list[Problem]) -> Policy | N
         _check(name, text, file),
         Position(file),
         Enforcement(enforcement),
-        " ".join(words),
+        " ".join(description),
         _globs(given.get("stacks")),
         _globs(given.get("addresses")),
     )
@@ -68,7 +68,7 @@ def read_sql_rule(data: bytes, file: str, problems: list[Problem]) -> Policy | N
 def _header(text: str, file: str, problems: list[Problem]) -> tuple[dict[str, str], list[str]]:
     """The fields of the comment in front of the SELECT, and its other lines."""
     given: dict[str, str] = {}
-    words = []
+    description = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
@@ -82,8 +82,8 @@ def _header(text: str, file: str, problems: list[Problem]) -> tuple[dict[str, st
             what = f"unknown field `{found[1]}` of a rule"
             problems.append(Problem(Position(file, number, 4), what, f"did you mean {near}?", "unknown-field"))
         else:
-            words.append(line.lstrip("- ").strip())
-    return given, words
+            description.append(line.lstrip("- ").strip())
+    return given, description
 
 
 def _globs(text: str | None) -> tuple[str, ...]:

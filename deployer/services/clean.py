@@ -40,7 +40,7 @@ class CleanOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StorageUse:
     """What a table has on storage: versions of its dataset, and files with their bytes, of retired datasets too."""
 
     versions: int
@@ -48,10 +48,10 @@ class Kept:
     bytes: int
 
     @staticmethod
-    def of(table: OpenTable) -> Kept:
+    def of(table: OpenTable) -> StorageUse:
         places = {each.location for each in table.state.datasets if each.status == "retired"}
         found = [stored(dataset_uri(table.root, place)) for place in sorted({table.entry.location} | places)]
-        return Kept(
+        return StorageUse(
             len(versions_written(table.location)), sum(files for _, files in found), sum(size for size, _ in found)
         )
 
@@ -60,7 +60,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Cleaned:
+class CleanResult:
     """What a run came to. SKIPPED: nothing was to go, and `why`. Of a dry run, `removed` is what would go."""
 
     table: str
@@ -68,8 +68,8 @@ class Cleaned:
     status: FinalStatus
     why: str
     dry_run: bool
-    before: Kept
-    after: Kept
+    before: StorageUse
+    after: StorageUse
     removed: Collected
     lance_version: int
     seconds: float
@@ -92,7 +92,7 @@ def clean(
     on_progress: OnProgress = no_progress,
     run_id: str = "",
     now: float | None = None,
-) -> Cleaned:
+) -> CleanResult:
     """Removes what `options` say of one table. Each step can be repeated: who is stopped has removed a part.
 
     Files that no version has go once they are older than `tables.collect.GRACE`, whatever the options: a load may
@@ -100,10 +100,10 @@ def clean(
     """
     started = time.monotonic()
     on_progress(Progress("looking at what there is", 0, None, "files"))
-    before = Kept.of(table)
+    before = StorageUse.of(table)
     versions = OldVersions(options.older_than, options.keep_versions, run_id)
     removed = collect(table, grace=GRACE, versions=versions, dry_run=options.dry_run, on_progress=on_progress, now=now)
-    after = before if options.dry_run else Kept.of(open_entry(table.store, table.root, table.entry))
+    after = before if options.dry_run else StorageUse.of(open_entry(table.store, table.root, table.entry))
     nothing = not (removed.files or removed.versions or removed.jobs or removed.datasets or removed.savepoints)
     if nothing:
         why = (
@@ -116,7 +116,7 @@ def clean(
         why = f"dry run: would remove {what[0]} and {what[1]}, {what[2]}"
     else:
         why = ""
-    return Cleaned(
+    return CleanResult(
         table.entry.full_name,
         run_id,
         "SKIPPED" if nothing else "SUCCEEDED",
@@ -130,7 +130,7 @@ def clean(
     )
 
 
-def _work(work: Work[CleanOptions]) -> Cleaned:
+def _work(work: Work[CleanOptions]) -> CleanResult:
     return clean(work.table, work.options, work.on_progress, work.run_id, work.now)
 
 
@@ -149,5 +149,5 @@ def _forecast(table: ReadTable) -> str:
     return f"{would} {', '.join(what)}: {size(gone.bytes)}"
 
 
-CLEAN = ServiceDefinition("CLEAN", CleanOptions.of, _work, lambda: Cleaned, _forecast)
+CLEAN = ServiceDefinition("CLEAN", CleanOptions.of, _work, lambda: CleanResult, _forecast)
 clean_table = CLEAN.run

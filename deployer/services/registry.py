@@ -17,18 +17,18 @@ from deployer.state.model.services import ServiceKind
 
 if TYPE_CHECKING:
     from deployer.compute.spark.local import LocalCluster
-    from deployer.services.clean import Cleaned
-    from deployer.services.cluster.results import TableClustered
-    from deployer.services.compact.results import Compacted
-    from deployer.services.metasync.results import Metasynced
+    from deployer.services.clean import CleanResult
+    from deployer.services.cluster.results import ClusterResult
+    from deployer.services.compact.results import CompactResult
+    from deployer.services.metasync.results import MetasyncResult
     from deployer.services.restore.restoring import Restored
     from deployer.services.rewriting.run import Engine
     from deployer.services.runs.runner import RunRequest
-    from deployer.services.savepoints.autosavepoint import Autosaved
+    from deployer.services.savepoints.autosavepoint import AutosavepointResult
     from deployer.system.progress import OnProgress
     from deployer.tables.open_table import ReadTable
 
-    ServiceResult = Compacted | TableClustered | Cleaned | Metasynced | Autosaved | Restored
+    ServiceResult = CompactResult | ClusterResult | CleanResult | MetasyncResult | AutosavepointResult | Restored
 
 SERVICES: Mapping[ServiceKind, ServiceDefinition[Any, Any]] = {
     each.kind: each for each in (COMPACT, CLUSTER, CLEAN, METASYNC, AUTOSAVEPOINT, RESTORE)

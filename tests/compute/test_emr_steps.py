@@ -137,7 +137,7 @@ def test_where_a_step_stands(aws: str, long_lived: str, state: str) -> None:
     run = cluster_at(long_lived).start(JOB)
     set_state(aws, run.run_id.partition("/")[2], state, "as it is")
     status = cluster_at(long_lived).status(run.run_id)
-    assert (status.state, status.said, status.detail) == (STEPS[state], state, "as it is")
+    assert (status.state, status.reported, status.detail) == (STEPS[state], state, "as it is")
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_step_is_cancelled(long_lived: str) -> None:
     cluster = cluster_at(long_lived)
     run = cluster.start(JOB)
     cluster.cancel(run.run_id)
-    assert cluster.status(run.run_id).said == "CANCEL_PENDING"
+    assert cluster.status(run.run_id).reported == "CANCEL_PENDING"
 
 
 def test_lines_of_the_driver_come_from_the_logs_on_s3(root: str) -> None:

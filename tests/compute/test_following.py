@@ -12,7 +12,7 @@ from deployer.aws import calls as aws_calls
 from deployer.aws.calls import CallFailed, Cause
 from deployer.compute.emr.serverless import EmrServerless
 from deployer.compute.jobs.cluster import Run, RunStatus
-from deployer.compute.jobs.status import JobStatus, tell
+from deployer.compute.jobs.status import JobStatus, write_status
 from deployer.compute.running.follow import PATIENCE, TooEarly, Watcher, follow
 from deployer.errors import DeployerError, Interrupted, NotFound, Refused
 from deployer.system.progress import Progress
@@ -36,8 +36,8 @@ class Followed:
     def state(self, state: str, details: str = "") -> Step:
         return lambda: set_state(self.server, self.run.run_id, state, details)
 
-    def tell(self, told: JobStatus) -> Step:
-        return lambda: tell(self.root, self.run.key, told)
+    def writes(self, status: JobStatus) -> Step:
+        return lambda: write_status(self.root, self.run.key, status)
 
     def through(self, *steps: Step) -> object:
         """Follows it; each time that the follower sleeps, the next step happens."""
@@ -47,7 +47,7 @@ class Followed:
         return follow(self.cluster, self.root, self.run.run_id, self.run.key, watcher, hands.clock())
 
     def _on_status(self, status: RunStatus) -> None:
-        self.statuses.append(status.said)
+        self.statuses.append(status.reported)
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def test_a_job_that_succeeds(followed: Followed) -> None:
     half = Progress("loading", 1, 2, "tasks", rows=1000)
     result = followed.through(
         followed.state("RUNNING"),
-        followed.tell(JobStatus(half)),
-        followed.tell(JobStatus(result={"rows": 2000})),
+        followed.writes(JobStatus(half)),
+        followed.writes(JobStatus(result={"rows": 2000})),
         followed.state("SUCCESS"),
     )
     assert result == {"rows": 2000}
@@ -72,7 +72,7 @@ def test_a_job_that_succeeds(followed: Followed) -> None:
 @pytest.mark.parametrize("error", [Refused("bad rows", where="table/a.b", remedy="mend them"), NotFound("no table")])
 def test_an_error_of_the_job_is_what_a_job_here_raises(followed: Followed, error: DeployerError) -> None:
     with pytest.raises(type(error)) as raised:
-        followed.through(followed.tell(JobStatus(error=error)), followed.state("FAILED", "exit code 3"))
+        followed.through(followed.writes(JobStatus(error=error)), followed.state("FAILED", "exit code 3"))
     assert (str(raised.value), raised.value.exit_code) == (str(error), error.exit_code)
 
 
@@ -82,7 +82,7 @@ def test_an_error_of_an_unknown_kind_keeps_its_exit_code(followed: Followed) -> 
         exit_code = 7
 
     with pytest.raises(DeployerError) as raised:
-        followed.through(followed.tell(JobStatus(error=Own("odd"))), followed.state("FAILED"))
+        followed.through(followed.writes(JobStatus(error=Own("odd"))), followed.state("FAILED"))
     assert (type(raised.value), raised.value.exit_code) == (DeployerError, 7)
 
 
@@ -113,11 +113,13 @@ def test_a_run_that_ends_before_its_job_does(followed: Followed, name: str) -> N
     with pytest.raises(kind) as raised:
         followed.through(followed.state(state, details))
     assert type(raised.value) is kind and said in raised.value.what
-    assert raised.value.where == followed.cluster.words(followed.run.run_id) and raised.value.remedy
+    assert raised.value.where == followed.cluster.describe_run(followed.run.run_id) and raised.value.remedy
 
 
 def test_a_job_that_was_done_before_its_run_was_lost_has_its_result(followed: Followed) -> None:
-    result = followed.through(followed.tell(JobStatus(result={"rows": 1})), followed.state("FAILED", "Driver was lost"))
+    result = followed.through(
+        followed.writes(JobStatus(result={"rows": 1})), followed.state("FAILED", "Driver was lost")
+    )
     assert result == {"rows": 1}
 
 
@@ -151,7 +153,7 @@ def test_a_busy_service_is_waited_for_and_not_for_ever(
     def relent() -> None:
         between.rates = {}
 
-    end = (followed.tell(JobStatus(result={})), followed.state("SUCCESS"))
+    end = (followed.writes(JobStatus(result={})), followed.state("SUCCESS"))
     assert followed.through(lambda: None, relent, *end) == {}
     between.rates = {"throttle": 1.0}
     before = between.faults["throttle"]

@@ -10,9 +10,8 @@ import pytest
 
 from deployer.cost.assumptions import Assumptions, assume
 from deployer.cost.difference import before_and_after, declared_holding, difference
-from deployer.cost.estimate import GB, Estimate, Holding, StoredData, estimate
+from deployer.cost.estimate import GB, MONTH, Estimate, Holding, StoredData, estimate, runs_a_month
 from deployer.cost.prices import UNITS, PriceList, Tier
-from deployer.cost.runs import MONTH, runs_a_month
 from deployer.errors import InvalidInput
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
 from deployer.plan import Plan, make_plan

@@ -96,7 +96,7 @@ def test_work_goes_on_when_nobody_can_be_told(
     def fail(*_: object) -> None:
         raise DeployerError("no access", where="s3://b")
 
-    monkeypatch.setattr(program, "tell", fail)
+    monkeypatch.setattr(program, "write_status", fail)
 
     def work(on_progress: OnProgress) -> Mapping[str, Any]:
         on_progress(HALF)

@@ -63,7 +63,7 @@ class Processes:
         _, status = os.waitpid(self.runs[run_id].pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status)
 
-    def words(self, run_id: str) -> str:
+    def describe_run(self, run_id: str) -> str:
         return f"run {run_id[:8]}"
 
 

@@ -19,8 +19,8 @@ from deployer.compute.schedules.alarms import (
     succeeded_runs,
     topic_policy,
 )
-from deployer.compute.schedules.schedules import Scheduled, start_job_run
-from deployer.cost.budget import LEAST, monthly_budget
+from deployer.compute.schedules.schedules import ScheduledService, start_job_run
+from deployer.cost.estimate import LEAST_BUDGET, monthly_budget
 from deployer.specs.model import AwsSettings, Cluster, InstanceSpec, Lake, ServiceSpec, Trigger
 from tests.plan.lakes import FLIGHTS
 from tests.stacks.lakes import ACCOUNT, REGION
@@ -73,13 +73,13 @@ def test_a_scheduled_run_ends_in_time_and_is_not_tried_again() -> None:
         JobCode("x86_64", "3.11", "s3://c/wheel.whl", "s3://c/python.tar.gz", {"service": "s3://c/service.py"}),
         "",
         INSTANCE.root,
-        Scheduled(FLIGHTS, service, replace(SMALL, options={"timeout_minutes": 30})),
+        ScheduledService(FLIGHTS, service, replace(SMALL, options={"timeout_minutes": 30})),
     )
     asked = json.loads(sent)
     assert asked["ExecutionTimeoutMinutes"] == 30 and asked["RetryPolicy"] == {"MaxAttempts": 1}
 
 
-@pytest.mark.parametrize(("declared", "monthly"), [(None, LEAST), (0, 0), (400, 400)])
+@pytest.mark.parametrize(("declared", "monthly"), [(None, LEAST_BUDGET), (0, 0), (400, 400)])
 def test_a_lake_has_a_budget(declared: int | None, monthly: int) -> None:
     """F22: 25 USD a month at least, unless the instance says how much, or none."""
     settings = AwsSettings(budget=declared)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from deployer.compute.jobs.status import JobStatus, read_status, tell
+from deployer.compute.jobs.status import JobStatus, read_status, write_status
 from deployer.engine.secrets import passphrase
 from deployer.engine.secrets.passphrase import new_salt
 from deployer.errors import DeployerError, InvalidInput
@@ -207,7 +207,9 @@ def test_records_of_runs_and_jobs_are_masked(tmp_path: Path, monkeypatch: pytest
     held.finish("FAILED", reason="said session-token-of-aws", figures=Figures(after=after))
     found = find_run(lake.store.table(table_id), run.run_id)
     assert (found.reason, found.figures.after) == ("said [secret]", {"x": {"failure": "with [secret]"}})
-    tell(lake.root, "key", JobStatus(error=DeployerError("said session-token-of-aws", where="session-token-of-aws")))
+    write_status(
+        lake.root, "key", JobStatus(error=DeployerError("said session-token-of-aws", where="session-token-of-aws"))
+    )
     error = read_status(lake.root, "key").error
     assert error is not None and str(error) == "[secret]: said [secret]"
     assert nothing_holds(tmp_path, "session-token-of-aws")

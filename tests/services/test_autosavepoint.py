@@ -11,7 +11,7 @@ import pytest
 from deployer.errors import Conflict, NotFound
 from deployer.services.clean import clean_table
 from deployer.services.runs.records import runs_of
-from deployer.services.savepoints.autosavepoint import Autosaved, autosavepoint_table
+from deployer.services.savepoints.autosavepoint import AutosavepointResult, autosavepoint_table
 from deployer.services.savepoints.tagged import delete_savepoint, make_savepoint
 from deployer.tables.collect.garbage import collect_garbage
 from deployer.tables.rewrite.truncate import reinitialise_table
@@ -42,7 +42,7 @@ def make(lake: Lake, name: str, *tables: str) -> None:
     make_savepoint(lake.store, lake.root, [lake.open(each).opened.entry for each in tables or ("flights",)], name)
 
 
-def auto(lake: Lake, day: float = 0, **options: object) -> Autosaved:
+def auto(lake: Lake, day: float = 0, **options: object) -> AutosavepointResult:
     return autosavepoint_table(lake.root, "flights", options, now=T0 + day * DAY)
 
 

@@ -18,7 +18,7 @@ from deployer.datasets.recovery.as_recorded import as_recorded
 from deployer.datasets.recovery.rollforward import current
 from deployer.errors import InvalidInput, NotFound
 from deployer.services.api.attachments import create_service
-from deployer.services.clean import Cleaned, clean_table
+from deployer.services.clean import CleanResult, clean_table
 from deployer.services.compact import compact_table
 from deployer.services.runs.records import queue_run, runs_of, start_run
 from deployer.services.savepoints.savepoints import take_savepoint
@@ -44,7 +44,7 @@ def table_id(lake: Lake) -> str:
     return lake.open().opened.entry.table_id
 
 
-def clean(lake: Lake, after: float = 8 * DAY, **options: Any) -> Cleaned:
+def clean(lake: Lake, after: float = 8 * DAY, **options: Any) -> CleanResult:
     """Cleans as somebody would so many seconds from now."""
     return clean_table(lake.root, "flights", options, now=time.time() + after)
 
@@ -171,7 +171,7 @@ def test_who_finds_versions_gone_that_others_recorded_reads_the_state_again(
 ) -> None:
     """A reader has an old state, and has just read what the versions since then are of, when they are cleaned away."""
     opened = lake.open().opened
-    read, cleaned = metadata_since, list[Cleaned]()
+    read, cleaned = metadata_since, list[CleanResult]()
     if records:
         lake.ingest(lake.file(flights(20, 100)), job_id="late")
         compact_table(lake.root, "flights")

@@ -19,7 +19,7 @@ import pytest
 from deployer.aws import calls as aws_calls
 from deployer.cli.main import run as run_command
 from deployer.cli.remote import run as remote_run
-from deployer.compute.jobs.status import JobStatus, remembered, tell
+from deployer.compute.jobs.status import JobStatus, remembered, write_status
 from deployer.compute.running import follow as following
 from deployer.errors import Interrupted, Refused
 from deployer.services import TableServicesClient
@@ -206,7 +206,7 @@ def test_a_role_that_a_run_cannot_use_yet_is_tried_again(
         else:
             started = remembered(ROOT, "early")
             assert started is not None and started.run_id == mine[1]["jobRunId"]
-            tell(ROOT, started.key, JobStatus(result={**RESULT, "job_id": "early"}))
+            write_status(ROOT, started.key, JobStatus(result={**RESULT, "job_id": "early"}))
             set_state(aws, started.run_id, "SUCCESS")
 
     hands.on_sleep = step
@@ -273,7 +273,7 @@ def test_ctrl_c_asks_somebody_at_a_terminal(
     def end() -> None:
         started = remembered(ROOT, job_id)
         assert started is not None
-        tell(ROOT, started.key, JobStatus(result=RESULT))
+        write_status(ROOT, started.key, JobStatus(result=RESULT))
         set_state(aws, started.run_id, "SUCCESS")
 
     def interrupt() -> None:
@@ -294,7 +294,7 @@ def test_a_start_without_waiting_is_followed_later(aws: str, project: Path, depl
     assert ran.code == 0 and "has started; follow it: deployer follow detached" in ran.err
     started = remembered(ROOT, "detached")
     assert started is not None
-    tell(ROOT, started.key, JobStatus(error=Refused("bad rows", where="table/air.flights")))
+    write_status(ROOT, started.key, JobStatus(error=Refused("bad rows", where="table/air.flights")))
     set_state(aws, started.run_id, "FAILED")
     ran = deployer("follow", "detached")
     assert ran.code == Refused.exit_code and "table/air.flights: bad rows" in ran.err

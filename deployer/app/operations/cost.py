@@ -14,7 +14,7 @@ from deployer.app.stack.fast_path import read_recorded
 from deployer.app.workspace import Workspace, open_workspace
 from deployer.cost.difference import declared_holding
 from deployer.cost.estimate import Estimate, Holding, estimate
-from deployer.cost.words import as_json
+from deployer.cost.rendering import as_json
 from deployer.errors import DeployerError
 from deployer.specs.model import InstanceSpec, Lake
 from deployer.text import masking

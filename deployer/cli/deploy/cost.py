@@ -63,34 +63,32 @@ def print_estimate(instance: str, found: Estimate, form: CostFormat) -> None:
     """Print what the lake `instance` costs."""
 
     from deployer.console.output import note, print_document, print_json, stdout
-    from deployer.cost import words
+    from deployer.cost import rendering
 
     if form is not CostFormat.JSON and not found.lines:
         note(f"the root of {instance} is on a disk, so nothing is paid for")
         return
     match form:
         case CostFormat.JSON:
-            print_json(words.as_json(instance, found))
+            print_json(rendering.as_json(instance, found))
         case CostFormat.MARKDOWN:
-            from deployer.cost.markdown import as_markdown
-
-            print_document(as_markdown(instance, found))
+            print_document(rendering.as_markdown(instance, found))
         case CostFormat.TABLE:
             from rich.box import SIMPLE_HEAD
             from rich.table import Table
 
             table = Table(box=SIMPLE_HEAD, pad_edge=False)
-            for index, head in enumerate(words.HEADS):
+            for index, head in enumerate(rendering.HEADS):
                 table.add_column(head, justify="right" if index > 1 else "left")
             for line in found.lines:
-                table.add_row(*words.row(line))
+                table.add_row(*rendering.row(line))
             console = stdout()
-            console.print(words.headline(instance, found), soft_wrap=True)
+            console.print(rendering.headline(instance, found), soft_wrap=True)
             console.print(table)
-            console.print(f"Total: {words.total(found)}", soft_wrap=True)
+            console.print(f"Total: {rendering.total(found)}", soft_wrap=True)
             console.print("Assumed (change them with --assume NAME=NUMBER):", soft_wrap=True)
-            for text in words.assumed(found):
+            for text in rendering.assumed(found):
                 console.print(f"  {text}", soft_wrap=True)
-            console.print(f"Not counted: {words.NOT_COUNTED}", soft_wrap=True)
+            console.print(f"Not counted: {rendering.NOT_COUNTED}", soft_wrap=True)
         case _:
             assert_never(form)

@@ -15,7 +15,7 @@ from deployer.app.workspace import Workspace
 from deployer.aws.calls import CallFailed
 from deployer.cli.options import DEFAULT_STACK
 from deployer.compute.jobs.cluster import RemoteCluster, RemoteJob, RunState, RunStatus
-from deployer.compute.jobs.status import Started, ask_to_end
+from deployer.compute.jobs.status import StartedJob, ask_to_end
 from deployer.compute.running.connect import connect
 from deployer.compute.running.follow import Watcher, run_continues
 from deployer.compute.running.follow import follow as follow_to_end
@@ -44,11 +44,11 @@ def run_on(
         note(f"job {job.job_id}")
     is_started = False
 
-    def follow(started: Started) -> Mapping[str, Any] | None:
+    def follow(started: StartedJob) -> Mapping[str, Any] | None:
         nonlocal is_started
         is_started = True
         if detach:
-            note(f"{there.words(started.run_id)} has started; follow it: {again}")
+            note(f"{there.describe_run(started.run_id)} has started; follow it: {again}")
             return None
         return follow_run(there, root, started, again, as_json=as_json)
 
@@ -69,9 +69,11 @@ def run_on(
         ) from None
 
 
-def follow_run(cluster: RemoteCluster, root: str, started: Started, again: str, *, as_json: bool) -> Mapping[str, Any]:
+def follow_run(
+    cluster: RemoteCluster, root: str, started: StartedJob, again: str, *, as_json: bool
+) -> Mapping[str, Any]:
     """Follows a run to the end of its job; `again` is the command that follows it on. Raises as `run_on` does."""
-    words = cluster.words(started.run_id)
+    words = cluster.describe_run(started.run_id)
     asked = False
     while True:
         try:
@@ -110,10 +112,10 @@ def _wants_to_cancel(words: str) -> bool | None:
 
 def _watcher(meter: Meter, name: str, words: str) -> Watcher:
     def on_status(status: RunStatus) -> None:
-        doing = f"{status.state} ({status.said})"
+        doing = f"{status.state} ({status.reported})"
         meter.tell(name, doing, 0, None, "")
         if meter.as_json:
-            meter.event("status", run=words, state=status.state, said=status.said, detail=status.detail)
+            meter.event("status", run=words, state=status.state, said=status.reported, detail=status.detail)
         elif status.state in (RunState.WAITING, RunState.RUNNING):
             meter.console.print(Text(f"{words}: {doing}", "dim"), soft_wrap=True)
 

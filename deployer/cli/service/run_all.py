@@ -13,7 +13,7 @@ from deployer.compute.clusters import local_cluster
 from deployer.console.output import note, print_json, stdout
 from deployer.console.progress_display import Meter
 from deployer.errors import DeployerError, Interrupted
-from deployer.services.agent.watch import Seen, is_here
+from deployer.services.agent.watch import WatchedTable, is_here
 from deployer.services.registry import run_service
 from deployer.services.runs.runner import RunRequest
 from deployer.specs.model import InstanceSpec
@@ -115,7 +115,9 @@ def _run(
         meter.end(name)
 
 
-def _planned(table: Seen, instance: InstanceSpec, kind: ServiceKind | None, cluster: str | None) -> Iterator[Planned]:
+def _planned(
+    table: WatchedTable, instance: InstanceSpec, kind: ServiceKind | None, cluster: str | None
+) -> Iterator[Planned]:
     name, services = table.entry.full_name, table.state.services
     if kind is None:
         for due in table.due:

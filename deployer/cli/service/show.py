@@ -47,9 +47,9 @@ def list_services(
     look = looked(root_to_read(project, stack, specs), [table] if table is not None else None)
     seen = sorted(look.tables.values(), key=lambda each: each.entry.full_name)
     found = [
-        (each.entry.full_name, each.state.services[stands.service], stands)
+        (each.entry.full_name, each.state.services[status.service], status)
         for each in seen
-        for stands in each.service_statuses
+        for status in each.service_statuses
     ]
     if as_json:
         print_json(
@@ -63,14 +63,14 @@ def list_services(
                         "options": dict(service.options),
                         "cluster": service.cluster,
                         "paused": service.paused,
-                        "status": stands.word,
-                        "broken": stands.broken or None,
-                        "overdue": stands.overdue or None,
-                        "due": stands.due or None,
-                        "next": iso_or_none(stands.next_at),
-                        "last_run": as_document(stands.last) if stands.last else None,
+                        "status": status.label,
+                        "broken": status.broken or None,
+                        "overdue": status.overdue or None,
+                        "due": status.due or None,
+                        "next": iso_or_none(status.next_at),
+                        "last_run": as_document(status.last) if status.last else None,
                     }
-                    for name, service, stands in found
+                    for name, service, status in found
                 ],
                 "unreadable": {each.entry.full_name: each.trouble for each in seen if each.trouble},
             }
@@ -85,18 +85,18 @@ def list_services(
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("table", "service", "stands", "runs", "cluster", "last run (UTC)"):
         shown.add_column(name, overflow="fold")
-    for name, service, stands in found:
-        last = _run_words(stands.last) if stands.last else "never"
+    for name, service, status in found:
+        last = _run_words(status.last) if status.last else "never"
         when = describe_trigger(trigger_of(service))
         shown.add_row(
-            name, service.kind, Text(stands.word, _STYLES.get(stands.word, "")), when, service.cluster or "", last
+            name, service.kind, Text(status.label, _STYLES.get(status.label, "")), when, service.cluster or "", last
         )
     stdout().print(shown)
-    for name, _, stands in found:
-        if stands.broken:
-            note(f"{name} {stands.service} is not valid in the state and does not run: {stands.broken}")
-        if stands.overdue:
-            note(f"{name} {stands.service} is overdue: {stands.overdue}")
+    for name, _, status in found:
+        if status.broken:
+            note(f"{name} {status.service} is not valid in the state and does not run: {status.broken}")
+        if status.overdue:
+            note(f"{name} {status.service} is overdue: {status.overdue}")
     return 0
 
 

@@ -5,30 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deployer.console.output import note, stdout
-from deployer.services.clean import Cleaned
+from deployer.services.clean import CleanResult
 from deployer.services.cluster.depth import Depth
-from deployer.services.cluster.results import TableClustered
-from deployer.services.compact.results import Compacted
-from deployer.services.metasync.results import Metasynced, Published
+from deployer.services.cluster.results import ClusterResult
+from deployer.services.compact.results import CompactResult
+from deployer.services.metasync.results import MetasyncResult, PublishedEntry
 from deployer.services.restore.restoring import Restored
-from deployer.services.savepoints.autosavepoint import Autosaved
+from deployer.services.savepoints.autosavepoint import AutosavepointResult
 from deployer.specs.types.column_names import listed
 from deployer.text.formatting import count, size
 
 
-def print_done(done: Compacted | TableClustered | Cleaned | Metasynced | Autosaved | Restored) -> None:
+def print_done(
+    done: CompactResult | ClusterResult | CleanResult | MetasyncResult | AutosavepointResult | Restored,
+) -> None:
     """Prints what was done, or why nothing was."""
     if done.status == "SKIPPED":
         stdout().print(f"{done.table}: nothing to do: {done.why}")
-        if isinstance(done, TableClustered):
+        if isinstance(done, ClusterResult):
             stdout().print(f"overlap depth {_depth(done.depth_before.of_all, done.columns)}")
-    elif isinstance(done, TableClustered):
+    elif isinstance(done, ClusterResult):
         _clustered(done)
-    elif isinstance(done, Cleaned):
+    elif isinstance(done, CleanResult):
         _cleaned(done)
-    elif isinstance(done, Metasynced):
+    elif isinstance(done, MetasyncResult):
         _metasynced(done)
-    elif isinstance(done, Autosaved):
+    elif isinstance(done, AutosavepointResult):
         _autosaved(done)
     elif isinstance(done, Restored):
         stdout().print(f"{done.table}: restored to {done.undone.point.words}, as version {done.lance_version}")
@@ -36,7 +38,7 @@ def print_done(done: Compacted | TableClustered | Cleaned | Metasynced | Autosav
         _compacted(done)
 
 
-def _cleaned(done: Cleaned) -> None:
+def _cleaned(done: CleanResult) -> None:
     before, after, gone = done.before, done.after, done.removed
     what = [f"{count(gone.versions, 'version')} ({_ranges(gone.numbers)})"] if gone.versions else []
     what += [count(gone.files, "file") + " that no version has"] if gone.files else []
@@ -70,7 +72,7 @@ def _ranges(numbers: Sequence[int], most: int = 8) -> str:
     return ", ".join([*shown, f"and {len(found) - most} ranges more"] if len(found) > most else shown)
 
 
-def _metasynced(done: Metasynced) -> None:
+def _metasynced(done: MetasyncResult) -> None:
     for each in done.targets:
         version = "" if each.version_after is None else f" version {each.version_after}"
         stdout().print(f"{done.table}: {each.action}{version}: {each.target}")
@@ -80,7 +82,7 @@ def _metasynced(done: Metasynced) -> None:
         _said_of_others(each)
 
 
-def _said_of_others(each: Published) -> None:
+def _said_of_others(each: PublishedEntry) -> None:
     if each.action == "left":
         note(f"{each.target} is somebody else's by now, so it was left alone")
     elif each.changed_by_others:
@@ -89,14 +91,14 @@ def _said_of_others(each: Published) -> None:
         note(each.failure)
 
 
-def _autosaved(done: Autosaved) -> None:
+def _autosaved(done: AutosavepointResult) -> None:
     name = done.savepoint.name if done.savepoint else ""
     stdout().print(f"{done.table}: savepoint {name} at version {done.lance_version}")
     if done.removed:
         note(f"removed old ones: {', '.join(done.removed)}")
 
 
-def _compacted(done: Compacted) -> None:
+def _compacted(done: CompactResult) -> None:
     out = stdout()
     before, after, work = done.before, done.after, done.work
     rate = work.rows / done.seconds if done.seconds else 0
@@ -108,7 +110,7 @@ def _compacted(done: Compacted) -> None:
     _how(done)
 
 
-def _clustered(done: TableClustered) -> None:
+def _clustered(done: ClusterResult) -> None:
     out = stdout()
     before, after, work = done.before, done.after, done.work
     by = f"{done.curve} over {listed(done.columns)}"
@@ -135,7 +137,7 @@ def _depth(depth: Depth, columns: Sequence[str] = ()) -> str:
     return f"{depth.average:.2f} (at most {depth.most} of {count(depth.files, 'file')}{more})"
 
 
-def _leaves(done: TableClustered, most: int = 20) -> None:
+def _leaves(done: ClusterResult, most: int = 20) -> None:
     """Each leaf where there are several, the deepest first."""
     before, after = done.depth_before.leaves, done.depth_after.leaves
     if len(before) < 2:
@@ -147,7 +149,7 @@ def _leaves(done: TableClustered, most: int = 20) -> None:
         stdout().print(f"  and {count(len(before) - most, 'leaf', 'leaves')} more", style="dim")
 
 
-def _how(done: Compacted | TableClustered) -> None:
+def _how(done: CompactResult | ClusterResult) -> None:
     """Where it ran, and what became of conflicts and indexes."""
     out, work = stdout(), done.work
     where = "with Spark" if done.engine == "spark" else "in this process"

@@ -122,9 +122,9 @@ class EmrServerless:
 
     def status(self, run_id: str) -> RunStatus:
         found = self._run(run_id)
-        said, detail = str(found["state"]), str(found.get("stateDetails") or "").strip()
-        state = STATES.get(said, RunState.RUNNING)
-        return RunStatus(state, said, detail, state is RunState.FAILED and role_is_not_ready(detail))
+        reported, detail = str(found["state"]), str(found.get("stateDetails") or "").strip()
+        state = STATES.get(reported, RunState.RUNNING)
+        return RunStatus(state, reported, detail, state is RunState.FAILED and role_is_not_ready(detail))
 
     def new_lines(self, run_id: str) -> Sequence[str]:
         if self._log_group is None:
@@ -141,7 +141,7 @@ class EmrServerless:
             if not self.status(run_id).state.ended:
                 raise
 
-    def words(self, run_id: str) -> str:
+    def describe_run(self, run_id: str) -> str:
         return f"job run {run_id} of EMR Serverless application {self._application} (cluster {self.name})"
 
     def _run(self, run_id: str) -> dict[str, Any]:
@@ -149,10 +149,10 @@ class EmrServerless:
         return found
 
 
-def role_is_not_ready(said: str) -> bool:
+def role_is_not_ready(reported: str) -> bool:
     """Whether AWS says that it cannot assume the role: for some seconds after it was made, that is not known
     everywhere. One that the caller may not pass is another matter."""
-    text = said.lower()
+    text = reported.lower()
     return "role" in text and ("assume" in text or "does not exist" in text) and "passrole" not in text
 
 

@@ -79,20 +79,20 @@ class EmrSteps:
     def status(self, run_id: str) -> RunStatus:
         cluster, step = _parts(run_id)
         status = self._calls("describe_step", ClusterId=cluster, StepId=step)["Step"]["Status"]
-        said, failure = str(status["State"]), status.get("FailureDetails") or {}
+        reported, failure = str(status["State"]), status.get("FailureDetails") or {}
         detail = ". ".join(filter(None, (failure.get("Reason"), failure.get("Message"))))
         detail = detail or (status.get("StateChangeReason") or {}).get("Message") or ""
-        state = STATES.get(said, RunState.RUNNING)
-        if said not in ("COMPLETED", "FAILED"):  # a cluster that cannot start, or is ended, takes its steps along
+        state = STATES.get(reported, RunState.RUNNING)
+        if reported not in ("COMPLETED", "FAILED"):  # a cluster that cannot start, or is ended, takes its steps along
             about = self._calls("describe_cluster", ClusterId=cluster)["Cluster"]["Status"]
             reason = about.get("StateChangeReason") or {}
             if about["State"] == "TERMINATED_WITH_ERRORS":
-                state, said = RunState.FAILED, "TERMINATED_WITH_ERRORS"
+                state, reported = RunState.FAILED, "TERMINATED_WITH_ERRORS"
                 detail = reason.get("Message") or detail
-            elif about["State"] == "TERMINATED" and said != "CANCELLED":
+            elif about["State"] == "TERMINATED" and reported != "CANCELLED":
                 state = RunState.CANCELLED if reason.get("Code") == "USER_REQUEST" else RunState.FAILED
-                said, detail = "TERMINATED", reason.get("Message") or detail
-        return RunStatus(state, said, detail, state is RunState.FAILED and bool(_NOT_READY.search(detail)))
+                reported, detail = "TERMINATED", reason.get("Message") or detail
+        return RunStatus(state, reported, detail, state is RunState.FAILED and bool(_NOT_READY.search(detail)))
 
     def new_lines(self, run_id: str) -> Sequence[str]:
         if run_id not in self._logs:
@@ -110,7 +110,7 @@ class EmrSteps:
             if not self.status(run_id).state.ended:
                 raise
 
-    def words(self, run_id: str) -> str:
+    def describe_run(self, run_id: str) -> str:
         cluster, step = _parts(run_id)
         return f"step {step} of EMR cluster {cluster} (cluster {self.name})"
 

@@ -92,7 +92,7 @@ def lake_statements(root: str, table_arn: str) -> list[dict[str, Any]]:
         "Action": [action for action in OBJECT_ACTIONS if action != "s3:GetObject"],
         "Resource": f"{below}{PREFIX}/*",
     }
-    told = {
+    statuses = {
         "Sid": "KeepLogsAndRuns",
         "Effect": "Deny",
         "Action": "s3:DeleteObject",
@@ -110,7 +110,7 @@ def lake_statements(root: str, table_arn: str) -> list[dict[str, Any]]:
         "Action": "dynamodb:Query",
         "Resource": f"{table_arn}/index/*",
     }
-    return [listing, objects, code, told, items, index]
+    return [listing, objects, code, statuses, items, index]
 
 
 def log_statements(log_uri: str, root: str, table_arn: str) -> list[dict[str, Any]]:

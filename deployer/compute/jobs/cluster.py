@@ -45,13 +45,13 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """Where a run stands; `said` is the service's own word for it, `detail` its reason, which may be empty.
+    """Where a run stands; `reported` is the state as AWS names it, `detail` its reason, which may be empty.
 
     `too_early`: it failed because AWS did not know everywhere yet what it needs, and may work in a moment.
     """
 
     state: RunState
-    said: str
+    reported: str
     detail: str = ""
     too_early: bool = False
 
@@ -85,5 +85,5 @@ class RemoteCluster(Protocol):
     def cancel(self, run_id: str) -> None:
         """Asks that the run ends. It is over once its status says so."""
 
-    def words(self, run_id: str) -> str:
+    def describe_run(self, run_id: str) -> str:
         """The run in words, with the ids by which AWS's own tools find it."""

@@ -34,7 +34,7 @@ class JobStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StartedJob:
     """Where the run of a job is: what is needed to follow it on. `key` is that of its attempt."""
 
     job_id: str
@@ -58,7 +58,7 @@ def requested(root: str, job_id: str) -> Mapping[str, Any]:
     return document
 
 
-def tell(root: str, key: str, status: JobStatus) -> None:
+def write_status(root: str, key: str, status: JobStatus) -> None:
     """Tells whoever follows the attempt `key`, in place of what was told before."""
     document: dict[str, Any] = {}
     if status.progress is not None:
@@ -109,15 +109,15 @@ def _subclasses(kind: type[DeployerError]) -> list[type[DeployerError]]:
     return [each for each in kind.__subclasses__() if each.__module__ == DeployerError.__module__]
 
 
-def remember(root: str, started: Started) -> None:
+def remember(root: str, started: StartedJob) -> None:
     """Keeps where the run of a job is, so that it can be followed from elsewhere by the job's id alone."""
     _put(root, _by_job(started.job_id), asdict(started))
 
 
-def remembered(root: str, job_id: str) -> Started | None:
+def remembered(root: str, job_id: str) -> StartedJob | None:
     """The run of a job that was started last; None when none was on a cluster."""
     document = _get(root, _by_job(job_id))
-    return None if document is None else Started(**document)
+    return None if document is None else StartedJob(**document)
 
 
 def _request_of(job_id: str) -> str:

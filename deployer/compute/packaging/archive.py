@@ -74,14 +74,14 @@ def _download(platforms: Sequence[str], python: str, packages: Hashes, folder: P
         *(f"--platform={platform}" for platform in platforms),
         *("--require-hashes", f"--dest={folder}", f"--requirement={asked}"),
     ]
-    said: list[str] = []
+    output: list[str] = []
     begun = 0
     on_progress(Progress("downloading", 0, len(packages), "packages"))
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
         try:
             assert pip.stdout is not None  # noqa: S101
             for line in pip.stdout:
-                said.append(line.strip())
+                output.append(line.strip())
                 if match := _BEGINS.match(line):
                     on_progress(Progress(f"downloading {match[1]}", begun, len(packages), "packages"))
                     begun += 1
@@ -89,12 +89,12 @@ def _download(platforms: Sequence[str], python: str, packages: Hashes, folder: P
             pip.terminate()
             raise
     if pip.returncode:
-        raise _failure(said, python, platforms)
+        raise _failure(output, python, platforms)
 
 
-def _failure(said: Sequence[str], python: str, platforms: Sequence[str]) -> DeployerError:
-    errors = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
-    if any("No module named pip" in line for line in said):
+def _failure(lines: Sequence[str], python: str, platforms: Sequence[str]) -> DeployerError:
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    if any("No module named pip" in line for line in lines):
         return DeployerError("jobs' packages are downloaded by pip, which is not installed", remedy="install pip")
     if missing := [line for line in errors if line.startswith("No matching distribution found for ")]:
         name = missing[0].removeprefix("No matching distribution found for ")
@@ -103,11 +103,11 @@ def _failure(said: Sequence[str], python: str, platforms: Sequence[str]) -> Depl
             remedy="install another version of it here, which the clusters then get; or choose another Python or "
             "architecture",
         )
-    if any(_MISMATCH in line for line in said):
-        names = [match[1] for line in said if (match := _MISMATCHED.match(line))]
+    if any(_MISMATCH in line for line in lines):
+        names = [match[1] for line in lines if (match := _MISMATCHED.match(line))]
         return _untrusted(", ".join(names) or "a package")
     return DeployerError(
-        f"pip did not download the jobs' packages: {(errors or list(said) or ['no word'])[-1]}",
+        f"pip did not download the jobs' packages: {(errors or list(lines) or ['no word'])[-1]}",
         remedy="look whether pip reaches its index, then try again",
     )
 

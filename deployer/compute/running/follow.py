@@ -85,18 +85,18 @@ def _ended(
     clock: Clock,
     pause: float,
 ) -> Mapping[str, Any]:
-    words = cluster.words(run_id)
+    run = cluster.describe_run(run_id)
     if report.result is not None:  # whatever became of the run after its job had ended
         return report.result
     if report.error is not None:
         raise report.error
     detail = f": {status.detail}" if status.detail else ""
     if status.too_early:
-        raise TooEarly(f"the run failed{detail}", where=words, remedy="run `deployer up`, and try again in a minute")
+        raise TooEarly(f"the run failed{detail}", where=run, remedy="run `deployer up`, and try again in a minute")
     if status.state is RunState.CANCELLED:
         raise Interrupted(
             f"the run was cancelled{detail}",
-            where=words,
+            where=run,
             remedy="the table is as it was, unless the job had committed: run again with its --job-id, it adds nothing "
             "twice",
         )
@@ -107,12 +107,12 @@ def _ended(
     if status.state is RunState.SUCCEEDED:
         raise DeployerError(
             "the run succeeded, and its job told no result: it is of another release, or may not write below the root",
-            where=words,
+            where=run,
             remedy="run `deployer up`, which puts the job code of this release there, then the same command again",
         )
     raise DeployerError(
         f"the run failed{detail or ', and AWS gives no reason'}; its job was ended before it could say why",
-        where=words,
+        where=run,
         remedy="look at the lines above and the cluster's sizes; run it again with the same --job-id: nothing is added "
         "twice",
     )

@@ -14,7 +14,7 @@ from typing import Any
 from deployer.aws.calls import CallFailed
 from deployer.aws.names import LAKE_TAG, lake_id
 from deployer.compute.jobs.cluster import RemoteCluster, RemoteJob, RunState, RunStatus
-from deployer.compute.jobs.status import Started, ask_to_end, read_status, remembered, request, requested
+from deployer.compute.jobs.status import StartedJob, ask_to_end, read_status, remembered, request, requested
 from deployer.compute.running.connect import OUTPUT, connect
 from deployer.compute.running.follow import PAUSE, Watcher, follow, run_continues
 from deployer.compute.running.start import run_job
@@ -107,7 +107,7 @@ def rewrite_on(
     request(root, job_id, {"table_id": table_id, "spec": table_to_json(spec), "over": sorted(over)})
     clock = clock or Clock()
 
-    def follow_it(started: Started) -> None:
+    def follow_it(started: StartedJob) -> None:
         _follow(there.cluster, root, started, on_progress, clock)
 
     run_job(there.cluster, root, job, follow_it, clock=clock, attempt=attempt)
@@ -129,9 +129,9 @@ def _next_attempt(there: RewriteCluster, root: str, job: RemoteJob) -> tuple[int
     return number + 1, over
 
 
-def _follow(cluster: RemoteCluster, root: str, started: Started, on_progress: OnProgress, clock: Clock) -> None:
-    words = cluster.words(started.run_id)
-    now = Progress(f"{words}: starting", 0, None, "")
+def _follow(cluster: RemoteCluster, root: str, started: StartedJob, on_progress: OnProgress, clock: Clock) -> None:
+    run = cluster.describe_run(started.run_id)
+    now = Progress(f"{run}: starting", 0, None, "")
 
     def look() -> None:
         try:
@@ -139,13 +139,13 @@ def _follow(cluster: RemoteCluster, root: str, started: Started, on_progress: On
         except Interrupted as stop:
             raise _Stopped from stop
 
-    def tell(progress: Progress) -> None:
+    def report(progress: Progress) -> None:
         nonlocal now
         now = progress
         look()
 
     def on_status(status: RunStatus) -> None:
-        tell(Progress(f"{words}: {status.state} ({status.said})", 0, None, ""))
+        report(Progress(f"{run}: {status.state} ({status.reported})", 0, None, ""))
 
     def sleep(seconds: float) -> None:
         until = clock.monotonic() + seconds
@@ -154,7 +154,7 @@ def _follow(cluster: RemoteCluster, root: str, started: Started, on_progress: On
             look()
 
     def on_job(progress: Progress) -> None:
-        tell(replace(progress, doing=f"{progress.doing} on {cluster.name}"))
+        report(replace(progress, doing=f"{progress.doing} on {cluster.name}"))
 
     try:
         watcher = Watcher(on_status, on_job, _unread)
@@ -162,15 +162,15 @@ def _follow(cluster: RemoteCluster, root: str, started: Started, on_progress: On
     except (_Stopped, KeyboardInterrupt):
         _end(cluster, root, started, clock)
         raise Interrupted(
-            f"stopped, and {words} was asked to end; the table is as it was",
+            f"stopped, and {run} was asked to end; the table is as it was",
             where=started.title,
             remedy="the next `deployer up` resumes with the rows that are left",
         ) from None
     except CallFailed as failure:
-        raise run_continues(failure, words, "the next `deployer up` follows it") from failure
+        raise run_continues(failure, run, "the next `deployer up` follows it") from failure
 
 
-def _end(cluster: RemoteCluster, root: str, started: Started, clock: Clock) -> None:
+def _end(cluster: RemoteCluster, root: str, started: StartedJob, clock: Clock) -> None:
     """Asks the job to end, which keeps what it wrote. Its run is cancelled where it did not begin, or does not end."""
     ask_to_end(root, started.key)
     deadline = clock.monotonic() + TO_END

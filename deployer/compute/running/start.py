@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from deployer.compute.jobs.cluster import RemoteCluster, RemoteJob
-from deployer.compute.jobs.status import Started, remember
+from deployer.compute.jobs.status import StartedJob, remember
 from deployer.compute.running.follow import TooEarly
 from deployer.system.clock import Clock
 
@@ -16,13 +16,13 @@ TOO_EARLY_PAUSE = 10.0  #: seconds before such a run is started again
 T = TypeVar("T")
 
 
-def start_job(cluster: RemoteCluster, root: str, job: RemoteJob, attempt: int = 1) -> tuple[Started, int]:
+def start_job(cluster: RemoteCluster, root: str, job: RemoteJob, attempt: int = 1) -> tuple[StartedJob, int]:
     """Starts the job, or finds its run that is under way, and keeps below the root where it is.
 
     Gives that, and which attempt it is. Raises CallFailed.
     """
     run = cluster.start(job, attempt)
-    started = Started(job.job_id, job.program, job.title, cluster.name, run.run_id, run.key)
+    started = StartedJob(job.job_id, job.program, job.title, cluster.name, run.run_id, run.key)
     remember(root, started)
     return started, run.attempt
 
@@ -31,7 +31,7 @@ def run_job(
     cluster: RemoteCluster,
     root: str,
     job: RemoteJob,
-    follow: Callable[[Started], T],
+    follow: Callable[[StartedJob], T],
     *,
     clock: Clock,
     on_again: Callable[[], None] = lambda: None,

@@ -1,4 +1,4 @@
-"""Who is told when jobs fail, or do not succeed: the events that say so, in words, and who may publish. Pure.
+"""Alarms for jobs that fail or do not succeed: the events that report it, their fields, and who may publish. Pure.
 
 Both EMR and EMR Serverless send events of each change of state to EventBridge, as best they can
 (https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-manage-cloudwatch-events.html,
@@ -30,7 +30,7 @@ SLACK_HOURS = 6
 
 @dataclass(frozen=True, slots=True)
 class EventRule:
-    """Which events are told of, and what is said: `pattern` and `template` are JSON, `paths` where its words are."""
+    """Which events are reported, and how: `pattern` and `template` are JSON, `paths` has the places of the fields."""
 
     pattern: str
     paths: Mapping[str, str]
@@ -45,8 +45,8 @@ def failed_runs(application: str, cluster: str, instance: str) -> EventRule:
         "detail-type": ["EMR Serverless Job Run State Change"],
         "detail": {"applicationId": [application], "state": ["FAILED", "CANCELLED"]},
     }
-    said = f"A job did not succeed on the cluster {cluster} of the lake {instance}: job run <run> is <state>. "
-    return _event_rule(pattern, {"run": "jobRunId", "state": "state"}, said + "`deployer service runs` says why.")
+    message = f"A job did not succeed on the cluster {cluster} of the lake {instance}: job run <run> is <state>. "
+    return _event_rule(pattern, {"run": "jobRunId", "state": "state"}, message + "`deployer service runs` says why.")
 
 
 def failed_steps(cluster_id: str, cluster: str, instance: str) -> EventRule:
@@ -56,8 +56,8 @@ def failed_steps(cluster_id: str, cluster: str, instance: str) -> EventRule:
         "detail-type": ["EMR Step Status Change"],
         "detail": {"clusterId": [cluster_id], "state": ["FAILED"]},
     }
-    said = f"A job failed on the cluster {cluster} of the lake {instance}: step <step>, <name>. <message>"
-    return _event_rule(pattern, {"step": "stepId", "name": "name", "message": "message"}, said)
+    message = f"A job failed on the cluster {cluster} of the lake {instance}: step <step>, <name>. <message>"
+    return _event_rule(pattern, {"step": "stepId", "name": "name", "message": "message"}, message)
 
 
 def failed_clusters(name: str, of_runs: bool, cluster: str, instance: str) -> EventRule:
@@ -72,8 +72,8 @@ def failed_clusters(name: str, of_runs: bool, cluster: str, instance: str) -> Ev
         "detail": {"name": [called], "state": ["TERMINATED_WITH_ERRORS"]},
     }
     what = "A job failed on a cluster of its own, or the cluster" if of_runs else "The cluster"
-    said = f"{what} ended with errors: {cluster} of the lake {instance}, <id>. <message>"
-    return _event_rule(pattern, {"id": "clusterId", "message": "message"}, said)
+    message = f"{what} ended with errors: {cluster} of the lake {instance}, <id>. <message>"
+    return _event_rule(pattern, {"id": "clusterId", "message": "message"}, message)
 
 
 def succeeded_runs(application: str) -> str:
@@ -90,8 +90,10 @@ def succeeded_steps(cluster_id: str) -> str:
     return json.dumps({"source": ["aws.emr"], "detail-type": ["EMR Step Status Change"], "detail": detail})
 
 
-def _event_rule(pattern: Mapping[str, object], words: Mapping[str, str], said: str) -> EventRule:
-    return EventRule(json.dumps(pattern), {name: f"$.detail.{key}" for name, key in words.items()}, json.dumps(said))
+def _event_rule(pattern: Mapping[str, object], fields: Mapping[str, str], message: str) -> EventRule:
+    return EventRule(
+        json.dumps(pattern), {name: f"$.detail.{key}" for name, key in fields.items()}, json.dumps(message)
+    )
 
 
 def hours_without_success(schedules: Iterable[str]) -> int | None:

@@ -26,7 +26,7 @@ PROGRAM = "service"  #: of job code, which runs a service
 
 
 @dataclass(frozen=True, slots=True)
-class Scheduled:
+class ScheduledService:
     """A service with a cron trigger, and the cluster on AWS that runs it."""
 
     table: TableSpec
@@ -50,7 +50,7 @@ class Scheduled:
         return self.service.trigger.timezone
 
 
-def scheduled_services(lake: Lake) -> tuple[Scheduled, ...]:
+def scheduled_services(lake: Lake) -> tuple[ScheduledService, ...]:
     """The services that AWS starts: AUTOMATIC, with a cron schedule, on a cluster there.
 
     Raises InvalidInput where it cannot be told on which, or where the cluster is not there when nothing runs.
@@ -68,7 +68,7 @@ def declares_services(lake: Lake) -> bool:
     )
 
 
-def _scheduled(lake: Lake) -> Iterator[Scheduled]:
+def _scheduled(lake: Lake) -> Iterator[ScheduledService]:
     clusters = {cluster.name: cluster for cluster in lake.instance.clusters}
     remote = [cluster for cluster in clusters.values() if cluster.kind in REMOTE_KINDS]
     for table in sorted(lake.tables, key=lambda each: each.full_name):
@@ -86,7 +86,7 @@ def _scheduled(lake: Lake) -> Iterator[Scheduled]:
                     where=table.address,
                     remedy="give the cluster `lifetime: long`, or use one of kind emr-serverless",
                 )
-            yield Scheduled(table, service, cluster)
+            yield ScheduledService(table, service, cluster)
 
 
 def default_cluster(clusters: Iterable[Cluster]) -> Cluster | None:
@@ -105,7 +105,7 @@ def _ambiguous(remote: Sequence[Cluster], table: TableSpec, service: ServiceSpec
     )
 
 
-def job_arguments(root: str, each: Scheduled) -> list[str]:
+def job_arguments(root: str, each: ScheduledService) -> list[str]:
     """What the job `service` is started with."""
     return [
         f"--root={root}",
@@ -122,7 +122,7 @@ def start_job_run(
     code: JobCode,
     settings: str,
     root: str,
-    each: Scheduled,
+    each: ScheduledService,
     disk_key: tuple[str, str] | None = None,
 ) -> str:
     """The input of EMR Serverless's StartJobRun. `settings` are spark-submit's options, `disk_key` the ARN of the
@@ -162,7 +162,7 @@ def _capitals(value: Any) -> Any:
     }
 
 
-def add_steps(cluster_id: str, code: JobCode, settings: Sequence[str], root: str, each: Scheduled) -> str:
+def add_steps(cluster_id: str, code: JobCode, settings: Sequence[str], root: str, each: ScheduledService) -> str:
     """The input of EMR's AddJobFlowSteps. EMR takes no token: the job finds a repeated start by its time."""
     step = {
         "Name": each.name[:256],

@@ -19,8 +19,8 @@ def job_failed(failure: BaseException, location: str) -> DeployerError:
     lines = [line.rstrip() for line in str(failure).splitlines() if line.strip()]
     own = next((line for line in lines if line.startswith(_OWN)), None)
     if own is not None:
-        said = own.partition(": ")[2].removeprefix(f"{location}: ")
-        what, _, remedy = said.rpartition("; ")
+        text = own.partition(": ")[2].removeprefix(f"{location}: ")
+        what, _, remedy = text.rpartition("; ")
         return DeployerError(f"the Spark job failed: {what or remedy}", where=location, remedy=remedy if what else "")
     cause = first_line(Exception(_cause(lines) or type(failure).__name__))
     remedy = "free some disk space, and run it again" if "No space left on device" in cause else "run it again"

@@ -161,9 +161,9 @@ def _start(cluster: LocalCluster, folder: Path) -> SparkSession:
             warnings.filterwarnings("ignore", message="lance is not fork-safe")
             return _launch(settings(cluster, folder), sink)
     except Exception as failure:
-        said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:] if log.exists() else []
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:] if log.exists() else []
         raise DeployerError(
-            "Spark did not start: " + (" / ".join(said) or str(failure)),
+            "Spark did not start: " + (" / ".join(lines) or str(failure)),
             where=home,
             remedy="check the cluster's `memory`, or set JAVA_HOME to another Java of 17 or later",
         ) from failure

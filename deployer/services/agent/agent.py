@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.errors import Conflict, DeployerError, NotFound
-from deployer.services.agent.watch import Look, Seen, Watch
-from deployer.services.agent.workers import Tell, Workers
+from deployer.services.agent.watch import Look, Watch, WatchedTable
+from deployer.services.agent.workers import OnEvent, Workers
 from deployer.services.runs.dead_runs import settle_dead_run
 from deployer.services.runs.records import fail_dead_runs, find_run, queue_run
 from deployer.services.triggers.due import Due
@@ -43,7 +43,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _PendingRun:
     """A run that is to be started: one that a trigger asks for, or (`due` is None) one that is queued and forgotten."""
 
     table_id: str
@@ -55,7 +55,7 @@ class _Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wrong:
+class _Fault:
     """Something that is told when it begins and when it is over."""
 
     event: str
@@ -67,17 +67,17 @@ class Agent:
     """One process of the agent. Other threads may read what is not a method, and call `end` and `stop`."""
 
     def __init__(
-        self, store: StateStore, root: str, tell: Tell, settings: Settings, clock: Clock | None = None
+        self, store: StateStore, root: str, on_event: OnEvent, settings: Settings, clock: Clock | None = None
     ) -> None:
-        self._store, self._root, self._tell, self._settings = store, root, tell, settings
+        self._store, self._root, self._report, self._settings = store, root, on_event, settings
         self._clock = clock or Clock()
         self._watch = Watch(store, root, settings.grace, opened=self._opened)
-        self._wanted: list[_Wanted] = []
-        self._wrong: set[_Wrong] = set()
+        self._wanted: list[_PendingRun] = []
+        self._wrong: set[_Fault] = set()
         self._asked_to_end = 0
         self._well_at = self._clock.monotonic()
         self._name = f"agent {socket.gethostname()} {os.getpid()} {self._clock.new_id()[:8]}"
-        self.workers = Workers(store, root, tell, self._clock)
+        self.workers = Workers(store, root, on_event, self._clock)
         self.last = Look()
         self.looks = self.failed_looks = self.dead = 0
 
@@ -114,7 +114,7 @@ class Agent:
                     self.look()
                 except (DeployerError, OSError) as error:  # such as a bucket that is not reached
                     self.failed_looks += 1
-                    self._tell("trouble", why=str(error))
+                    self._report("trouble", why=str(error))
             self._fill()
             self._clock.sleep(SLICE)
         return self._drain()
@@ -130,7 +130,7 @@ class Agent:
             self.workers.reap()
         for each in self._wanted:
             name = self.last.tables[each.table_id].entry.full_name
-            self._tell("left", table=name, service=each.service, why="a run that excludes it goes on")
+            self._report("left", table=name, service=each.service, why="a run that excludes it goes on")
         return self._drain()
 
     def look(self) -> None:
@@ -141,25 +141,25 @@ class Agent:
             if seen.dead:
                 self._end_dead(table_id, seen)
         self._well_at = self._clock.monotonic()
-        self._tell_wrong(look)
+        self._report_faults(look)
         self.last = look
         self._wanted = sorted(_wanted(look), key=lambda each: each.since)
 
-    def _tell_wrong(self, look: Look) -> None:
+    def _report_faults(self, look: Look) -> None:
         wrong = dict(_wrong(look))
         for each, why in wrong.items():
             if each not in self._wrong:
-                self._tell(each.event, **_about(each), why=why)
+                self._report(each.event, **_about(each), why=why)
         for each in self._wrong - wrong.keys():
-            self._tell(f"no more {each.event}", **_about(each))
+            self._report(f"no more {each.event}", **_about(each))
         self._wrong = set(wrong)
 
-    def _end_dead(self, table_id: str, seen: Seen) -> None:
+    def _end_dead(self, table_id: str, seen: WatchedTable) -> None:
         """Fails runs whose holders are dead, has recorded what they had committed, and settles what they left."""
         failed = fail_dead_runs(self._store, table_id, self._clock.now())
         for run in failed:
             self.dead += 1
-            self._tell("dead", table=seen.entry.full_name, service=run.service, run=run.run_id, why=run.reason)
+            self._report("dead", table=seen.entry.full_name, service=run.service, run=run.run_id, why=run.reason)
         with suppress(DeployerError):  # the next look says what is wrong
             table = self._opened(seen.entry)
             for run in failed:
@@ -178,7 +178,7 @@ class Agent:
                 left.append(each)
         self._wanted = left
 
-    def _start(self, wanted: _Wanted) -> bool:
+    def _start(self, wanted: _PendingRun) -> bool:
         """Whether it is done with: started, or somebody else's. False while a run that excludes it goes on."""
         entry = self.last.tables[wanted.table_id].entry
         try:
@@ -192,7 +192,7 @@ class Agent:
         except (Conflict, NotFound):  # somebody else was quicker
             return True
         except (DeployerError, OSError) as error:
-            self._tell("trouble", table=entry.full_name, service=wanted.service, why=str(error))
+            self._report("trouble", table=entry.full_name, service=wanted.service, why=str(error))
         return True
 
     def _queued(self, state: TableState, due: Due) -> Run:
@@ -211,13 +211,13 @@ class Agent:
     def _drain(self) -> bool:
         """Waits for the runs that go on; stops them once that is asked for. Whether they were let to their ends."""
         if len(self.workers):
-            self._tell("draining", runs=len(self.workers))
+            self._report("draining", runs=len(self.workers))
         while len(self.workers) and self._asked_to_end < 2:
             self._clock.sleep(SLICE)
             self.workers.reap()
         if not len(self.workers):
             return True
-        self._tell("stopping", runs=len(self.workers))
+        self._report("stopping", runs=len(self.workers))
         self.workers.stop()
         asked, give_up = self._asked_to_end, self._clock.monotonic() + PATIENCE
         while len(self.workers) and self._clock.monotonic() < give_up and self._asked_to_end == asked:
@@ -227,24 +227,24 @@ class Agent:
         return False
 
 
-def _wanted(look: Look) -> Iterator[_Wanted]:
+def _wanted(look: Look) -> Iterator[_PendingRun]:
     """What is to be started; of conditions it is not known since when they hold."""
     for table_id, seen in look.tables.items():
         for run in seen.forgotten:
             why = "it was queued, and nobody started it"
-            yield _Wanted(table_id, run.service, run.run_id, why, run.queued_at, None)
+            yield _PendingRun(table_id, run.service, run.run_id, why, run.queued_at, None)
         for due in seen.due:
-            yield _Wanted(table_id, due.service, due.run_id, due.why, look.at if due.at is None else due.at, due)
+            yield _PendingRun(table_id, due.service, due.run_id, due.why, look.at if due.at is None else due.at, due)
 
 
-def _wrong(look: Look) -> Iterator[tuple[_Wrong, str]]:
+def _wrong(look: Look) -> Iterator[tuple[_Fault, str]]:
     for seen in look.tables.values():
         if seen.trouble:
-            yield _Wrong("trouble", seen.entry.full_name, ""), seen.trouble
+            yield _Fault("trouble", seen.entry.full_name, ""), seen.trouble
         for each in seen.service_statuses:
             if each.overdue:
-                yield _Wrong("overdue", seen.entry.full_name, each.service), each.overdue
+                yield _Fault("overdue", seen.entry.full_name, each.service), each.overdue
 
 
-def _about(wrong: _Wrong) -> dict[str, Any]:
+def _about(wrong: _Fault) -> dict[str, Any]:
     return {"table": wrong.table} | ({"service": wrong.service} if wrong.service else {})

@@ -1,6 +1,6 @@
 """What an agent sees of an instance in one look: how each service stands, what is due, and which runs are dead.
 
-A look reads the state of all tables at once and folds only what came since the last. A table is thought about again
+A look reads the state of all tables at once and folds only what came since the last. A table is examined again
 only when its state, its dataset or the time gives reason to: states are values, so one that nobody changed is the same
 object. Datasets are opened only for what was committed since a service ran.
 """
@@ -32,7 +32,7 @@ from deployer.state.snapshots.history import Time
 from deployer.tables.open_table import ReadTable, read_entry
 
 PICK_UP = 60_000  #: ms after which a queued run that nobody started is taken for forgotten
-THINK_AGAIN = 30_000  #: ms after which a table at which something is due or under way is thought about again
+EXAMINE_AGAIN = 30_000  #: ms after which a table at which something is due or under way is examined again
 REMOTE_LOOK = 300_000  #: ms between two looks at a dataset in a bucket, where each costs a request
 LOOK_AGAIN = 300_000  #: ms after which the files on a disk of a table without services are looked at again
 _SETTLED = 2.0  #: seconds after which a folder's time tells of every change to come
@@ -41,8 +41,8 @@ NEVER = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A table as it was last thought about. `due` and `forgotten` leave out what others than this machine run."""
+class WatchedTable:
+    """A table as it was last examined. `due` and `forgotten` leave out what others than this machine run."""
 
     entry: TableEntry
     state: TableState
@@ -58,12 +58,12 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look: when (ms), how long it took (s), and the tables by id. `thought` is how many were thought about."""
+    """One look: when (ms), how long it took (s), and the tables by id. `examined` is how many were examined."""
 
     at: int = 0
     seconds: float = 0.0
-    tables: Mapping[str, Seen] = field(default_factory=dict)
-    thought: int = 0
+    tables: Mapping[str, WatchedTable] = field(default_factory=dict)
+    examined: int = 0
 
 
 class Watch:
@@ -86,7 +86,7 @@ class Watch:
         self._entries: dict[str, TableEntry] = {}
         self._folders: dict[str, Path] = {}  # of each dataset's versions, where it is on a disk
         self._clusters: tuple[Cluster, ...] = ()
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, WatchedTable] = {}
         #: When a dataset was last looked at (ms); of one in a folder the folder's time then, 0 where that may not tell.
         self._looked_at: dict[str, int] = {}
         self._deleted: dict[str, tuple[tuple[int, int], dict[int, int]]] = {}  # rows by table, and of which version
@@ -112,7 +112,9 @@ class Watch:
                     del known[gone]
         states, broken = self._store.each_table(self._entries)
         for table_id, why in broken.items():
-            self._seen[table_id] = Seen(self._entries[table_id], TableState(table_id=table_id), trouble=str(why))
+            self._seen[table_id] = WatchedTable(
+                self._entries[table_id], TableState(table_id=table_id), trouble=str(why)
+            )
         same = {table_id for table_id, state in states.items() if self._is_same(table_id, state, now)}
         moved = self._moved(
             [
@@ -123,13 +125,15 @@ class Watch:
             states,
             now,
         )
-        thought = [table_id for table_id in states if table_id not in same or table_id in moved]
-        for table_id in thought:
-            self._seen[table_id] = self._think(self._entries[table_id], states[table_id], now, moved=table_id in moved)
-        return Look(now, time.monotonic() - begun, dict(self._seen), len(thought))
+        examined = [table_id for table_id in states if table_id not in same or table_id in moved]
+        for table_id in examined:
+            self._seen[table_id] = self._examine(
+                self._entries[table_id], states[table_id], now, moved=table_id in moved
+            )
+        return Look(now, time.monotonic() - begun, dict(self._seen), len(examined))
 
     def _is_same(self, table_id: str, state: TableState, now: int) -> bool:
-        """Whether a table's state and the time give no reason to think about it again."""
+        """Whether a table's state and the time give no reason to examine it again."""
         seen = self._seen.get(table_id)
         return (
             seen is not None and seen.state is state and seen.entry is self._entries[table_id] and now < seen.again_at
@@ -151,7 +155,7 @@ class Watch:
         try:
             stamp = self._folders[table_id].stat().st_mtime_ns
         except OSError:
-            return True  # thinking about it says what is wrong
+            return True  # the examination reports what is wrong
         if stamp == self._looked_at.get(table_id):
             return False
         behind = self._is_behind(table_id, state)
@@ -163,11 +167,11 @@ class Watch:
     def _is_behind(self, table_id: str, state: TableState) -> bool:
         try:
             newest = latest_version(dataset_location(self._root, self._entries[table_id]))
-        except Exception:  # thinking about it says what is wrong
+        except Exception:  # the examination reports what is wrong
             return True
         return newest != state.lance_version
 
-    def _think(self, entry: TableEntry, state: TableState, now: int, *, moved: bool) -> Seen:
+    def _examine(self, entry: TableEntry, state: TableState, now: int, *, moved: bool) -> WatchedTable:
         again_at = now + LOOK_AGAIN if self._is_local else NEVER
         try:
             if moved:
@@ -178,13 +182,13 @@ class Watch:
             else:  # whose files cost a request each
                 live_table(entry, state)
             if not state.services and not state.runs:
-                return Seen(entry, state, again_at=again_at)
-            return self._thought(entry, state, now)
+                return WatchedTable(entry, state, again_at=again_at)
+            return self._examined_services(entry, state, now)
         except Exception as error:  # one table's trouble, such as what Lance says of its files, is not that of others
             trouble = str(as_deployer_error(error, dataset_location(self._root, entry)))
-            return Seen(entry, state, trouble=trouble, again_at=now + THINK_AGAIN)
+            return WatchedTable(entry, state, trouble=trouble, again_at=now + EXAMINE_AGAIN)
 
-    def _thought(self, entry: TableEntry, state: TableState, now: int) -> Seen:
+    def _examined_services(self, entry: TableEntry, state: TableState, now: int) -> WatchedTable:
         def deleted() -> dict[int, int]:
             return self._deleted_rows(entry, state)
 
@@ -199,14 +203,16 @@ class Watch:
         )
         dead = tuple(dead_runs(state, now))
         again_at = self._again_at(state, found, due, now)
-        return Seen(entry, state, found, due, forgotten, dead, _counts_data(state), small_files(state), again_at)
+        return WatchedTable(
+            entry, state, found, due, forgotten, dead, _counts_data(state), small_files(state), again_at
+        )
 
     def _again_at(self, state: TableState, found: tuple[ServiceStatus, ...], due: tuple[Due, ...], now: int) -> int:
         """When the time alone may make a difference."""
         times = [each.next_at for each in found if each.next_at is not None]
         times += [retry for each in found if (retry := retry_at(state, each.service)) > now]
         if due or any(each.due or each.overdue for each in found) or any(run.is_open for run in state.runs.values()):
-            times.append(now + THINK_AGAIN)
+            times.append(now + EXAMINE_AGAIN)
         return min(times, default=NEVER)
 
     def _before(self, state: TableState, now: int) -> TableState | None:

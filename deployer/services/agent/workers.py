@@ -20,11 +20,11 @@ PROGRESS = 20.0  #: seconds between two lines of a run's progress
 STARTS = 3  #: how often a queued run's process is started before the run is failed
 
 #: Tells something that happened: its name, and what there is to say of it.
-Tell = Callable[..., None]
+OnEvent = Callable[..., None]
 
 
 @dataclass(slots=True)
-class _Working:
+class _Worker:
     local: LocalRun
     reported_at: float
 
@@ -33,9 +33,9 @@ class Workers:
     """`ended` counts runs by their status. Each process is a session of its own: what stops the agent's terminal, or
     kills the agent, leaves it going on."""
 
-    def __init__(self, store: StateStore, root: str, tell: Tell, clock: Clock) -> None:
-        self._store, self._root, self._tell, self._clock = store, root, tell, clock
-        self._working: dict[str, _Working] = {}  # by table
+    def __init__(self, store: StateStore, root: str, on_event: OnEvent, clock: Clock) -> None:
+        self._store, self._root, self._report, self._clock = store, root, on_event, clock
+        self._working: dict[str, _Worker] = {}  # by table
         self._starts: dict[str, int] = {}  # of runs that did not begin, by id
         self._is_stopped = False
         self.ended: dict[str, int] = {}
@@ -50,9 +50,9 @@ class Workers:
         """Starts the process of a queued run. Raises OSError when the machine has no room for one."""
         local = start_local_run(self._store, self._root, entry, run)
         self._starts[run.run_id] = self._starts.get(run.run_id, 0) + 1
-        self._working[entry.table_id] = _Working(local, self._clock.monotonic())
+        self._working[entry.table_id] = _Worker(local, self._clock.monotonic())
         about = {"table": entry.full_name, "service": run.service, "run": run.run_id}
-        self._tell("started", **about, pid=local.process.pid, why=why)
+        self._report("started", **about, pid=local.process.pid, why=why)
 
     def reap(self) -> None:
         """Tells what came of runs whose processes have ended, and now and then how far the others are."""
@@ -60,7 +60,7 @@ class Workers:
             if each.local.process.poll() is None:
                 if self._clock.monotonic() - each.reported_at >= PROGRESS:
                     each.reported_at = self._clock.monotonic()
-                    self._tell_progress(each.local)
+                    self._report_progress(each.local)
                 continue
             with suppress(DeployerError):  # its lease tells the next look
                 self._over(each.local)
@@ -88,8 +88,8 @@ class Workers:
             run = end_queued_run(self._store, table_id, run_id, "CANCELLED", reason=INTERRUPTED)
         elif run.status == "QUEUED":
             if self._starts.get(run_id, 0) < STARTS:
-                why = local.last_words() or f"its process ended with {local.process.returncode}"
-                self._tell("not started", table=local.entry.full_name, service=run.service, run=run_id, why=why)
+                why = local.last_error() or f"its process ended with {local.process.returncode}"
+                self._report("not started", table=local.entry.full_name, service=run.service, run=run_id, why=why)
                 return  # it is taken up again
             local.settle()
             run = find_run(self._store.table(table_id), run_id)
@@ -98,7 +98,7 @@ class Workers:
             return  # another holder has it, or its process was killed
         self.ended[run.status] = self.ended.get(run.status, 0) + 1
         began = run.started_at or run.queued_at
-        self._tell(
+        self._report(
             "ended",
             table=local.entry.full_name,
             service=run.service,
@@ -110,9 +110,9 @@ class Workers:
             after=dict(run.figures.after),
         )
 
-    def _tell_progress(self, local: LocalRun) -> None:
+    def _report_progress(self, local: LocalRun) -> None:
         with suppress(DeployerError):
             run = find_run(self._store.table(local.entry.table_id), local.run.run_id)
             if run.progress:
                 about = dict(run.progress)
-                self._tell("progress", table=local.entry.full_name, service=run.service, run=run.run_id, **about)
+                self._report("progress", table=local.entry.full_name, service=run.service, run=run.run_id, **about)

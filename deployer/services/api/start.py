@@ -10,13 +10,13 @@ from deployer.services.api import management
 from deployer.services.runs.processes import LocalRun, start_local_run
 from deployer.services.runs.records import end_queued_run, fail_dead_runs
 from deployer.services.runs.remote import RemoteRun, service_job
-from deployer.services.runs.wait import Working
+from deployer.services.runs.wait import RunningWork
 from deployer.specs.model import Cluster
 from deployer.state.model.services import Run, ServiceKind
 from deployer.tables.open_table import OpenTable
 
 
-def start_on_demand(table: OpenTable, kind: ServiceKind, *, author: str | None = None) -> tuple[Run, Working]:
+def start_on_demand(table: OpenTable, kind: ServiceKind, *, author: str | None = None) -> tuple[Run, RunningWork]:
     """Queues a run of the service, attached or not, and starts it. Gives the run, and where it works.
 
     Raises as `management.queue` does, and NotFound for a cluster that is not there, before anything is queued. A run

@@ -44,7 +44,7 @@ def described(lake: str, table: ReadTable, services: Iterable[Service]) -> tuple
     """Services of the table with their settings, defaults among them, how they stand, and their newest runs."""
     table_id = table.entry.table_id
     seen = Watch(table.store, table.root, only={table_id}).look(Clock().now()).tables[table_id]
-    stands = {each.service: (each.word, each.why) for each in seen.service_statuses}
+    stands = {each.service: (each.label, each.why) for each in seen.service_statuses}
     return tuple(
         _described(lake, table, each, *stands.get(each.kind, ("UNREADABLE", seen.trouble))) for each in services
     )

@@ -10,20 +10,20 @@ from deployer.specs.types.column_names import listed
 from deployer.text.formatting import count, size
 
 if TYPE_CHECKING:
-    from deployer.services.cluster.results import TableClustered
+    from deployer.services.cluster.results import ClusterResult
     from deployer.tables.open_table import ReadTable
 
 
-def _work(work: Work[ClusterOptions]) -> TableClustered:
+def _work(work: Work[ClusterOptions]) -> ClusterResult:
     from deployer.services.cluster import job
 
     return job.cluster(work.table, work.options, work.session, work.engine, work.on_progress, work.run_id)
 
 
-def _result() -> type[TableClustered]:
-    from deployer.services.cluster.results import TableClustered
+def _result() -> type[ClusterResult]:
+    from deployer.services.cluster.results import ClusterResult
 
-    return TableClustered
+    return ClusterResult
 
 
 def _forecast(table: ReadTable) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from deployer.datasets.clustering import Bounds, key_bounds
 from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.options import ClusterOptions
-from deployer.services.cluster.planning import Chosen, covered_leaf, outlook, plan_clusters
+from deployer.services.cluster.planning import Selection, covered_leaf, outlook, plan_clusters
 from deployer.services.cluster.whole_leaves import whole_leaves
 from deployer.services.rewriting.pieces import pieces_of, placed
 from deployer.services.rewriting.tasks import Piece, Task
@@ -36,7 +36,7 @@ def forecast(table: ReadTable, options: ClusterOptions, arrangement: Arrangement
     pieces = pieces_of(table, table.dataset(), any_kind=True)
     pieces = [piece if piece.file.partition in names else placed(state, piece) for piece in pieces]
     by_number = {piece.file.fragment_id: piece.file for piece in pieces}
-    chosen = Chosen(arrangement.name, None if options.incremental else frozenset(by_number))
+    chosen = Selection(arrangement.name, None if options.incremental else frozenset(by_number))
 
     def bounds(file: File) -> Bounds | None:
         if file.clustering == arrangement.name:

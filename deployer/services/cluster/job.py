@@ -15,8 +15,8 @@ from deployer.files.json_values import JSON
 from deployer.services.cluster.depth import Depth, overlap_depth
 from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.options import ClusterOptions
-from deployer.services.cluster.planning import Chosen, covered_leaf, outlook, plan_clusters
-from deployer.services.cluster.results import Clusteredness, TableClustered
+from deployer.services.cluster.planning import Selection, covered_leaf, outlook, plan_clusters
+from deployer.services.cluster.results import ClusteringQuality, ClusterResult
 from deployer.services.cluster.sampling import FileSample, samples_of, survey
 from deployer.services.cluster.shuffle_task import HELD_BYTES, Shuffle, shuffled
 from deployer.services.cluster.sort_task import Arrange
@@ -50,7 +50,7 @@ def cluster(
     engine: Engine = "auto",
     on_progress: OnProgress = no_progress,
     run_id: str | None = None,
-) -> TableClustered:
+) -> ClusterResult:
     """Arranges the rows of each leaf by the options' curve and columns, those of files that are not arranged so yet.
 
     A run that is ended early leaves indexes to the next load. See `portions`; raises Conflict as `RewriteRun` does,
@@ -62,7 +62,7 @@ def cluster(
         table = again(table)
     arranging = _Arranging(table, options, arrangement, on_progress)
     run = RewriteRun(arranging, session, engine, on_progress, run_id)
-    before, depth_before = TableStats.of(table), Clusteredness()
+    before, depth_before = TableStats.of(table), ClusteringQuality()
     status: FinalStatus = "SUCCEEDED"
     why, indexes, work = "", CaughtUp(), RewriteStats()
     try:
@@ -83,7 +83,7 @@ def cluster(
         status, why = "CANCELLED", str(stop) or "interrupted"
     table = again(table)
     changed, completed = bool(run.work.portions), status != "CANCELLED" and not run.work.conflicts
-    return TableClustered(
+    return ClusterResult(
         table.entry.full_name,
         run.run_id,
         status,
@@ -136,7 +136,7 @@ class _Arranging:
         self._arrangement, self._on_progress = arrangement, on_progress
         self._sizes = options.sizes(table.layout().max_rows_per_file)
         present = frozenset(file.fragment_id for file in table.state.files)
-        self._chosen = Chosen(arrangement.name, None if options.incremental else present)
+        self._chosen = Selection(arrangement.name, None if options.incremental else present)
         self._best: set[int] = set()  # files that came out as they were, or would
         self._whole = set(whole_leaves(table.state, arrangement, self._sizes))  # leaves that are arranged at once
         self._arranged: set[str] = set()  # leaves of which this run arranges all rows at once
@@ -232,7 +232,7 @@ class _Arranging:
                 replaced = FilesReplaced(ids, tuple(marked), state.lance_version)
                 table.store.commit(state.table_id, [replaced], unchanged)
 
-    def clusteredness(self, table: OpenTable, on_progress: OnProgress | None = None) -> Clusteredness:
+    def clusteredness(self, table: OpenTable, on_progress: OnProgress | None = None) -> ClusteringQuality:
         """The overlap depth of each leaf. Files that are not clustered are read for it, their columns alone."""
         files = list(table.state.files)
         unknown = [file for file in files if file.clustering != self._arrangement.name and file.rows]
@@ -243,7 +243,7 @@ class _Arranging:
             boxes = [(bounds, file.rows) for file, bounds in own if bounds is not None]
             if boxes:
                 leaves[leaf.partition_id] = overlap_depth(boxes)
-        return Clusteredness(leaves, sum(file.clustering == self._arrangement.name for file in files))
+        return ClusteringQuality(leaves, sum(file.clustering == self._arrangement.name for file in files))
 
     def _jobs(self, table: OpenTable, dataset: LanceDataset, tasks: Sequence[Task]) -> list[Arrange | Shuffle]:
         wanted = [table.state.files.get(number) for task in tasks for number in task.fragments]

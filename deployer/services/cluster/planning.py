@@ -21,7 +21,7 @@ Outlook = Literal["better", "same", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Selection:
     """Which files are arranged: with `only`, all of these; else those that are not marked `name` yet."""
 
     name: str
@@ -36,7 +36,7 @@ class Chosen:
 def plan_clusters(
     pieces: Sequence[Piece],
     leaves: Sequence[Partition],
-    chosen: Chosen,
+    chosen: Selection,
     sizes: Sizes,
     portion_bytes: int,
     place: Callable[[Piece], Any],

@@ -15,7 +15,7 @@ LEAVES_KEPT = 200  #: leaves of which the record of a run keeps the depth
 
 
 @dataclass(frozen=True, slots=True)
-class Clusteredness:
+class ClusteringQuality:
     """How well a table is clustered at a moment: the overlap depth of each leaf, and files `clustered` by its columns.
 
     Files that lie across leaves are in none. `of_all` is the average of all leaves by rows, and the most of any.
@@ -41,7 +41,7 @@ class Clusteredness:
 
 
 @dataclass(frozen=True, slots=True)
-class TableClustered:
+class ClusterResult:
     """What a run came to. SKIPPED, there was nothing to do, or CANCELLED: `why` says why. Of a dry run, `work` is what
     would be rewritten, and the table afterwards is as before. `engine` and `reason`: where it ran. `whole`: for the
     record of the run (see `whole_leaves`)."""
@@ -55,8 +55,8 @@ class TableClustered:
     columns: tuple[str, ...]
     before: TableStats
     after: TableStats
-    depth_before: Clusteredness
-    depth_after: Clusteredness
+    depth_before: ClusteringQuality
+    depth_after: ClusteringQuality
     work: RewriteStats
     engine: str
     reason: str

@@ -45,9 +45,9 @@ def survey(
         try:
             return _surveyed(dataset, arrangement, number, wanted / max(1, fragments[number]))
         except (OSError, RuntimeError, ValueError) as failure:
-            said = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
+            reason = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
             raise DeployerError(
-                f"fragment {number} cannot be read: {said}",
+                f"fragment {number} cannot be read: {reason}",
                 where=dataset.uri,
                 remedy="`deployer state verify` says what is damaged",
             ) from failure

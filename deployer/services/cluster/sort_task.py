@@ -68,9 +68,9 @@ class translated_errors:  # noqa: N801 -- reads as a statement
 
     def __exit__(self, kind: object, failure: BaseException | None, trace: object) -> None:
         if isinstance(failure, OSError | RuntimeError | ValueError):  # Arrow's errors are of these kinds, too
-            said = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
+            reason = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
             raise DeployerError(
-                f"rows cannot be arranged: {said}",
+                f"rows cannot be arranged: {reason}",
                 where=self._where,
                 remedy="`deployer state verify` says what is damaged",
             ) from failure

@@ -10,20 +10,20 @@ from deployer.services.definition import ServiceDefinition, Work, options_of
 from deployer.text.formatting import count, size
 
 if TYPE_CHECKING:
-    from deployer.services.compact.results import Compacted
+    from deployer.services.compact.results import CompactResult
     from deployer.tables.open_table import ReadTable
 
 
-def _work(work: Work[CompactOptions]) -> Compacted:
+def _work(work: Work[CompactOptions]) -> CompactResult:
     from deployer.services.compact.job import compact
 
     return compact(work.table, work.options, work.session, work.engine, work.on_progress, work.run_id)
 
 
-def _result() -> type[Compacted]:
-    from deployer.services.compact.results import Compacted
+def _result() -> type[CompactResult]:
+    from deployer.services.compact.results import CompactResult
 
-    return Compacted
+    return CompactResult
 
 
 def _forecast(table: ReadTable) -> str:

@@ -11,7 +11,7 @@ from deployer.datasets.writer import Written
 from deployer.errors import Interrupted
 from deployer.services.compact.candidates import as_work, planned
 from deployer.services.compact.options import CompactOptions
-from deployer.services.compact.results import Compacted
+from deployer.services.compact.results import CompactResult
 from deployer.services.rewriting.executor import OnRows, in_driver, with_spark
 from deployer.services.rewriting.run import Engine, RewriteRun, TableStats, again, with_whole_indexes
 from deployer.services.rewriting.tasks import Sizes, Task
@@ -35,7 +35,7 @@ def compact(
     engine: Engine = "auto",
     on_progress: OnProgress = no_progress,
     run_id: str | None = None,
-) -> Compacted:
+) -> CompactResult:
     """Merges small files of each leaf, drops deleted rows, and puts files into the leaves that their keys fit.
 
     A run that is ended early leaves indexes to the next load. See `portions`; raises Conflict as `RewriteRun` does.
@@ -58,7 +58,7 @@ def compact(
             why = f"{count(before.files, 'file')}: none is to be merged, sorted, placed or freed of deleted rows"
     except (Interrupted, KeyboardInterrupt) as stop:
         status, why = "CANCELLED", str(stop) or "interrupted"
-    return Compacted(
+    return CompactResult(
         table.entry.full_name,
         run.run_id,
         status,

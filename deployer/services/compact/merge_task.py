@@ -63,9 +63,9 @@ def merged(dataset: LanceDataset, task: Merge, on_rows: OnRows, threads: int) ->
     try:
         return _as_they_are(dataset, task, on_rows) if task.clustered else _merged(dataset, task, on_rows, threads)
     except (OSError, RuntimeError, ValueError) as failure:  # Arrow's errors are of these kinds, too
-        said = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
+        reason = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
         raise DeployerError(
-            f"rows cannot be merged: {said}", where=dataset.uri, remedy="`deployer state verify` says what is damaged"
+            f"rows cannot be merged: {reason}", where=dataset.uri, remedy="`deployer state verify` says what is damaged"
         ) from failure
 
 
@@ -95,12 +95,12 @@ def _as_they_are(dataset: LanceDataset, task: Merge, on_rows: OnRows) -> list[Wr
     own = replace(task.layout, schema=stored.serialize().to_pybytes(), max_rows_per_file=most)
     ids: list[pa.Array] = []
 
-    def told() -> Iterator[pa.RecordBatch]:
+    def reported() -> Iterator[pa.RecordBatch]:
         for batch in scanner.to_batches():
             on_rows(batch.num_rows)
             yield batch
 
-    made = write_merged(own, without_ids(told(), ids), task.ranges.partitions[0], dataset, in_order=False)
+    made = write_merged(own, without_ids(reported(), ids), task.ranges.partitions[0], dataset, in_order=False)
     return [replace(each, clustered=task.clustered) for each in with_ids(made, ids)]
 
 

@@ -16,14 +16,14 @@ import pyarrow as pa
 
 _WAITING = 4  #: batches that wait for a file, since Lance asks for them in bursts
 
-Given = TypeVar("Given")
-Made = TypeVar("Made")
-Write = Callable[[Iterator[pa.RecordBatch]], Made]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Write = Callable[[Iterator[pa.RecordBatch]], Result]
 
 
-def ahead(work: Callable[[Given], Made], given: Iterator[Given], threads: int) -> Generator[Made]:
+def ahead(work: Callable[[Item], Result], given: Iterator[Item], threads: int) -> Generator[Result]:
     """What `work` makes of each, in their order; so many that follow are being made meanwhile."""
-    begun: deque[Future[Made]] = deque()
+    begun: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(threads, "ahead") as pool:
         for each in given:
             begun.append(pool.submit(work, each))
@@ -33,13 +33,13 @@ def ahead(work: Callable[[Given], Made], given: Iterator[Given], threads: int) -
             yield begun.popleft().result()
 
 
-def deal(batches: Iterator[pa.RecordBatch], files: Sequence[tuple[int, Write[Made]]], threads: int) -> list[Made]:
+def deal(batches: Iterator[pa.RecordBatch], files: Sequence[tuple[int, Write[Result]]], threads: int) -> list[Result]:
     """Writes files of so many rows each; so many files are being written at a time. The first failure ends all.
 
     Each file's `Write` is called in a thread of its own with the rows of that file, all of which it takes.
     """
     source = _Source(batches)
-    writing: list[Future[Made]] = []
+    writing: list[Future[Result]] = []
     with ThreadPoolExecutor(threads, "write") as pool:
         for rows, write in files:
             if len(writing) >= threads:

@@ -10,7 +10,7 @@ from deployer.tables.indexes.build import CaughtUp
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
+class CompactResult:
     """What a run came to. SKIPPED, there was nothing to do, or CANCELLED: `why` says why. `engine` and `reason`: where
     it ran."""
 

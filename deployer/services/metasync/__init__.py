@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.errors import DeployerError
 from deployer.services.definition import ServiceDefinition, Work
-from deployer.services.metasync.results import Metasynced
+from deployer.services.metasync.results import MetasyncResult
 from deployer.services.metasync.sync import sync
 from deployer.services.metasync.targets.registry import target_for
 from deployer.services.runs.records import runs_of
@@ -31,7 +31,7 @@ def _targets(declared: Mapping[str, Any]) -> Targets:
     return found
 
 
-def _work(work: Work[Targets]) -> Metasynced:
+def _work(work: Work[Targets]) -> MetasyncResult:
     """Publishes to the targets. With the options of the table's own service, entries in other targets are removed."""
     return sync(
         work.table,
@@ -52,11 +52,11 @@ def _forecast(table: ReadTable) -> str:
     return f"publishes version {version}"
 
 
-def _failure(done: Metasynced) -> NotPublished | None:
+def _failure(done: MetasyncResult) -> NotPublished | None:
     if done.status != "FAILED":
         return None
     return NotPublished(done.why, where=f"table/{done.table}", remedy="the run's figures say what was published")
 
 
-METASYNC = ServiceDefinition("METASYNC", _targets, _work, lambda: Metasynced, _forecast, failure=_failure)
+METASYNC = ServiceDefinition("METASYNC", _targets, _work, lambda: MetasyncResult, _forecast, failure=_failure)
 metasync_table = METASYNC.run

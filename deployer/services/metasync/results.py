@@ -12,7 +12,7 @@ Action = Literal["created", "updated", "unchanged", "removed", "left", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedEntry:
     """What was done to one entry. `changed_by_others` are the parts that were not as they had been published.
 
     `version_before` is the one that the entry told, where it tells one. `left`: the entry is somebody else's by now.
@@ -37,7 +37,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Metasynced:
+class MetasyncResult:
     """What a run came to. SKIPPED: all catalogs say it already, and `why`. FAILED: `why` has what failed where.
     SUCCEEDED: `why` has what others had changed, if anything.
 
@@ -48,8 +48,8 @@ class Metasynced:
     run_id: str
     status: FinalStatus
     why: str
-    targets: tuple[Published, ...]
-    gone: tuple[Published, ...]
+    targets: tuple[PublishedEntry, ...]
+    gone: tuple[PublishedEntry, ...]
     lance_version: int
     seconds: float
 

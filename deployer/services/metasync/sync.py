@@ -15,7 +15,7 @@ from deployer.errors import Corrupt, DeployerError, Interrupted, Refused
 from deployer.plan.render.escaping import plain
 from deployer.services.metasync.entry import Publication, is_same_place, relative_to, uri_of
 from deployer.services.metasync.registry import Record, published_tables, records_of, remember
-from deployer.services.metasync.results import Metasynced, Published
+from deployer.services.metasync.results import MetasyncResult, PublishedEntry
 from deployer.services.metasync.targets.target import Found, Place, Target, is_same_catalog
 from deployer.state.model.services import FinalStatus
 from deployer.system.progress import OnProgress, Progress, no_progress
@@ -33,7 +33,7 @@ def sync(
     all_of_them: bool = True,
     on_progress: OnProgress = no_progress,
     run_id: str = "",
-) -> Metasynced:
+) -> MetasyncResult:
     """Publishes `table` to `targets`. Raises nothing for a target that fails, but tells it.
 
     `all_of_them`: it is published nowhere else, so its entries in other targets go. Those of its former names go
@@ -52,7 +52,7 @@ def sync(
     status, why = _outcome(done, gone, publication)
     seconds = time.monotonic() - started
     name, version = table.entry.full_name, publication.version
-    return Metasynced(name, run_id, status, why, tuple(done), tuple(gone), version, seconds)
+    return MetasyncResult(name, run_id, status, why, tuple(done), tuple(gone), version, seconds)
 
 
 def _once(open_target: Callable[[Declared], Target]) -> Callable[[Declared], Target]:
@@ -68,7 +68,9 @@ def _once(open_target: Callable[[Declared], Target]) -> Callable[[Declared], Tar
     return open_once
 
 
-def _outcome(done: Sequence[Published], gone: Sequence[Published], publication: Publication) -> tuple[FinalStatus, str]:
+def _outcome(
+    done: Sequence[PublishedEntry], gone: Sequence[PublishedEntry], publication: Publication
+) -> tuple[FinalStatus, str]:
     failed = [f"{each.target}: {each.failure}" for each in done if each.failure]
     if failed:
         return "FAILED", "; ".join(failed)
@@ -81,7 +83,7 @@ def _outcome(done: Sequence[Published], gone: Sequence[Published], publication: 
 
 def _published(
     table: OpenTable, publication: Publication, declared: Declared, open_target: Callable[[Declared], Target]
-) -> Published:
+) -> PublishedEntry:
     title = str(declared["type"])
     try:
         target = open_target(declared)
@@ -91,10 +93,12 @@ def _published(
     except Interrupted:
         raise
     except DeployerError as error:
-        return Published(title, "failed", failure=str(error))
+        return PublishedEntry(title, "failed", failure=str(error))
 
 
-def _publish(table: OpenTable, publication: Publication, declared: Declared, target: Target, place: Place) -> Published:
+def _publish(
+    table: OpenTable, publication: Publication, declared: Declared, target: Target, place: Place
+) -> PublishedEntry:
     wanted, found = target.wanted(publication), target.find(place)
     records = records_of(table.store.instance(), publication.table_id)
     record = next((each for each in records if each.is_at(target.catalog, place)), None)
@@ -105,9 +109,9 @@ def _publish(table: OpenTable, publication: Publication, declared: Declared, tar
     remember(table.store, publication.table_id, [*(each for each in records if each is not record), own])
     title, now = _title(target, place), publication.version
     if found is not None and not changed and found.says(wanted):
-        return Published(title, "unchanged", before, now)
+        return PublishedEntry(title, "unchanged", before, now)
     target.put(place, publication, found)
-    return Published(title, "created" if found is None else "updated", before, now, changed)
+    return PublishedEntry(title, "created" if found is None else "updated", before, now, changed)
 
 
 def _changed(found: Found | None, record: Record | None) -> tuple[str, ...]:
@@ -142,13 +146,13 @@ def _require_ours(
 
 def _remove_old(
     table: OpenTable, targets: Sequence[Declared], open_target: Callable[[Declared], Target], all_of_them: bool
-) -> list[Published]:
+) -> list[PublishedEntry]:
     """Entries of the table's former names; and of targets that are not declared any more, if these are all."""
     table_id, entry = table.entry.table_id, table.entry
-    found: list[Published | None] = []
+    found: list[PublishedEntry | None] = []
     for record in records_of(table.store.instance(), table_id):
 
-        def remove(record: Record = record) -> Published | None:
+        def remove(record: Record = record) -> PublishedEntry | None:
             now = [each for each in map(open_target, targets) if is_same_catalog(each.catalog, record.catalog)]
             if any(each.place(entry.database, entry.name) == record.place for each in now):
                 return None
@@ -162,23 +166,23 @@ def _remove_old(
 
 def _remove_gone(
     table: OpenTable, targets: Sequence[Declared], open_target: Callable[[Declared], Target]
-) -> list[Published]:
+) -> list[PublishedEntry]:
     """Entries of tables that are deleted: their own METASYNC does not run any more."""
     instance = table.store.instance()
     declared: list[Target] = []
     for each in targets:
         with suppress(DeployerError):  # it was told already
             declared.append(open_target(each))
-    removed: list[Published | None] = []
+    removed: list[PublishedEntry | None] = []
     for table_id in sorted(published_tables(instance) - set(instance.tables)):
         try:
             records = records_of(instance, table_id)
         except Corrupt as error:
-            removed.append(Published(f"table {table_id}", "failed", failure=str(error)))
+            removed.append(PublishedEntry(f"table {table_id}", "failed", failure=str(error)))
             continue
         for record in records:
 
-            def remove(table_id: str = table_id, record: Record = record) -> Published | None:
+            def remove(table_id: str = table_id, record: Record = record) -> PublishedEntry | None:
                 return _remove(table, table_id, record, _target_of(record, declared, open_target))
 
             removed.append(_removed(record, remove))
@@ -190,25 +194,25 @@ def _target_of(record: Record, declared: Sequence[Target], open_target: Callable
     return next((each for each in declared if each.catalog == record.catalog), None) or open_target(record.target)
 
 
-def _removed(record: Record, remove: Callable[[], Published | None]) -> Published | None:
+def _removed(record: Record, remove: Callable[[], PublishedEntry | None]) -> PublishedEntry | None:
     try:
         return remove()
     except Interrupted:
         raise
     except DeployerError as error:
-        return Published(f"{record.target['type']} {'.'.join(record.place)}", "failed", failure=str(error))
+        return PublishedEntry(f"{record.target['type']} {'.'.join(record.place)}", "failed", failure=str(error))
 
 
-def _remove(table: OpenTable, table_id: str, record: Record, target: Target) -> Published | None:
+def _remove(table: OpenTable, table_id: str, record: Record, target: Target) -> PublishedEntry | None:
     """None where another table of the lake has taken the place."""
     found = target.find(record.place)
     title, before = _title(target, record.place), found.version if found is not None else None
-    done = Published(title, "removed", before, changed_by_others=() if found is not None else ("removed",))
+    done = PublishedEntry(title, "removed", before, changed_by_others=() if found is not None else ("removed",))
     if found is not None:
         if _is_removable(table, table_id, record, found):
             target.remove(record.place, found)
         else:
-            done = Published(title, "left", before)
+            done = PublishedEntry(title, "left", before)
     instance = table.store.instance()
     remember(table.store, table_id, [each for each in records_of(instance, table_id) if each != record])
     return None if found is not None and found.table_id in {*instance.tables} - {table_id} else done

@@ -88,15 +88,15 @@ def files_of(rows: int, size: int, sizes: Sizes) -> int:
 
 def in_batches(tasks: Sequence[Task], portion_bytes: int) -> list[list[Task]]:
     """The tasks in their order, those of each portion committed together."""
-    portions: list[list[Task]] = []
+    batches: list[list[Task]] = []
     size = 0
     for task in tasks:
-        if not portions or size + task.bytes > portion_bytes:
-            portions.append([])
+        if not batches or size + task.bytes > portion_bytes:
+            batches.append([])
             size = 0
-        portions[-1].append(task)
+        batches[-1].append(task)
         size += task.bytes
-    return portions
+    return batches
 
 
 def is_small(piece: Piece, sizes: Sizes) -> bool:

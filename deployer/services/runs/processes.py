@@ -23,24 +23,24 @@ STOPPING = 10.0  #: seconds in which a process that is asked to end does so, or 
 
 @dataclass(frozen=True, slots=True)
 class LocalRun:
-    """A run's process, and where its last words are."""
+    """A run's process, and the file that has its stderr."""
 
     store: StateStore
     root: str
     entry: TableEntry
     run: Run
     process: subprocess.Popen[bytes]
-    said: IO[bytes]
+    stderr: IO[bytes]
 
     def settle(self) -> None:
         """Fails the run when its process ended without starting it. Whatever else a process leaves, its lease tells."""
         self._settle(self.store)
 
-    def last_words(self) -> str:
-        """The last line that the process said of what is wrong."""
-        self.said.seek(0)
-        words = self.said.read().decode(errors="replace").strip().splitlines()
-        return words[-1] if words else ""
+    def last_error(self) -> str:
+        """The last line that the process wrote to stderr."""
+        self.stderr.seek(0)
+        lines = self.stderr.read().decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else ""
 
     def close(self) -> None:
         """After the end of the run: waits for the process, which ends now."""
@@ -49,7 +49,7 @@ class LocalRun:
         except subprocess.TimeoutExpired:
             self.leave()
         else:
-            self.said.close()
+            self.stderr.close()
 
     def stop(self) -> None:
         """Ends the process as Ctrl-C would: the run is CANCELLED, and what it has committed stands."""
@@ -64,7 +64,7 @@ class LocalRun:
             with suppress(Conflict):  # it was started, and is over
                 end_queued_run(self.store, self.entry.table_id, self.run.run_id, "CANCELLED", reason="interrupted")
         finally:
-            self.said.close()
+            self.stderr.close()
 
     def leave(self) -> None:
         """Lets the process go on. A thread of this process collects it when it has ended."""
@@ -76,15 +76,15 @@ class LocalRun:
             with suppress(DeployerError), closing(open_store(self.root)) as store:
                 self._settle(store)
         finally:
-            self.said.close()
+            self.stderr.close()
 
     def _settle(self, store: StateStore) -> None:
         code = self.process.poll()
         if code is None:
             return
-        words = self.last_words()
+        error = self.last_error()
         with suppress(Conflict):  # it was started, and may be over
-            reason = f"its process ended with {code} before the run began{f': {words}' if words else ''}"
+            reason = f"its process ended with {code} before the run began{f': {error}' if error else ''}"
             end_queued_run(store, self.entry.table_id, self.run.run_id, "FAILED", reason=reason)
 
 
@@ -93,16 +93,16 @@ def start_local_run(store: StateStore, root: str, entry: TableEntry, run: Run) -
 
     Raises OSError when the machine has no room for a process; the run is queued still.
     """
-    said = tempfile.TemporaryFile()  # noqa: SIM115 -- the process writes to it for as long as it is there
+    stderr = tempfile.TemporaryFile()  # noqa: SIM115 -- the process writes to it for as long as it is there
     try:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "deployer.services.worker", root, entry.full_name, run.run_id],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=said,
+            stderr=stderr,
             start_new_session=True,  # Ctrl-C is for who waits, not for the run
         )
     except BaseException:
-        said.close()
+        stderr.close()
         raise
-    return LocalRun(store, root, entry, run, process, said)
+    return LocalRun(store, root, entry, run, process, stderr)

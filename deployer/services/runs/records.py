@@ -119,8 +119,8 @@ class HeldRun:
             if now - self._looked >= LOOK:
                 state = self._store.table(self._table_id)
                 for requirement in self.requirements():
-                    if words := requirement.failure(state):
-                        raise Conflict(words, where=f"table {self._table_id}", remedy="stop: it is not ours any more")
+                    if unmet := requirement.failure(state):
+                        raise Conflict(unmet, where=f"table {self._table_id}", remedy="stop: it is not ours any more")
                 self.run, self._looked = state.runs[self.run_id], now
             return self.run.wish
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from deployer.aws.calls import CallFailed
 from deployer.compute.jobs.cluster import RemoteCluster, RemoteJob, RunState, RunStatus
-from deployer.compute.jobs.status import Started, ask_to_end, read_status
+from deployer.compute.jobs.status import StartedJob, ask_to_end, read_status
 from deployer.compute.running.follow import PASSING, PATIENCE, PAUSE
 from deployer.compute.running.start import TOO_EARLY_ATTEMPTS, TOO_EARLY_PAUSE, start_job
 from deployer.errors import Conflict, DeployerError
@@ -50,7 +50,7 @@ def service_job(
 
 @dataclass(slots=True)
 class RemoteRun:
-    """A run of a service that a job on a cluster does. Fulfils `waiting.Working`."""
+    """A run of a service that a job on a cluster does. Fulfils `wait.RunningWork`."""
 
     store: StateStore
     root: str
@@ -59,7 +59,7 @@ class RemoteRun:
     cluster: RemoteCluster
     job: RemoteJob
     clock: Clock = field(default_factory=Clock)
-    _started: Started | None = None
+    _started: StartedJob | None = None
     _attempt: int = 1
     _look_at: float = 0.0
     _answered_at: float = 0.0
@@ -119,13 +119,13 @@ class RemoteRun:
         self._started, self._attempt = start_job(self.cluster, self.root, self.job, self._attempt)
         self._answered_at = self.clock.monotonic()
 
-    def _why(self, started: Started, status: RunStatus) -> str:
-        words = self.cluster.words(started.run_id)
+    def _why(self, started: StartedJob, status: RunStatus) -> str:
+        run = self.cluster.describe_run(started.run_id)
         reported = read_status(self.root, started.key)
         if reported.error is not None:
             return str(reported.error)
         detail = f": {status.detail}" if status.detail else ""
-        return f"{words} ended ({status.said}) before the run began{detail}"
+        return f"{run} ended ({status.reported}) before the run began{detail}"
 
     def _end_queued(self, status: FinalStatus, reason: str) -> None:
         with suppress(Conflict):  # it was started, or somebody ended it

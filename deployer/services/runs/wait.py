@@ -21,7 +21,7 @@ class TimedOut(DeployerError, TimeoutError):
     kind = "TimedOut"
 
 
-class Working(Protocol):
+class RunningWork(Protocol):
     """Where a run works. `LocalRun` is a process of this machine, `RemoteRun` a job on a cluster."""
 
     def settle(self) -> None:
@@ -38,7 +38,7 @@ class Working(Protocol):
 
 
 def wait_for(
-    table: OpenTable, run: Run, timeout: float | None, poll_interval: float | None, working: Working | None = None
+    table: OpenTable, run: Run, timeout: float | None, poll_interval: float | None, working: RunningWork | None = None
 ) -> Run:
     """The run once it is over. Raises TimedOut when it is not over in time: it goes on.
 
@@ -60,7 +60,7 @@ def wait_for(
 
 
 def _ended(
-    table: OpenTable, run: Run, timeout: float | None, poll_interval: float | None, working: Working | None
+    table: OpenTable, run: Run, timeout: float | None, poll_interval: float | None, working: RunningWork | None
 ) -> Run:
     pause = max(POLL if poll_interval is None else poll_interval, LEAST)
     give_up = None if timeout is None else time.monotonic() + timeout

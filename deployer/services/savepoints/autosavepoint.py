@@ -37,7 +37,7 @@ class AutosavepointOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Autosaved:
+class AutosavepointResult:
     """What a run came to: the savepoint that was made, and the names of those that were removed.
 
     SKIPPED: the table is as it was at the newest one, and `why`; old ones may have been removed all the same.
@@ -67,7 +67,7 @@ class Autosaved:
 
 def autosavepoint(
     table: OpenTable, options: AutosavepointOptions, run_id: str = "", now: float | None = None
-) -> Autosaved:
+) -> AutosavepointResult:
     """Removes savepoints whose time is over, makes one unless nothing changed, and removes the oldest beyond `keep`.
 
     Only those that it made are counted and removed for their number. `now` is in seconds since 1970.
@@ -89,7 +89,7 @@ def autosavepoint(
         removed.append(old.name)
     settle_tags(table)
     table = open_entry(table.store, table.root, table.entry)
-    return Autosaved(
+    return AutosavepointResult(
         table.entry.full_name,
         run_id,
         "SKIPPED" if same else "SUCCEEDED",
@@ -125,7 +125,7 @@ def _content(state: TableState) -> tuple[object, ...]:
     return (state.dataset, state.lance_version, state.properties, dict(state.partitions), dict(state.services))
 
 
-def _work(work: Work[AutosavepointOptions]) -> Autosaved:
+def _work(work: Work[AutosavepointOptions]) -> AutosavepointResult:
     return autosavepoint(work.table, work.options, work.run_id, work.now)
 
 
@@ -134,5 +134,7 @@ def _forecast(table: ReadTable) -> str:
     return f"nothing: nothing changed since savepoint {same}" if same else "makes a savepoint of the table as it is now"
 
 
-AUTOSAVEPOINT = ServiceDefinition("AUTOSAVEPOINT", AutosavepointOptions.of, _work, lambda: Autosaved, _forecast)
+AUTOSAVEPOINT = ServiceDefinition(
+    "AUTOSAVEPOINT", AutosavepointOptions.of, _work, lambda: AutosavepointResult, _forecast
+)
 autosavepoint_table = AUTOSAVEPOINT.run

@@ -39,8 +39,8 @@ class ServiceStatus:
     broken: str = ""
 
     @property
-    def word(self) -> str:
-        """The one that matters most."""
+    def label(self) -> str:
+        """The status that matters most: BROKEN, OVERDUE, PAUSED, QUEUED, RUNNING, FAILED, DUE or OK."""
         if self.broken:
             return "BROKEN"
         if self.overdue:
@@ -53,7 +53,7 @@ class ServiceStatus:
 
     @property
     def why(self) -> str:
-        """The reason of `word`; empty where there is nothing to say."""
+        """The reason for `label`; empty where there is nothing to say."""
         if self.broken or self.overdue:
             return self.broken or self.overdue
         if self.paused:

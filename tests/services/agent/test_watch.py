@@ -18,7 +18,7 @@ from deployer.datasets.storage.options import storage_options
 from deployer.errors import InvalidInput
 from deployer.services.agent.agent import Agent, Settings
 from deployer.services.agent.serving import address_of, served
-from deployer.services.agent.watch import REMOTE_LOOK, THINK_AGAIN, Watch
+from deployer.services.agent.watch import EXAMINE_AGAIN, REMOTE_LOOK, Watch
 from deployer.services.api.attachments import create_service
 from deployer.services.compact import compact_table
 from deployer.specs.model import Cluster, InstanceSpec
@@ -43,7 +43,7 @@ def test_what_did_not_move_is_not_thought_about_and_not_opened(
 ) -> None:
     watched.attach("COMPACT", {"small_files": 100, "deleted_share": 0.5})
     now = round(time.time() * 1000)
-    assert watch.look(now).thought == 1
+    assert watch.look(now).examined == 1
     opened: list[str] = []
     real = lance.dataset
 
@@ -52,29 +52,29 @@ def test_what_did_not_move_is_not_thought_about_and_not_opened(
         return real(uri, *arguments, **more)
 
     monkeypatch.setattr(lance, "dataset", told)
-    assert [watch.look(now + number).thought for number in range(5)] == [0] * 5
-    assert watch.look(now + 365 * 86_400_000).thought == 0  # no time means anything to it
+    assert [watch.look(now + number).examined for number in range(5)] == [0] * 5
+    assert watch.look(now + 365 * 86_400_000).examined == 0  # no time means anything to it
     assert opened == []
     monkeypatch.undo()
     lance.write_dataset(flights(10, 40), watched.lake.open().opened.location, mode="append")
     look = watch.look(now + 10)
     [seen] = look.tables.values()
-    assert (look.thought, seen.state.files.count) == (1, 5)  # by others than deployer, and recorded
-    assert watch.look(now + 20).thought == 0
+    assert (look.examined, seen.state.files.count) == (1, 5)  # by others than deployer, and recorded
+    assert watch.look(now + 20).examined == 0
 
 
 def test_time_brings_a_schedule_round(watched: Watched, watch: Watch) -> None:
     watched.attach("CLEAN", {"schedule": "0 * * * *"})
     now = round(time.time() * 1000)
     [seen] = watch.look(now).tables.values()
-    [service_status] = seen.service_statuses
-    assert (seen.due, service_status.word) == ((), "OK")
-    assert service_status.next_at is not None and service_status.next_at % 3_600_000 == 0
-    assert watch.look(service_status.next_at - 1).thought == 0
-    [due] = watch.look(service_status.next_at).tables[seen.entry.table_id].due
+    [status] = seen.service_statuses
+    assert (seen.due, status.label) == ((), "OK")
+    assert status.next_at is not None and status.next_at % 3_600_000 == 0
+    assert watch.look(status.next_at - 1).examined == 0
+    [due] = watch.look(status.next_at).tables[seen.entry.table_id].due
     assert (due.service, due.cause) == ("CLEAN", "schedule")
-    [late] = watch.look(service_status.next_at + 3_600_000).tables[seen.entry.table_id].service_statuses
-    assert late.word == "OVERDUE"
+    [late] = watch.look(status.next_at + 3_600_000).tables[seen.entry.table_id].service_statuses
+    assert late.label == "OVERDUE"
 
 
 def test_a_condition_that_nobody_answers_is_overdue_once_its_grace_is_over(watched: Watched) -> None:
@@ -83,13 +83,13 @@ def test_a_condition_that_nobody_answers_is_overdue_once_its_grace_is_over(watch
     now = round(time.time() * 1000)
     found = {after: watch.look(now + after) for after in (1000, 500_000, 700_000)}
     words = {
-        after: [each.word for seen in look.tables.values() for each in seen.service_statuses]
+        after: [each.label for seen in look.tables.values() for each in seen.service_statuses]
         for after, look in found.items()
     }
     assert words == {1000: ["DUE"], 500_000: ["DUE"], 700_000: ["OVERDUE"]}
     compact_table(watched.lake.root, "flights")
     [seen] = watch.look(now + 700_001).tables.values()
-    assert [each.word for each in seen.service_statuses] == ["OK"]
+    assert [each.label for each in seen.service_statuses] == ["OK"]
 
 
 def test_what_is_on_aws_is_left_to_it(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_what_is_on_aws_is_left_to_it(tmp_path: Path) -> None:
     watched.attach("AUTOSAVEPOINT", {"commits": 3})  # none is named: that of AWS
     [seen] = Watch(lake.store, lake.root).look(round(time.time() * 1000)).tables.values()
     assert [each.service for each in seen.due] == ["COMPACT"]
-    assert [each.word for each in seen.service_statuses] == ["DUE"] * 3
+    assert [each.label for each in seen.service_statuses] == ["DUE"] * 3
 
 
 def test_a_bucket_is_looked_at_less_often(on_s3: str, tmp_path: Path) -> None:
@@ -114,11 +114,11 @@ def test_a_bucket_is_looked_at_less_often(on_s3: str, tmp_path: Path) -> None:
     watched.append(1)
     watched.attach("COMPACT", {"commits": 2})
     watch, now = Watch(lake.store, on_s3), round(time.time() * 1000)
-    assert [watch.look(now + each).thought for each in (0, 1, 2)] == [1, 0, 0]
+    assert [watch.look(now + each).examined for each in (0, 1, 2)] == [1, 0, 0]
     location = lake.open().opened.location
     rows, options = flights(10, 10), storage_options(location)
     lance.write_dataset(rows, location, mode="append", storage_options=options)
-    assert watch.look(now + REMOTE_LOOK - 1).thought == 0
+    assert watch.look(now + REMOTE_LOOK - 1).examined == 0
     [seen] = watch.look(now + REMOTE_LOOK).tables.values()
     assert (seen.state.files.count, [each.service for each in seen.due]) == (2, ["COMPACT"])
     lake.store.close()
@@ -131,7 +131,7 @@ def test_a_table_that_cannot_be_read_hides_no_other(watched: Watched, watch: Wat
     create_service(watched.lake.store, broken.entry.table_id, Service("COMPACT", "AUTOMATIC", {"commits": 1}))
     shutil.rmtree(broken.location)
     now = round(time.time() * 1000)
-    for moment in (now, now + 1, now + THINK_AGAIN + 1):
+    for moment in (now, now + 1, now + EXAMINE_AGAIN + 1):
         tables = watch.look(moment).tables
         assert "no Lance dataset" in tables[broken.entry.table_id].trouble
         assert tables[watched.table_id].due

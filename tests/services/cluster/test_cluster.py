@@ -16,7 +16,7 @@ from deployer.datasets.key_ranges import key_kinds
 from deployer.errors import InvalidInput
 from deployer.services.api.attachments import create_service
 from deployer.services.cluster import cluster_table
-from deployer.services.cluster.results import TableClustered
+from deployer.services.cluster.results import ClusterResult
 from deployer.services.compact import compact_table
 from deployer.services.registry import forecast
 from deployer.services.runs.records import runs_of
@@ -40,7 +40,7 @@ COLUMNS_BY = ["flight", "delay"]
 SMALL: dict[str, Any] = {"columns": COLUMNS_BY, "target_file_bytes": 4_000}
 
 
-def cluster(lake: Lake, **options: Any) -> TableClustered:
+def cluster(lake: Lake, **options: Any) -> ClusterResult:
     return cluster_table(lake.root, "flights", {**SMALL, **options})
 
 

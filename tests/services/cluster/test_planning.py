@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployer.services.cluster.planning import Chosen, plan_clusters
+from deployer.services.cluster.planning import Selection, plan_clusters
 from deployer.services.rewriting.tasks import Piece, Sizes, Task
 from deployer.state.model.entities import File, Partition
 
@@ -19,7 +19,7 @@ def piece(
 
 
 def plan(pieces: list[Piece], only: set[int] | None = None, portion: int = 1000, **more: Any) -> list[Task]:
-    chosen = Chosen("zorder:1,2", None if only is None else frozenset(only))
+    chosen = Selection("zorder:1,2", None if only is None else frozenset(only))
     return list(
         plan_clusters(pieces, LEAVES, chosen, SIZES, portion, more.get("place", lambda each: each.file.max_key))
     )

@@ -20,7 +20,7 @@ from deployer.services.api.attachments import create_service
 from deployer.services.cluster import cluster_table
 from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.planning import outlook
-from deployer.services.cluster.results import TableClustered
+from deployer.services.cluster.results import ClusterResult
 from deployer.services.compact import compact_table
 from deployer.services.registry import forecast
 from deployer.services.rewriting.tasks import Sizes, Task
@@ -64,7 +64,7 @@ def attached(lake: Lake, options: Cluster, trigger: Mapping[str, JSON] | None = 
     return service
 
 
-def run(lake: Lake) -> TableClustered:
+def run(lake: Lake) -> ClusterResult:
     return cluster_table(lake.root, "flights")
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from deployer.services.metasync import metasync_table
-from deployer.services.metasync.results import Metasynced, Published
+from deployer.services.metasync.results import MetasyncResult, PublishedEntry
 from tests.tables.lakes import Lake, flights
 
-Sync = Callable[..., Published]
+Sync = Callable[..., PublishedEntry]
 
 
 @pytest.fixture
@@ -24,11 +24,11 @@ def lake(tmp_path: Path) -> Lake:
     return lake
 
 
-def sync_all(lake: Lake, *targets: dict[str, Any], table: str = "flights") -> Metasynced:
+def sync_all(lake: Lake, *targets: dict[str, Any], table: str = "flights") -> MetasyncResult:
     return metasync_table(lake.root, table, {"targets": list(targets)})
 
 
-def sync(lake: Lake, target: dict[str, Any], table: str = "flights") -> Published:
+def sync(lake: Lake, target: dict[str, Any], table: str = "flights") -> PublishedEntry:
     """Publishes to one target, and says what was done to the one entry."""
     [done] = sync_all(lake, target, table=table).targets
     return done

@@ -132,13 +132,13 @@ class DirectoryTarget:
             TableNotFoundError,
         )
 
-        told = (NamespaceAlreadyExistsError, NamespaceNotFoundError, TableAlreadyExistsError, TableNotFoundError)
+        reported = (NamespaceAlreadyExistsError, NamespaceNotFoundError, TableAlreadyExistsError, TableNotFoundError)
         give_up, number = time.monotonic() + PATIENCE, 0
         while True:
             before = self._version()
             try:
                 return call()
-            except (*told, TargetFailed):
+            except (*reported, TargetFailed):
                 raise
             except Exception as failure:  # Lance has no class of its own for what goes wrong
                 if self._version() == before or time.monotonic() >= give_up:

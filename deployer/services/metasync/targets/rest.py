@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SEPARATOR = "$"  #: of the parts of an id in an address; no name has it
 NOT_FOUND, CONFLICT = 404, 409  # of HTTP
-_MOST_SAID = 500  #: characters of a server's own words in an error
+_MOST_REASON = 500  #: characters of a server's own words in an error
 T = TypeVar("T")
 
 
@@ -157,9 +157,9 @@ class RestTarget:
             return call()
         except ApiException as failure:
             status = int(failure.status or 0)
-            said = plain(str(getattr(failure.data, "error", None) or failure.reason or ""))[:_MOST_SAID]
+            reason = plain(str(getattr(failure.data, "error", None) or failure.reason or ""))[:_MOST_REASON]
             remedy = "see that the token is right" if status in (401, 403) else "see what the server's log says"
-            raise _Answered(status, f"the server answered {status}: {said}", remedy=remedy) from None
+            raise _Answered(status, f"the server answered {status}: {reason}", remedy=remedy) from None
         except HTTPError as failure:
             cause = getattr(failure, "reason", None)
             what = f"the server gave no answer: {type(cause if isinstance(cause, Exception) else failure).__name__}"

@@ -126,7 +126,7 @@ def one(now: TableState, at: int, before: TableState | None = None) -> ServiceSt
 def test_what_did_not_run_is_overdue(now: TableState, at: int, said: str) -> None:
     found = one(now, THREE + at)
     assert bool(found.overdue) is bool(said) and said in found.overdue
-    assert (found.word == "OVERDUE") is bool(said)
+    assert (found.label == "OVERDUE") is bool(said)
 
 
 SMALL = state(run("SUCCEEDED", THREE, service=COMPACT), service=COMPACT, files=3)

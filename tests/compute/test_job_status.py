@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deployer.compute.jobs.status import FOLDER, JobStatus, Started, read_status, remember, remembered, tell
+from deployer.compute.jobs.status import FOLDER, JobStatus, StartedJob, read_status, remember, remembered, write_status
 from deployer.errors import Corrupt
 from deployer.system.progress import Progress
 
@@ -15,14 +15,14 @@ def test_what_is_told_is_read(tmp_path: Path) -> None:
     root = str(tmp_path)
     assert read_status(root, "a") == JobStatus()
     for told in (JobStatus(Progress("loading", 1, None)), JobStatus(result={"rows": 3, "splits": None})):
-        tell(root, "a", told)
+        write_status(root, "a", told)
         assert read_status(root, "a") == told
     assert read_status(root, "b") == JobStatus()
 
 
 @pytest.mark.parametrize("job_id", ["monday", "../../etc/passwd", "a b/ü\n"])
 def test_a_job_is_found_by_its_id(tmp_path: Path, job_id: str) -> None:
-    started = Started(job_id, "ingest", "ingest air.flights", "small", "00abc", "key")
+    started = StartedJob(job_id, "ingest", "ingest air.flights", "small", "00abc", "key")
     assert remembered(str(tmp_path), job_id) is None
     remember(str(tmp_path), started)
     assert remembered(str(tmp_path), job_id) == started
@@ -30,7 +30,7 @@ def test_a_job_is_found_by_its_id(tmp_path: Path, job_id: str) -> None:
 
 
 def test_what_is_not_ours_is_said(tmp_path: Path) -> None:
-    tell(str(tmp_path), "a", JobStatus())
+    write_status(str(tmp_path), "a", JobStatus())
     (tmp_path / FOLDER / "a.json").write_text("[", encoding="utf-8")
     with pytest.raises(Corrupt, match="what is kept of the run cannot be read; run it again"):
         read_status(str(tmp_path), "a")

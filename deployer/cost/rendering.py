@@ -1,10 +1,12 @@
-"""An estimate in words and as JSON, for every rendering."""
+"""An estimate as text, Markdown and JSON."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from deployer.cost.estimate import CostLine, Estimate
+from deployer.plan.render.escaping import markdown_code, markdown_text
+from deployer.text.formatting import count
 
 FORMAT_VERSION = 1
 UNKNOWN = "unknown"
@@ -47,8 +49,7 @@ def total(estimate: Estimate) -> str:
     known = f"{estimate.known:,.2f} {estimate.prices.currency}"
     if not estimate.unknown:
         return known
-    number = len(estimate.unknown)
-    return f"at least {known}; {number} {'line is' if number == 1 else 'lines are'} not known"
+    return f"at least {known}; {count(len(estimate.unknown), 'line is', 'lines are')} not known"
 
 
 def assumed(estimate: Estimate) -> list[str]:
@@ -81,3 +82,17 @@ def as_json(instance: str, estimate: Estimate) -> dict[str, Any]:
         "assumptions": {name: value for name, value, _ in estimate.assumptions.listed()},
         "not_counted": NOT_COUNTED,
     }
+
+
+def as_markdown(instance: str, estimate: Estimate) -> str:
+    """A table with the total first; assumptions are folded."""
+    lines = [f"### Cost of {markdown_code(instance)} a month: {markdown_text(total(estimate))}", ""]
+    lines += [markdown_text(headline(instance, estimate)), ""]
+    lines += [f"| {' | '.join(HEADS)} |", "|---|---|--:|--:|--:|"]
+    for line in estimate.lines:
+        resource, *cells = row(line)
+        lines.append(f"| {' | '.join([markdown_code(resource), *map(markdown_text, cells)])} |")
+    lines += ["", "<details><summary>Assumed, and not counted</summary>", ""]
+    lines += [f"- {markdown_text(text)}" for text in assumed(estimate)]
+    lines += [f"- not counted: {NOT_COUNTED}", "", "</details>"]
+    return "\n".join(lines) + "\n"
