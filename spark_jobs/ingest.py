@@ -54,7 +54,7 @@ def run(
     """Loads into `table` (`database.name`, or the name alone when it is the only one) of the instance at `root`.
 
     `cluster` is asked when the load turns out to need Spark; what it raises ends the load with nothing written.
-    Raises Interrupted, which reports what became of the load, for Ctrl-C and SIGTERM.
+    Raises Interrupted, which reports the outcome of the load, for Ctrl-C and SIGTERM.
     """
     job_id = request.job_id or uuid.uuid4().hex
 
@@ -157,7 +157,7 @@ def read_options(given: argparse.Namespace) -> ReadOptions:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command line of the job; prints its result as JSON, or an error in words, and gives the exit code."""
+    """The command line of the job; prints its result as JSON, or an error message, and returns the exit code."""
     parser = argparse.ArgumentParser(prog="ingest", description="Load files into a table.")
     parser.add_argument("--root", required=True, help="the instance's root")
     parser.add_argument("--table", required=True, help="database.name")
@@ -181,7 +181,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--cores", type=int, help="of a local session")
     parser.add_argument("--no-indexes", action="store_true", help="do not bring the table's indexes up to date")
     parser.add_argument("--no-services", action="store_true", help="leave the table's services that are due")
-    parser.add_argument("--tell", help="name of this attempt, under which progress and outcome are told below the root")
+    parser.add_argument(
+        "--tell", help="name of this attempt, under which progress and outcome are stored below the root"
+    )
     parser.add_argument("files", nargs="+")
     given = parser.parse_args(argv)
     request = IngestRequest(

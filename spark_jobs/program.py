@@ -1,4 +1,4 @@
-"""What the programs of all jobs share: errors in words, exit codes, and telling whoever follows them from elsewhere."""
+"""What the programs of all jobs share: error messages, exit codes, and the status for followers elsewhere."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.text import masking
 from deployer.text.masked_streams import masked_streams
 
-INTERVAL = 5.0  #: seconds between two words on how far the job is
+INTERVAL = 5.0  #: seconds between two reports of progress
 
 
 def run_program(root: str, key: str | None, work: Callable[[OnProgress], Mapping[str, Any]]) -> int:
-    """Does the work, and prints its result as JSON or an error in words; gives the exit code.
+    """Does the work, prints its result as JSON or an error message, and returns the exit code.
 
-    With `key`, the name of the attempt, progress and outcome are told below `root` too. Where the environment limits
+    With `key`, the name of the attempt, progress and outcome are stored below `root` too. Where the environment limits
     the job to some minutes, the process ends when they are over. Known secrets are masked.
     """
     with masking.scope(), masked_streams(), _ending_in_time(root, key):
@@ -48,7 +48,7 @@ def _run(root: str, key: str | None, work: Callable[[OnProgress], Mapping[str, A
         _tell_end(root, key, JobStatus(error=stopped))
         return stopped.exit_code
     except Exception as failure:
-        # A bug: its trace is for the log, and whoever follows the job hears of it as well.
+        # A bug: its trace is for the log, and the status has it as well.
         _tell_end(root, key, JobStatus(error=DeployerError(f"the job failed: {type(failure).__name__}: {failure}")))
         raise
     sys.stdout.write(json.dumps(result) + "\n")
@@ -85,14 +85,14 @@ def _tell_end(root: str, key: str | None, status: JobStatus) -> None:
         return
     try:
         write_status(root, key, status)
-    except DeployerError as error:  # what the job did stands, and its exit code says how it ended
-        sys.stderr.write(f"nobody can be told of this: {error}\n")
+    except DeployerError as error:  # the work of the job is kept, and its exit code says how it ended
+        sys.stderr.write(f"the status of the job cannot be stored: {error}\n")
 
 
 class _StatusWriter:
     """Tells progress now and then, one word at a time, and ends the work when somebody asked for that.
 
-    Not every cluster ends a job whose run is cancelled: the driver of an EMR step goes on without it.
+    Not every cluster ends a job whose run is cancelled: the driver of an EMR step continues without it.
     """
 
     def __init__(self, root: str, key: str) -> None:
@@ -106,7 +106,7 @@ class _StatusWriter:
             if time.monotonic() < self._next:
                 return
             ending = False
-            with contextlib.suppress(DeployerError):  # work does not end because nobody can hear of it
+            with contextlib.suppress(DeployerError):  # the work continues when its status cannot be stored
                 write_status(self._root, self._key, JobStatus(progress))
                 ending = is_to_end(self._root, self._key)
             self._next = time.monotonic() + INTERVAL

@@ -55,7 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="rewrite", description="Rewrite a table as its declaration asks for.")
     parser.add_argument("--root", required=True, help="the instance's root")
     parser.add_argument("--job-id", required=True, help="names what is to be done")
-    parser.add_argument("--tell", help="name of this attempt, under which progress and outcome are told below the root")
+    parser.add_argument(
+        "--tell", help="name of this attempt, under which progress and outcome are stored below the root"
+    )
     given = parser.parse_args(argv)
 
     def work(on_progress: OnProgress) -> Mapping[str, Any]:

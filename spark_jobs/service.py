@@ -80,7 +80,7 @@ def _queued(
         )
     except Conflict as conflict:
         return conflict.what
-    except NotFound:  # asked for again after so many runs that its own is not kept any more
+    except NotFound:  # requested again after its own run was dropped from the kept ones
         return f"the run of {scheduled} is over"
     return run if run.status == "QUEUED" else f"run {run.run_id} of this time is {run.status}"
 
@@ -98,7 +98,7 @@ def _ending_unbegun(root: str, table: str, run_id: str | None) -> Iterator[None]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command line of the job; prints its result as JSON, or an error in words, and gives the exit code."""
+    """The command line of the job; prints its result as JSON, or an error message, and returns the exit code."""
     parser = argparse.ArgumentParser(prog="service", description="Run a service of a table.")
     parser.add_argument("--root", required=True, help="the instance's root")
     parser.add_argument("--table", required=True, help="database.name")
@@ -113,7 +113,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--engine", choices=["auto", "spark", "driver"], default="auto", help="with --now")
     parser.add_argument("--memory", default="2g", help="of a local session")
     parser.add_argument("--cores", type=int, help="of a local session")
-    parser.add_argument("--tell", help="name of this attempt, under which progress and outcome are told below the root")
+    parser.add_argument(
+        "--tell", help="name of this attempt, under which progress and outcome are stored below the root"
+    )
     given = parser.parse_args(argv)
 
     def work(on_progress: OnProgress) -> Mapping[str, Any]:

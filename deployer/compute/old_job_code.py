@@ -1,6 +1,6 @@
 """Removes the code of jobs that nothing has named for long, from below the root of a lake on S3.
 
-The age of an object does not tell whether it is used: what was uploaded long ago may be what each job runs. So the time
+The age of an object does not show whether it is used: what was uploaded long ago may be what each job runs. So the time
 counts from when nothing named the code any more, which an object beside the code records from one `up` to the next.
 """
 

@@ -1,4 +1,4 @@
-"""What nobody declares and a cost needs: how often and how long jobs run. Shown with every cost, and changeable."""
+"""Assumptions of a cost about what is not declared: how often and how long jobs run. Shown with every cost."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def _held(live: LiveLake, address: str) -> StoredData:
 
 
 def difference(before: Estimate | None, after: Estimate) -> MonthlyCost:
-    """What is not known, and the same on both sides, is no change; what else is not known is named and in no sum."""
+    """Compares two estimates. Unknown costs that differ are named, and no sum contains them."""
     old = {line.name: line for line in (before.lines if before is not None else ())}
     new = {line.name: line for line in after.lines}
     unknown = tuple(

@@ -88,7 +88,7 @@ class Estimate:
 
     @property
     def known(self) -> float:
-        """What the lines come to whose cost is known."""
+        """The sum of the lines whose cost is known."""
         return sum(line.monthly for line in self.lines if line.monthly is not None)
 
     @property
@@ -209,7 +209,7 @@ def _on_ec2(cluster: Cluster, runs: float, assumed: Assumptions, scheduled: bool
 
 
 def _hours(runs: float, minutes: float) -> float:
-    """Hours of a month in which something is there that a run keeps for so many minutes."""
+    """Hours of a month for which something exists that each run keeps for the given minutes."""
     return min(runs * minutes / 60, _HOURS)
 
 

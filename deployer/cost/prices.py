@@ -72,7 +72,7 @@ def unit_of(name: str) -> str:
 
 
 def amount(price: Price, quantity: float) -> float:
-    """What so many units cost a month."""
+    """The monthly cost of a number of units."""
     total = below = 0.0
     for tier in price:
         end = quantity if tier.up_to is None else min(quantity, tier.up_to)
@@ -115,9 +115,9 @@ def _checked(data: bytes, source: str) -> PriceList:
         raise wrong(f"unknown field {unknown[0]}")
     dated, currency, pages = document.get("dated"), document.get("currency"), document.get("pages", {})
     if not isinstance(dated, str) or not _is_date(dated):
-        raise wrong("`dated` is no date such as 2025-06-30")
+        raise wrong("`dated` is not a date such as 2025-06-30")
     if not isinstance(currency, str):
-        raise wrong("`currency` is no text such as USD")
+        raise wrong("`currency` is not a text such as USD")
     if not isinstance(pages, dict):
         raise wrong("`pages` is not a mapping")
     regions = document.get("regions")
@@ -169,5 +169,5 @@ def _price(value: Any, where: str, wrong: Any) -> Price:
 
 def _number(value: Any, where: str, wrong: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise wrong(f"{value!r} is no price", where)
+        raise wrong(f"{value!r} is not a valid price", where)
     return float(value)

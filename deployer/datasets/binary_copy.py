@@ -1,5 +1,5 @@
 """Joins neighbouring fragments of a table without order: Lance copies their pages as they are where it can, unless they
-are so small that whoever reads the new file would ask for thousands of them.
+are so small that a reader of the new file would request thousands of them.
 
 Lance's own task does the work, from the JSON form that it has for other processes. Which fragments it joins is ours.
 """
@@ -72,7 +72,7 @@ def _lance_task(like: dict[str, Any], fragments: Sequence[dict[str, Any]]) -> st
 
 
 def _page_bytes(fragments: Sequence[dict[str, Any]]) -> float:
-    """The mean bytes that a column has in a file; as many as can be where files do not tell their size."""
+    """The mean bytes of a column in a file; the largest possible where files lack their size."""
     files = [file for each in fragments for file in each["files"]]
     if not all(file["file_size_bytes"] for file in files):
         return float("inf")
@@ -96,7 +96,7 @@ def copied(dataset: lance.LanceDataset, task: Copy) -> list[Written]:
 
 
 def with_sizes(location: str, written: Sequence[Written]) -> None:
-    """Notes the sizes of files in their fragments' metadata where Lance does not tell them: of pages it has copied."""
+    """Adds file sizes to fragments' metadata where Lance lacks them: for pages that it has copied."""
     unknown = [file for each in written for file in each.metadata["files"] if not file["file_size_bytes"]]
     objects = objects_at(location) if unknown else None
     for file in unknown:

@@ -104,7 +104,7 @@ def _approval(document: Node, properties: Mapping[str, Node], problems: list[Pro
     address = properties.get("address")
     if address and isinstance(address.value, str) and not re.match(r"(table|instance)/.", address.value):
         remedy = f"write table/{address.value}" if "/" not in address.value else "write table/DATABASE.NAME"
-        problems.append(Problem(address.at, f"`{address.value}` is no address", remedy, Rule.BAD_TEXT))
+        problems.append(Problem(address.at, f"`{address.value}` is not a valid address", remedy, Rule.BAD_TEXT))
     if len(problems) > before or until is None:
         return None
     plain = document.plain()

@@ -24,7 +24,7 @@ RULES_PROCESS = "deployer.policy.rules_process"
 
 
 class _NoAnswer(Exception):
-    """A file or a rule for which there is no answer, in words that complete "the rule ...", and what to do."""
+    """A file or a rule without an answer: a message that completes "the rule ...", and the remedy."""
 
     def __init__(self, what: str, remedy: str) -> None:
         self.what, self.remedy = what, remedy

@@ -32,12 +32,12 @@ def load_policies(project: Path, ref: str = "", on_line: OnLine = _to_stderr) ->
 
     `ref` is the Git ref that the project's files are of, which positions name then.
     Raises InvalidSpecs with every problem: shapes, names that are there twice, approvals of no rule, files that are
-    links out of the project or that cannot be run. InvalidInput when `policies` is no folder of the project.
+    links out of the project or that cannot be run. InvalidInput when `policies` is not a folder of the project.
     """
     project = project.resolve()
     folder = project / FOLDER
     if not folder.is_dir() or not folder.resolve().is_relative_to(project):
-        raise InvalidInput("this is no folder in the project", where=folder, remedy="put rules into a folder there")
+        raise InvalidInput("this is not a folder in the project", where=folder, remedy="put rules into a folder there")
     problems: list[Problem] = []
     read: list[tuple[Path, str, bytes]] = []
     paths = sorted(folder.iterdir())
@@ -100,7 +100,7 @@ def _in_order(
 
 
 def _check_names(rules: Sequence[Policy], approvals: Sequence[Approval], problems: list[Problem]) -> None:
-    broken = bool(problems)  # then names may be missing, and approvals of them are no second problem
+    broken = bool(problems)  # then names may be missing, and approvals of them are not a second problem
     first: dict[str, Position] = {}
     for rule in rules:
         if rule.name in first:

@@ -77,7 +77,8 @@ def rule(
     def made(function: RuleFunction) -> PythonRule:
         own = name or getattr(function, "__name__", "").strip("_").replace("_", "-")
         if not re.fullmatch(NAME, own):
-            raise ValueError(f"{own!r} is no name of a rule: use small letters and digits with - between words")
+            remedy = "use small letters and digits with - between words"
+            raise ValueError(f"{own!r} is not a valid name of a rule: {remedy}")
         return PythonRule(function, own, chosen, tuple(stacks), tuple(addresses))
 
     return made if function is None else made(function)

@@ -84,7 +84,7 @@ def _asked(rule: PythonRule, file: str, view: PlanView) -> dict[str, Any]:
         return _failed(rule, _line(error, file, at), f"failed: {_said(error)}", "mend the rule")
     for other in (each for each in found if not isinstance(each, Finding)):
         remedy = "yield row.violation(…), or a Finding"
-        return _failed(rule, at, f"gave {type(other).__name__} {other!r:.60}, which is no Finding", remedy)
+        return _failed(rule, at, f"gave {type(other).__name__} {other!r:.60}, which is not a Finding", remedy)
     return {"found": [_finding(each) for each in found if isinstance(each, Finding)]}
 
 

@@ -46,7 +46,7 @@ def read_sql_rule(data: bytes, file: str, problems: list[Problem]) -> Policy | N
     name = given.get("name", re.sub(r"[^a-z0-9]+", "-", PurePath(file).stem.lower()).strip("-"))
     if not re.fullmatch(NAME, name):
         remedy = "use small letters and digits with - between words: -- name: no-floats"
-        problems.append(Problem(Position(file), f"{name!r} is no name of a rule", remedy, "rule-syntax"))
+        problems.append(Problem(Position(file), f"{name!r} is not a valid name of a rule", remedy, "rule-syntax"))
     enforcement = given.get("enforcement", Enforcement.MANDATORY.value)
     known = tuple(each.value for each in Enforcement)
     if enforcement not in known:
@@ -132,7 +132,7 @@ def _rows(plan: PlanView, query: str) -> list[dict[str, Any]]:
         remedy = "SELECT address, '…' AS message FROM changes, resources or columns"
         raise _Wrong(f"gives no {' and no '.join(missing)}", remedy)
     if other := [each for each in names if each not in _RESULT]:
-        raise _Wrong(f"gives {other[0]}, which nobody reads", f"select {', '.join(_RESULT)}")
+        raise _Wrong(f"gives {other[0]}, which is not read", f"select {', '.join(_RESULT)}")
     rows: list[dict[str, Any]] = found.to_pylist()
     if any(row["address"] is None or row["message"] is None for row in rows):
         raise _Wrong("gives a row whose address or message is null", "use coalesce(…, '')")

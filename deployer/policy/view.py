@@ -21,7 +21,7 @@ from deployer.policy.rows import ChangeRow, ColumnRow, PlanView, ResourceRow
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.types.types import Column, ColumnType, children, format_type
 
-#: Since when a table has a column, by the table's address as it is live; None when nobody knows.
+#: Since when a table has a column, by the table's live address; None when that is unknown.
 ColumnSince = Callable[[str, c.ColumnPath], Since | None]
 
 _NO_TAGS: Mapping[str, str] = MappingProxyType({})

@@ -11,7 +11,7 @@ __all__ = ["TableServicesClient"]
 
 
 def __getattr__(name: str) -> Any:
-    # The client stands on all services, and who wants one of them loads no others.
+    # The client imports all services; an import of one service loads no others.
     if name == "TableServicesClient":
         from deployer.services.api.client import TableServicesClient
 

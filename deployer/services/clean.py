@@ -25,7 +25,7 @@ from deployer.text.units import describe_duration, parse_duration
 
 @dataclass(frozen=True, slots=True)
 class CleanOptions:
-    """What goes: versions that are older than `older_than`, but for the newest `keep_versions`."""
+    """Versions older than `older_than` are removed, except the newest `keep_versions`."""
 
     older_than: dt.timedelta = dt.timedelta(days=7)
     keep_versions: int = 1
@@ -33,7 +33,7 @@ class CleanOptions:
 
     @staticmethod
     def of(declared: Mapping[str, Any]) -> CleanOptions:
-        """From options of the service, as specs write them; those that are left out have their defaults."""
+        """Reads options as specs write them; omitted ones have their defaults."""
         options = all_options("CLEAN", declared_options("CLEAN", declared))
         age = parse_duration(options["older_than"])
         return CleanOptions(age, options["keep_versions"], options["dry_run"])
@@ -41,7 +41,7 @@ class CleanOptions:
 
 @dataclass(frozen=True, slots=True)
 class StorageUse:
-    """What a table has on storage: versions of its dataset, and files with their bytes, of retired datasets too."""
+    """What a table uses of storage: versions of its dataset, and files with their bytes, retired datasets included."""
 
     versions: int
     files: int
@@ -61,7 +61,7 @@ class StorageUse:
 
 @dataclass(frozen=True, slots=True)
 class CleanResult:
-    """What a run came to. SKIPPED: nothing was to go, and `why`. Of a dry run, `removed` is what would go."""
+    """The result of a run. SKIPPED: there was nothing to remove. Of a dry run, `removed` is what it would remove."""
 
     table: str
     run_id: str
@@ -76,7 +76,7 @@ class CleanResult:
 
     @property
     def figures(self) -> Figures:
-        """For the record of the run."""
+        """The figures of the run record."""
         version = self.lance_version
         return Figures(
             lance_version_before=version,
@@ -93,7 +93,7 @@ def clean(
     run_id: str = "",
     now: float | None = None,
 ) -> CleanResult:
-    """Removes what `options` say of one table. Each step can be repeated: who is stopped has removed a part.
+    """Removes old versions and unneeded files of one table. A run that is stopped has removed a part of them.
 
     Files that no version has go once they are older than `tables.collect.GRACE`, whatever the options: a load may
     commit younger ones yet. `now` is in seconds since 1970.

@@ -61,7 +61,7 @@ def runnable(service: str) -> ServiceKind:
     for kind in SERVICES:
         if kind == service.upper():
             return kind
-    raise InvalidInput(f"{service!r} is no service", remedy=f"use one of {', '.join(SERVICES)}")
+    raise InvalidInput(f"{service!r} is not a valid service", remedy=f"use one of {', '.join(SERVICES)}")
 
 
 def forecast(table: ReadTable, kind: ServiceKind) -> str:

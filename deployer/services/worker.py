@@ -1,7 +1,7 @@
 """The process of one queued run on this machine: `python -m deployer.services.worker ROOT TABLE RUN`.
 
-It leaves everything that it has to tell in the run's record; what goes wrong before the run is started, on stderr. It
-gives way to whoever else needs the processor, such as readers of the table.
+It reports through the run's record, and errors from before the run starts on stderr. It runs at a low priority, so that
+readers of the table come first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NICENESS = 10
 
 
 def main(argv: Sequence[str]) -> int:
-    """Does the run, and gives the exit code."""
+    """Does the run and returns the exit code."""
     with masking.scope(), masked_streams():
         return _main(*argv)
 
@@ -57,7 +57,7 @@ def give_way() -> None:
     os.nice(NICENESS)
     if sys.platform == "linux":
         with suppress(OSError):  # a container that does not allow it
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))  # interrupts nobody when it wakes up
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))  # its wake-ups preempt no other process
 
 
 if __name__ == "__main__":

@@ -91,5 +91,5 @@ def _name_of(folder: str) -> str:
 
 def _checked(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,99}", name):
-        raise InvalidInput(f"{name!r} is no name of a project", remedy="use letters, digits, _ and -")
+        raise InvalidInput(f"{name!r} is not a valid name of a project", remedy="use letters, digits, _ and -")
     return name

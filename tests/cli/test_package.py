@@ -69,7 +69,7 @@ def test_a_package_that_pip_does_not_find_is_said(
     ("arguments", "said"),
     [
         (("--architecture", "sparc"), "'sparc' is not one of 'arm64', 'x86_64'"),
-        (("--python", "eleven"), "'eleven' is no version of Python; write it as 3.11"),
+        (("--python", "eleven"), "'eleven' is not a valid version of Python; write it as 3.11"),
     ],
 )
 def test_bad_words_are_said(on_aws: Path, deployer: Deployer, arguments: tuple[str, ...], said: str) -> None:

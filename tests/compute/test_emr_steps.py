@@ -157,7 +157,7 @@ def test_a_cluster_that_does_not_start_is_a_run_that_failed(aws: str, reason: st
 def test_a_cluster_that_has_ended_is_said(aws: str, long_lived: str) -> None:
     set_state(aws, long_lived, "TERMINATED", "it was idle")
     with pytest.raises(
-        NotFound, match=r"has ended \(TERMINATED: it was idle\); run `deployer up`, which makes it anew"
+        NotFound, match=r"has ended \(TERMINATED: it was idle\); run `deployer up`, which makes it again"
     ):
         cluster_at(long_lived).start(JOB)
 

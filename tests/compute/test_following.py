@@ -103,7 +103,7 @@ ENDS: dict[str, tuple[str, str, type[DeployerError], str]] = {
     "fails without a word": ("FAILED", "", DeployerError, "the run failed, and AWS gives no reason"),
     "is cancelled": ("CANCELLED", "by user", Interrupted, "the run was cancelled: by user"),
     "has no role": ("FAILED", "Could not assume runtime role arn:x", TooEarly, "the run failed: Could not assume"),
-    "says nothing": ("SUCCESS", "", DeployerError, "the run succeeded, and its job told no result"),
+    "says nothing": ("SUCCESS", "", DeployerError, "the run succeeded, and its job stored no result"),
 }
 
 

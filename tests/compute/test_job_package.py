@@ -160,9 +160,9 @@ def test_a_wheel_with_files_outside_of_it_is_refused(tmp_path: Path) -> None:
 
 
 def test_bad_words_are_said(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="'sparc' is no architecture of clusters; use arm64 or x86_64"):
+    with pytest.raises(InvalidInput, match="'sparc' is not an architecture of clusters; use arm64 or x86_64"):
         platforms_of("sparc")
-    with pytest.raises(InvalidInput, match=r"'eleven' is no version of Python; write it as 3\.11"):
+    with pytest.raises(InvalidInput, match=r"'eleven' is not a valid version of Python; write it as 3\.11"):
         build_archive("arm64", "eleven", {}, tmp_path / "a.tar.gz")
     with pytest.raises(InvalidInput, match="there is no code of jobs here; deployer package --out"):
         read_package(tmp_path, ["arm64"])

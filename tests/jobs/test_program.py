@@ -104,7 +104,7 @@ def test_work_goes_on_when_nobody_can_be_told(
 
     assert run_program(str(tmp_path), "key", work) == 0
     told = capsys.readouterr()
-    assert told.out == '{"rows": 1}\n' and "nobody can be told of this: s3://b: no access" in told.err
+    assert told.out == '{"rows": 1}\n' and "the status of the job cannot be stored: s3://b: no access" in told.err
 
 
 REQUESTS = {

@@ -196,7 +196,7 @@ def test_a_folder_that_is_none_of_the_project_is_refused(make: object, tmp_path:
     project = tmp_path / "project"
     project.mkdir()
     make(project)
-    with pytest.raises(InvalidInput, match="no folder in the project"):
+    with pytest.raises(InvalidInput, match="not a folder in the project"):
         load_policies(project)
 
 

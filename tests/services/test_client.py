@@ -173,7 +173,7 @@ def test_clustering_goes_by_the_options_that_are_attached(client: TableServicesC
 
 
 def test_a_run_that_takes_longer_goes_on(client: TableServicesClient, lake: Lake) -> None:
-    with pytest.raises(TimeoutError, match="and goes on"):
+    with pytest.raises(TimeoutError, match="and continues"):
         client.run_service_in_table("flights", lake="nyc", database="air", service="COMPACT", timeout=0)
     [run] = client.show_runs_in_table_service(**TABLE, service="COMPACT")
     assert wait_for(open_to_change(lake.root, "flights"), run, None, 0.05).status == "SUCCEEDED"
@@ -405,7 +405,7 @@ def test_nothing_is_left_open(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(InvalidInput, match="the client is closed"):
         client.show_table_services(**TABLE)
     forgotten = TableServicesClient(lake.root)
-    with pytest.raises(TimeoutError, match="and goes on"):
+    with pytest.raises(TimeoutError, match="and continues"):
         forgotten.run_service_in_table("flights", **table, timeout=0)
     del forgotten  # nobody closes it, and its run ends all the same
     gc.collect()

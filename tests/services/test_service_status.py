@@ -119,8 +119,8 @@ def one(now: TableState, at: int, before: TableState | None = None) -> ServiceSt
         pytest.param(state(online=False), 5 * HOUR, "", id="offline"),
         pytest.param(state(service=Service("CLEAN")), 5 * HOUR, "", id="on demand"),
         pytest.param(state(run("QUEUED", THREE)), HOUR, "", id="queued"),
-        pytest.param(state(run("QUEUED", THREE)), 2 * HOUR, "and nobody starts it", id="queued for long"),
-        pytest.param(state(run("RUNNING", THREE)), 3 * HOUR, "is silent since 2026-01-31 03:01:00", id="dead"),
+        pytest.param(state(run("QUEUED", THREE)), 2 * HOUR, "and no agent starts it", id="queued for long"),
+        pytest.param(state(run("RUNNING", THREE)), 3 * HOUR, "expired at 2026-01-31 03:01:00", id="dead"),
     ],
 )
 def test_what_did_not_run_is_overdue(now: TableState, at: int, said: str) -> None:

@@ -385,7 +385,7 @@ def test_the_client_runs_a_service_there_as_the_command_does(
         assert len(done) == len(earlier) + 1
         started = remembered(ROOT, run.run_id)
         assert started is not None and started.cluster == cluster  # `deployer follow RUN` finds it
-        with pytest.raises(TimeoutError, match="is queued after 0 s, and goes on"):
+        with pytest.raises(TimeoutError, match="is queued after 0 s, and continues"):
             client.run_service_in_table("flights", timeout=0, **table)
         execute()
         newest = client.describe_table_service(table="flights", **table)

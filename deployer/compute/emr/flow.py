@@ -13,7 +13,7 @@ from deployer.aws.names import EMR_TAG
 
 APPLICATIONS = ("Spark",)
 ON_DEMAND_STRATEGY, SPOT_STRATEGY = "lowest-price", "price-capacity-optimized"
-#: When there are no spot instances for so long, EMR takes others: a job that is late is worse than a dear one.
+#: When there are no spot instances for this long, EMR takes others: a job that is late is worse than a dear one.
 SPOT_MINUTES, WITHOUT_SPOT = 10, "SWITCH_TO_ON_DEMAND"
 
 IDLE_MINUTES = 60  #: without a step, after which a cluster ends
@@ -116,7 +116,7 @@ def job_flow(
     security: str,
     key_arn: str | None = None,
 ) -> Json:
-    """The arguments of `RunJobFlow` for a cluster that runs its steps and ends; whoever starts it adds `Steps`.
+    """The arguments of `RunJobFlow` for a cluster that runs its steps and ends; the caller adds `Steps`.
 
     `service_role` and `instance_profile` are names or ARNs, `security` the name of a security configuration, `key_arn`
     that of the key that encrypts logs. Should the cluster have no step that ends it, it ends as idle.

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from deployer.aws.calls import CallFailed, Calls, Cause
 
-MOST_PAGES = 20  #: of one stream at a time: a job that prints without end is shown in turns
+MOST_PAGES = 20  #: of one stream at a time: a job that prints without end is shown in parts
 
 
 class LogStreams:
-    """Streams of a group whose names are one of `prefixes` and one of `names`; each may come to be later."""
+    """Streams of a group whose names are one of `prefixes` and one of `names`; each may appear later."""
 
     def __init__(self, group: str, prefixes: Sequence[str], names: Sequence[str]) -> None:
         self._group, self._prefixes, self._names = group, prefixes, names

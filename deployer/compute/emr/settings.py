@@ -1,4 +1,4 @@
-"""What spark-submit is told beside where job code is: sizes, region, and what sessions of our own have too."""
+"""The settings of spark-submit besides the places of job code: sizes, region, and those of our own sessions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MINUTES = "DEPLOYER_JOB_MINUTES"  #: the variable by which a job ends itself in 
 _ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.log.level": "WARN",  # EMR's own is INFO, in which nobody finds what a job says
+    "spark.log.level": "WARN",  # EMR's own is INFO, which hides the lines of a job
 }
 
 

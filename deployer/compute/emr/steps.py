@@ -1,7 +1,7 @@
 """Clusters of kind `emr`: a job is a step of a cluster that is there, or of one that is made for it and ends with it.
 
 EMR knows no client token. So it is asked for a step (or cluster) of the attempt's name before one is started, and again
-after an answer was lost. A request that is under way for longer than that starts the job twice, and the state store
+after an answer was lost. A request that takes longer than that starts the job twice, and the state store
 knows the second one by its job id.
 """
 
@@ -181,7 +181,7 @@ class EmrSteps:
             raise NotFound(
                 f"the cluster has ended ({status['State']}{f': {reason}' if reason else ''})",
                 where=self._calls.where,
-                remedy="run `deployer up`, which makes it anew",
+                remedy="run `deployer up`, which makes it again",
             )
 
 

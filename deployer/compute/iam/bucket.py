@@ -61,7 +61,7 @@ def bucket_policy(bucket_arn: str, below: str, key_arn: str | None, only_from: A
 
 
 def log_bucket_policy(log_bucket_arn: str, bucket_arn: str) -> Policy:
-    """Lets S3 write the access logs of one bucket, and nobody come without TLS.
+    """Lets S3 write the access logs of one bucket, and denies access without TLS.
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/enable-server-access-logging.html
     """

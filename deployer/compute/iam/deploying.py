@@ -61,7 +61,7 @@ def _lake_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
 
 
 def _cluster_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
-    """Roles are made and changed below the lake's path alone, and with its boundary alone. An application is told by
+    """Roles are made and changed below the lake's path, and with its boundary. An application is identified by
     its tag, as its id is AWS's; the request to tag a new one names none, or the tags it will have."""
     applications = lake.arn("emr-serverless", "/applications/")
     any_new = tuple(lake.arn("emr-serverless", place) for place in ("/", "/${*}", "/applications/${*}"))
@@ -111,7 +111,7 @@ def _cluster_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
             (log_groups, f"{log_groups}:*"),
             (lake.arn("logs", f"log-group:/emr-serverless/{lake.own}example"),),
         ),
-        # a job that writes a table anew, in the cluster's own role
+        # a job that rewrites a table, in the cluster's own role
         Grant(
             "StartJobs",
             "emr-serverless",
@@ -233,7 +233,7 @@ _LOG_ACTIONS = (
     "TagResource",
     "UntagResource",
 )
-#: What makes a role, or what it may do: only with the boundary, which nobody here may take off or replace. These are
+#: Makes a role or changes its rights: only with the boundary, which the principal may not remove or replace. These are
 #: the actions that have `iam:PermissionsBoundary` in their context; a condition on it would deny the others always.
 _BOUNDED_ROLE_ACTIONS = ("CreateRole", "DeleteRolePolicy", "PutRolePolicy")
 _ROLE_ACTIONS = (

@@ -70,7 +70,7 @@ def job_policy(
 def lake_statements(root: str, table_arn: str) -> list[dict[str, Any]]:
     """Reading and writing one lake: the objects below `root` (s3://…), and the items of its state's table.
 
-    The code of jobs is read only, so that no job changes what others run. Logs and what runs tell of themselves may be
+    The code of jobs is read only, so that no job changes what others run. Logs and statuses of runs may be
     written and not deleted; what is written over stays as an old version.
     """
     parts = urlsplit(root)

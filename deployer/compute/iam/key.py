@@ -144,7 +144,7 @@ _KEY_ACTIONS = of(
         "UpdateKeyDescription",
     ),
 )
-#: DynamoDB takes the key for a table from whoever makes the table, and keeps a grant for its own work.
+#: DynamoDB takes the key for a table from the principal that makes the table, and keeps a grant for its own work.
 _TABLE_ACTIONS = of(
     "kms",
     ("CreateGrant", "Decrypt", "DescribeKey", "Encrypt", "GenerateDataKey", "ReEncryptFrom", "ReEncryptTo"),

@@ -1,4 +1,4 @@
-"""What those who work with a lake need of its KMS key: jobs, and whoever starts them. Pure."""
+"""Rights on a lake's KMS key for jobs and for those who start them. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEY_USE = ("kms:Decrypt", "kms:GenerateDataKey")
 def key_statements(key_arn: str | None, root: str, table_arn: str) -> list[dict[str, Any]]:
     """What a job needs of the key to read and write the lake at `root`, and its state; nothing without a key.
 
-    S3 and DynamoDB use the key for whoever reads and writes, so a request counts only when it comes through them and
+    S3 and DynamoDB use the key for readers and writers, so a request counts only when it comes through them and
     is for this bucket or table (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html,
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html).
     """
@@ -73,7 +73,7 @@ def disk_statements(key_arn: str, lake: str) -> list[dict[str, Any]]:
 
 
 def submitting_statements(key_arn: str, lake: str) -> list[dict[str, Any]]:
-    """What whoever starts a job on EMR Serverless needs of the key of its disks."""
+    """Rights on the key of the disks for the principal that starts a job on EMR Serverless."""
     keys = {"kms:ViaService": through("emr-serverless", key_arn), f"kms:EncryptionContext:{DISK_CONTEXT}": lake}
     return [
         {"Sid": "LookAtKey", "Effect": "Allow", "Action": "kms:DescribeKey", "Resource": key_arn},

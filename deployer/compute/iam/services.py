@@ -1,6 +1,6 @@
 """What `deployer up` needs of IAM for table services on AWS: schedules, alarms, budgets and Glue's databases. Pure.
 
-Names that begin with the lake's id are no other lake's, so they suffice where the stack chooses the name. Databases in
+Names that begin with the lake's id belong to this lake, so they suffice where the stack chooses the name. Databases in
 Glue are named for people (`INSTANCE_DATABASE`), so two lakes' names may be alike: there the lake's tag counts.
 """
 
@@ -97,7 +97,7 @@ def _catalog(lake: LakeOnAws) -> tuple[Grant, ...]:
     )
 
 
-#: Who gets a role of the lake: Scheduler starts jobs, EventBridge tells of events, S3 replicates.
+#: Who gets a role of the lake: Scheduler starts jobs, EventBridge reports events, S3 replicates.
 _PASSED_TO = ("scheduler.amazonaws.com", "events.amazonaws.com", "s3.amazonaws.com")
 _CRD = ("Create", "Delete", "Get")
 _TAGS = ("ListTagsForResource", "TagResource", "UntagResource")

@@ -14,7 +14,7 @@ from typing import Protocol
 class RemoteJob:
     """One job of `spark_jobs` to run: its program's name there, and the arguments of that program.
 
-    `job_id` is the job's in the state store, by which the same work is not done twice. `title` says it to people.
+    `job_id` is the job's in the state store, by which the same work is not done twice. `title` is for people.
     """
 
     program: str
@@ -24,13 +24,13 @@ class RemoteJob:
     tags: Mapping[str, str] = field(default_factory=dict)
 
     def key(self, attempt: int) -> str:
-        """What names one attempt at this very job: 32 characters of 0-9 and a-f, fit for a client token and a path."""
+        """The name of one attempt at this job: 32 characters of 0-9 and a-f, fit for a client token and a path."""
         known = json.dumps([self.program, self.job_id, self.arguments, attempt])
         return hashlib.blake2b(known.encode(), digest_size=16).hexdigest()
 
 
 class RunState(StrEnum):
-    """Where a run stands."""
+    """The state of a run."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -45,7 +45,7 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """Where a run stands; `reported` is the state as AWS names it, `detail` its reason, which may be empty.
+    """The status of a run; `reported` is the state as AWS names it, `detail` its reason, which may be empty.
 
     `too_early`: it failed because AWS did not know everywhere yet what it needs, and may work in a moment.
     """
@@ -66,24 +66,24 @@ class Run:
 
 
 class RemoteCluster(Protocol):
-    """A cluster that runs jobs. Every call raises CallFailed, in words, when AWS does not do it."""
+    """A cluster that runs jobs. Every call raises CallFailed when AWS refuses it."""
 
     @property
     def name(self) -> str:
-        """As the specs declare it."""
+        """The name in the specs."""
 
     def start(self, job: RemoteJob, attempt: int = 1) -> Run:
-        """Starts the job, or finds the run of the very same one that is under way: a start that is tried again, because
-        its answer was lost, does not run twice. Attempts that failed in an earlier command are passed over."""
+        """Starts the job, or finds its run that is in progress: a start that is repeated because its answer was lost
+        does not run twice. Attempts that failed in an earlier command are skipped."""
 
     def status(self, run_id: str) -> RunStatus:
-        """Where the run stands."""
+        """The status of the run."""
 
     def new_lines(self, run_id: str) -> Sequence[str]:
-        """What the job has printed since this was asked last; the service hands it out some time after."""
+        """The lines that the job printed since the last call; the service returns them with a delay."""
 
     def cancel(self, run_id: str) -> None:
-        """Asks that the run ends. It is over once its status says so."""
+        """Requests the end of the run. It is over once its status says so."""
 
     def describe_run(self, run_id: str) -> str:
-        """The run in words, with the ids by which AWS's own tools find it."""
+        """A description of the run with the ids by which AWS's own tools find it."""

@@ -1,4 +1,4 @@
-"""Where the code of jobs is on S3, and how Spark on EMR is told to run them with it.
+"""Where the code of jobs is on S3, and the settings by which Spark on EMR runs them with it.
 
 The stack uploads what `deployer package` builds, and exports the places as `jobs`, by architecture.
 """
@@ -21,7 +21,8 @@ ENVIRONMENT = "environment"  #: the folder that the archive is unpacked as, besi
 
 @dataclass(frozen=True, slots=True)
 class JobCode:
-    """Of clusters of one architecture, as s3:// addresses. `scripts` are by the name of the job, such as `ingest`."""
+    """The code of jobs for clusters of one architecture, as s3:// addresses. `scripts` are by job names, such as
+    `ingest`."""
 
     architecture: str
     python: str  #: such as `3.11`
@@ -31,7 +32,7 @@ class JobCode:
 
     @staticmethod
     def from_outputs(outputs: Mapping[str, Any], architecture: str) -> JobCode:
-        """From a stack's outputs. Raises NotFound when the stack has uploaded none for the architecture."""
+        """Reads a stack's outputs. Raises NotFound when the stack has uploaded none for the architecture."""
         found = (outputs.get(OUTPUT) or {}).get(architecture)
         if found is None:
             raise NotFound(

@@ -1,6 +1,6 @@
-"""What a job on a cluster tells of itself: an object below the instance's root that it writes while it runs.
+"""The status of a job on a cluster: an object below the instance's root that the job writes while it runs.
 
-The logs of a cluster come late, in parts, or not at all, and an exit code says little; this is whole or not there.
+The logs of a cluster come late, in parts, or not at all, and an exit code has few details; this is complete or absent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FOLDER = "_runs"
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """How far the job is; once it has come to its end, its result or else the error that ended it."""
+    """The progress of the job; after its end, its result or the error that ended it."""
 
     progress: Progress | None = None
     result: Mapping[str, Any] | None = None
@@ -35,7 +35,7 @@ class JobStatus:
 
 @dataclass(frozen=True, slots=True)
 class StartedJob:
-    """Where the run of a job is: what is needed to follow it on. `key` is that of its attempt."""
+    """The run of a job on a cluster, as needed to follow it. `key` is that of its attempt."""
 
     job_id: str
     program: str
@@ -46,12 +46,12 @@ class StartedJob:
 
 
 def request(root: str, job_id: str, document: Mapping[str, Any]) -> None:
-    """Keeps what a job is to do, where that is too much for a command line."""
+    """Stores the request of a job that is too large for a command line."""
     _put(root, _request_of(job_id), document)
 
 
 def requested(root: str, job_id: str) -> Mapping[str, Any]:
-    """What the job is to do. Raises NotFound for a job of which nothing was kept."""
+    """Reads the request of a job. Raises NotFound for a job without one."""
     document = _get(root, _request_of(job_id))
     if document is None:
         raise NotFound(f"nothing is kept of job {job_id}", where=f"{root}/{FOLDER}", remedy="run `deployer up` again")
@@ -59,7 +59,7 @@ def requested(root: str, job_id: str) -> Mapping[str, Any]:
 
 
 def write_status(root: str, key: str, status: JobStatus) -> None:
-    """Tells whoever follows the attempt `key`, in place of what was told before."""
+    """Stores the status of the attempt `key` in place of the previous one."""
     document: dict[str, Any] = {}
     if status.progress is not None:
         document["progress"] = asdict(status.progress)
@@ -78,7 +78,7 @@ def write_status(root: str, key: str, status: JobStatus) -> None:
 
 
 def read_status(root: str, key: str) -> JobStatus:
-    """What the attempt `key` has told last; nothing when its job has not begun, or did not get to telling."""
+    """Reads the newest status of the attempt `key`; it is empty until its job stores one."""
     document = _get(root, f"{key}.json") or {}
     progress, error = document.get("progress"), document.get("error")
     return JobStatus(
@@ -87,12 +87,12 @@ def read_status(root: str, key: str) -> JobStatus:
 
 
 def ask_to_end(root: str, key: str) -> None:
-    """Asks the job of the attempt `key` to end: it does so with the table as it was, and tells that."""
+    """Asks the job of the attempt `key` to end: it ends with the table as it was, and stores that status."""
     _put(root, f"{key}-end.json", {})
 
 
 def is_to_end(root: str, key: str) -> bool:
-    """Whether somebody asked that."""
+    """Whether `ask_to_end` was called for the attempt."""
     return _get(root, f"{key}-end.json") is not None
 
 
@@ -105,17 +105,17 @@ def _error(status: Mapping[str, Any]) -> DeployerError:
 
 
 def _subclasses(kind: type[DeployerError]) -> list[type[DeployerError]]:
-    """Those of the one hierarchy, whose constructors are alike."""
+    """The errors of the one hierarchy, whose constructors are alike."""
     return [each for each in kind.__subclasses__() if each.__module__ == DeployerError.__module__]
 
 
 def remember(root: str, started: StartedJob) -> None:
-    """Keeps where the run of a job is, so that it can be followed from elsewhere by the job's id alone."""
+    """Stores the run of a job, so that it can be followed from elsewhere by the job's id alone."""
     _put(root, _by_job(started.job_id), asdict(started))
 
 
 def remembered(root: str, job_id: str) -> StartedJob | None:
-    """The run of a job that was started last; None when none was on a cluster."""
+    """The newest run of a job; None when none was started on a cluster."""
     document = _get(root, _by_job(job_id))
     return None if document is None else StartedJob(**document)
 
@@ -125,7 +125,7 @@ def _request_of(job_id: str) -> str:
 
 
 def _by_job(job_id: str) -> str:
-    """Ids of jobs are anybody's text, and never become paths."""
+    """The object's name. Ids of jobs are arbitrary text, so they never become paths."""
     return f"job-{blake2b(job_id.encode(), digest_size=16).hexdigest()}.json"
 
 

@@ -44,7 +44,7 @@ def build_archive(
     """
     platforms = platforms_of(architecture)
     if not _PYTHON.fullmatch(python):
-        raise InvalidInput(f"{python!r} is no version of Python", remedy="write it as 3.11")
+        raise InvalidInput(f"{python!r} is not a valid version of Python", remedy="write it as 3.11")
     with temporary_folder("download", file.parent) as wheels:
         _download(platforms, python, packages, wheels, on_progress)
         digests = {wheel.name: _checked(wheel, packages) for wheel in sorted(wheels.glob("*.whl"))}
@@ -58,7 +58,7 @@ def build_archive(
 def platforms_of(architecture: str) -> list[str]:
     """The tags of wheels that run there, newest first."""
     if architecture not in MACHINES:
-        raise InvalidInput(f"{architecture!r} is no architecture of clusters", remedy="use arm64 or x86_64")
+        raise InvalidInput(f"{architecture!r} is not an architecture of clusters", remedy="use arm64 or x86_64")
     machine = MACHINES[architecture]
     newest_first = range(NEWEST_GLIBC, OLDEST_GLIBC - 1, -1)
     return [*(f"manylinux_2_{version}_{machine}" for version in newest_first), f"manylinux2014_{machine}"]
@@ -107,7 +107,7 @@ def _failure(lines: Sequence[str], python: str, platforms: Sequence[str]) -> Dep
         names = [match[1] for line in lines if (match := _MISMATCHED.match(line))]
         return _untrusted(", ".join(names) or "a package")
     return DeployerError(
-        f"pip did not download the jobs' packages: {(errors or list(lines) or ['no word'])[-1]}",
+        f"pip did not download the jobs' packages: {(errors or list(lines) or ['no output'])[-1]}",
         remedy="look whether pip reaches its index, then try again",
     )
 
@@ -128,7 +128,7 @@ def _checked(wheel: Path, packages: Hashes) -> str:
 def _untrusted(what: str) -> DeployerError:
     return DeployerError(
         f"the package index has another file of {what} than the ones that are trusted: their SHA-256 differs",
-        remedy="do not use it; ask whoever runs the index, or pin its hash in requirements.txt once you trust it",
+        remedy="do not use it; ask the operator of the index, or pin its hash in requirements.txt once you trust it",
     )
 
 

@@ -41,7 +41,7 @@ def parse_hashes(text: str) -> dict[str, frozenset[str]]:
 
 
 def known_hashes(project_dir: Path | None = None) -> Hashes:
-    """Of the lock, and of the requirements files of the project. Raises InvalidInput for one that cannot be read."""
+    """Reads the hashes of the lock and of the project's requirements files. Raises InvalidInput."""
     own: dict[str, frozenset[str]] = {}
     for path in sorted(project_dir.glob(OF_PROJECTS)) if project_dir else ():
         if path.is_file():
@@ -51,7 +51,7 @@ def known_hashes(project_dir: Path | None = None) -> Hashes:
 
 
 def hashes_of(pins: Sequence[str], project_dir: Path | None = None) -> Hashes:
-    """Of these pins alone. Raises InvalidInput that names every pin of which no hash is known."""
+    """Selects the hashes of these pins. Raises InvalidInput that names every pin without a known hash."""
     known = known_hashes(project_dir)
     if missing := [pin for pin in pins if pin not in known]:
         raise InvalidInput(

@@ -47,7 +47,7 @@ class JobPackage:
 
 
 def architectures(clusters: Iterable[Cluster]) -> list[str]:
-    """Of the clusters on AWS."""
+    """The architectures of the clusters on AWS."""
     return sorted({architecture_of(cluster) for cluster in clusters if cluster.kind in REMOTE_KINDS})
 
 

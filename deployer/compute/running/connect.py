@@ -1,4 +1,4 @@
-"""From a declared cluster and what the stack exports of it to one that runs jobs."""
+"""Connects a declared cluster, with the stack's outputs, to one that runs jobs."""
 
 from __future__ import annotations
 

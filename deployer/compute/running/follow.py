@@ -1,4 +1,4 @@
-"""Following a run on a cluster to its end: where it stands, how far its job is, and what that prints."""
+"""Follows a run on a cluster to its end: its state, the progress of its job, and the lines that it prints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deployer.system.clock import Clock
 from deployer.system.progress import Progress
 
 PAUSE = 3.0  #: seconds between two looks
-PATIENCE = 300.0  #: seconds in which AWS may give no answer; the run goes on meanwhile
+PATIENCE = 300.0  #: seconds for which AWS may give no answer; the run continues
 LAST_LINES = 15.0  #: seconds that lines are waited for after a run has failed without a word
 
 #: What may stand in the way of one look and not of the next.
@@ -23,7 +23,7 @@ PASSING = (Cause.THROTTLED, Cause.UNREACHABLE)
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """Who is told of a run: its state whenever that changes, how its job gets on, and each line that it prints."""
+    """Callbacks for a run: its changes of state, the progress of its job, and each line that it prints."""
 
     on_status: Callable[[RunStatus], None]
     on_progress: Callable[[Progress], None]
@@ -52,7 +52,7 @@ def follow(
 ) -> Mapping[str, Any]:
     """The result of the run's job, once it is there. Raises the error that ended the job, or what ended the run.
 
-    Raises CallFailed as soon as AWS does not let anybody look; the run goes on. KeyboardInterrupt leaves it alone, too.
+    Raises CallFailed as soon as AWS refuses the status; the run continues. KeyboardInterrupt leaves it alone, too.
     """
     shown: RunStatus | None = None
     looked = clock.monotonic()
@@ -86,7 +86,7 @@ def _ended(
     pause: float,
 ) -> Mapping[str, Any]:
     run = cluster.describe_run(run_id)
-    if report.result is not None:  # whatever became of the run after its job had ended
+    if report.result is not None:  # whatever happened to the run after its job had ended
         return report.result
     if report.error is not None:
         raise report.error
@@ -106,7 +106,8 @@ def _ended(
         _show_lines(cluster, run_id, watcher)
     if status.state is RunState.SUCCEEDED:
         raise DeployerError(
-            "the run succeeded, and its job told no result: it is of another release, or may not write below the root",
+            "the run succeeded, and its job stored no result: it is of another release, or may not write below "
+            "the root",
             where=run,
             remedy="run `deployer up`, which puts the job code of this release there, then the same command again",
         )

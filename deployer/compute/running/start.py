@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def start_job(cluster: RemoteCluster, root: str, job: RemoteJob, attempt: int = 1) -> tuple[StartedJob, int]:
-    """Starts the job, or finds its run that is under way, and keeps below the root where it is.
+    """Starts the job, or finds its run that is in progress, and stores the run below the root.
 
     Gives that, and which attempt it is. Raises CallFailed.
     """

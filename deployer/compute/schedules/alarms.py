@@ -3,7 +3,7 @@
 Both EMR and EMR Serverless send events of each change of state to EventBridge, as best they can
 (https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-manage-cloudwatch-events.html,
 https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html). An event that is lost is not
-told of, so there is an alarm on the absence of success too.
+reported, so there is an alarm on the absence of success too.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class EventRule:
 
 
 def failed_runs(application: str, cluster: str, instance: str) -> EventRule:
-    """Of one application of EMR Serverless; `cluster` and `instance` are the names in the specs. A run that takes too
-    long is cancelled."""
+    """The rule for an application of EMR Serverless; `cluster` and `instance` are names in the specs. A run that takes
+    too long is cancelled."""
     pattern = {
         "source": ["aws.emr-serverless"],
         "detail-type": ["EMR Serverless Job Run State Change"],
@@ -50,7 +50,7 @@ def failed_runs(application: str, cluster: str, instance: str) -> EventRule:
 
 
 def failed_steps(cluster_id: str, cluster: str, instance: str) -> EventRule:
-    """Of one cluster that stays; `cluster` and `instance` are the names in the specs."""
+    """The rule for one cluster that stays; `cluster` and `instance` are the names in the specs."""
     pattern = {
         "source": ["aws.emr"],
         "detail-type": ["EMR Step Status Change"],
@@ -61,7 +61,7 @@ def failed_steps(cluster_id: str, cluster: str, instance: str) -> EventRule:
 
 
 def failed_clusters(name: str, of_runs: bool, cluster: str, instance: str) -> EventRule:
-    """Of a cluster called `name`, or of all that runs start: `name` and a dash begin theirs.
+    """The rule for a cluster called `name`, or for all that runs start: their names begin with `name` and a dash.
 
     One of a run ends with errors when its job fails.
     """
@@ -97,7 +97,7 @@ def _event_rule(pattern: Mapping[str, object], fields: Mapping[str, str], messag
 
 
 def hours_without_success(schedules: Iterable[str]) -> int | None:
-    """After how many hours without any success somebody is to be told: the longest pause of the most frequent of the
+    """The hours without any success after which an alarm is raised: the longest pause of the most frequent of the
     cron expressions, and some hours more. None where an alarm cannot look back so far, or there is none."""
     pauses = [_longest_pause(schedule) for schedule in schedules]
     hours = min((-(-int(pause.total_seconds()) // HOUR) for pause in pauses), default=LONGEST_LOOK) + SLACK_HOURS
@@ -117,7 +117,7 @@ def _longest_pause(schedule: str) -> timedelta:
 
 
 def topic_policy(topic_arn: str, owned: str) -> Policy:
-    """Lets the lake's alarms and budgets of the account publish, and nobody without TLS; `owned` begins alarms' names.
+    """Lets the lake's alarms and budgets of the account publish, only with TLS; `owned` begins alarms' names.
 
     EventBridge knows no conditions in the policy of a topic
     (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html), so a statement for it would

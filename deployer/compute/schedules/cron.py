@@ -21,7 +21,7 @@ def aws_expressions(schedule: str) -> tuple[str, ...]:
     """AWS's expressions that fire, together, when the cron expression does: `("cron(0 3 * * ? *)",)`.
 
     They are several where cron wants one of two: a day of the month or a day of the week. Raises InvalidInput for what
-    is no cron expression, Refused for what AWS cannot say.
+    is not a cron expression, Refused for one that AWS cannot express.
     """
     check_schedule(schedule)
     cron = CronSim(schedule, dt.datetime(2000, 1, 1, tzinfo=dt.UTC))
@@ -66,7 +66,7 @@ def _days_of_week(days: Collection[int | tuple[int, int]], schedule: str) -> Ite
 
 
 def _list(numbers: Collection[int], of: int) -> str:
-    """Numbers and ranges, ascending: `0,15,30-35`; `*` for all of a field that has so many."""
+    """Formats numbers as ascending numbers and ranges: `0,15,30-35`; `*` for all values of a field."""
     if len(numbers) == of:
         return "*"
     ranges: list[tuple[int, int]] = []

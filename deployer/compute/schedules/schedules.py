@@ -53,7 +53,7 @@ class ScheduledService:
 def scheduled_services(lake: Lake) -> tuple[ScheduledService, ...]:
     """The services that AWS starts: AUTOMATIC, with a cron schedule, on a cluster there.
 
-    Raises InvalidInput where it cannot be told on which, or where the cluster is not there when nothing runs.
+    Raises InvalidInput where the cluster is ambiguous, or is not there when nothing runs.
     """
     return tuple(_scheduled(lake))
 
@@ -90,7 +90,7 @@ def _scheduled(lake: Lake) -> Iterator[ScheduledService]:
 
 
 def default_cluster(clusters: Iterable[Cluster]) -> Cluster | None:
-    """What runs a service that names none: the only cluster on AWS, or of several there the one called `default`."""
+    """The cluster of services that name none: the only cluster on AWS, or of several there the one called `default`."""
     remote = [cluster for cluster in clusters if cluster.kind in REMOTE_KINDS]
     if len(remote) == 1:
         return remote[0]
@@ -129,7 +129,7 @@ def start_job_run(
     disks' key and the lake's id.
 
     A start that Scheduler repeats has the same token, and is answered with the run that the first one made. A run that
-    fails is not tried again: its time has been run, and somebody is told.
+    fails is not tried again: the run of its time is over, and an alarm reports it.
     """
     overrides = {"ConfigurationOverrides": _capitals(disk_configuration(*disk_key))} if disk_key else {}
     return json.dumps(
@@ -153,7 +153,7 @@ def start_job_run(
 
 
 def _capitals(value: Any) -> Any:
-    """As Scheduler names the members of a request; keys of an encryption context are the lake's own."""
+    """Names the members of a request as Scheduler does; keys of an encryption context stay as they are."""
     return {
         name[0].upper() + name[1:]: item
         if name == "encryptionContext" or not isinstance(item, dict)

@@ -130,7 +130,7 @@ def _cache_folder(environ: Mapping[str, str]) -> Path | None:
 
 
 def _with_script(folder: Path, script: str) -> Path:
-    """Puts the script at `bin/java` unless it is there: written aside and renamed, so nobody runs half of it."""
+    """Puts the script at `bin/java` unless it is there: written aside and renamed, so no process runs half of it."""
     java = folder / "bin" / "java"
     with contextlib.suppress(OSError):
         if java.read_text(encoding="utf-8") == script and os.access(java, os.X_OK):

@@ -51,7 +51,7 @@ class LocalCluster:
 
     @staticmethod
     def of(options: Mapping[str, object]) -> LocalCluster:
-        """From the options of a declared cluster; raises InvalidInput for one that `local` does not have."""
+        """Reads the options of a declared cluster; raises InvalidInput for one that `local` does not have."""
         known = {"cores", "memory"}
         if unknown := sorted(set(options) - known):
             raise InvalidInput(

@@ -1,4 +1,4 @@
-"""How far a Spark job is, told by Spark's status tracker while another thread waits for the job."""
+"""The progress of a Spark job, by Spark's status tracker, while another thread waits for the job."""
 
 from __future__ import annotations
 

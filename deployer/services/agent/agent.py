@@ -1,8 +1,8 @@
-"""The agent's loop: looks, ends what is dead, starts what is due in processes of their own, and waits for them.
+"""The agent's loop: it ends dead runs, starts due ones in processes of their own, and waits for them.
 
 Several agents may watch one instance: a run is queued under an id that follows from what asked for it, and started by
-one holder, so each is done once. An agent that is started anew needs nothing but the state: runs of the one before go
-on in their processes, and what those left queued or dead is taken up.
+one holder, so each is done once. A restarted agent needs nothing but the state: runs of the previous agent continue
+in their processes, and the new one starts what was left queued and ends what is dead.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ LATE = 60.0  #: seconds without a look after which an agent is not well, whateve
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`every` is the time between two looks in seconds, `parallel` how many runs go on at a time, `grace` that of
-    what is overdue."""
+    """`every` is the time between two looks in seconds, `parallel` the number of concurrent runs, `grace` the
+    seconds after which a service is overdue."""
 
     every: float = 5.0
     parallel: int = 2
@@ -44,7 +44,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class _PendingRun:
-    """A run that is to be started: one that a trigger asks for, or (`due` is None) one that is queued and forgotten."""
+    """A run to start: one that is due, or (`due` is None) one that is queued and forgotten."""
 
     table_id: str
     service: ServiceKind
@@ -56,7 +56,7 @@ class _PendingRun:
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """Something that is told when it begins and when it is over."""
+    """A fault that is reported when it begins and when it ends."""
 
     event: str
     table: str
@@ -92,19 +92,19 @@ class Agent:
 
     @property
     def is_well(self) -> bool:
-        """Whether it looks as often as it should."""
+        """Whether its last successful look is recent enough."""
         return self.is_ending or self.silent_for <= max(LATE, 4 * self._settings.every)
 
     def end(self) -> None:
-        """Starts nothing any more and ends when its runs have; asked again, it stops them. For handlers of signals."""
+        """Starts no more runs, and ends with the last one; a second call stops them. For signal handlers."""
         self._asked_to_end += 1
 
     def stop(self) -> None:
-        """Stops its runs and ends; asked again, it kills them."""
+        """Stops its runs and ends; a second call kills them."""
         self._asked_to_end += 2
 
     def watch(self) -> bool:
-        """Goes on until it is asked to end. Whether its runs were let to their ends."""
+        """Works until `end` or `stop` is called. Returns whether its runs ended by themselves."""
         look_at = self._clock.monotonic()
         while not self._asked_to_end:
             self.workers.reap()
@@ -120,21 +120,21 @@ class Agent:
         return self._drain()
 
     def once(self) -> bool:
-        """Runs what is due now, and ends; as `watch`. Raises DeployerError when the state cannot be read."""
+        """Runs what is due now and returns as `watch` does. Raises DeployerError when the state cannot be read."""
         self.look()
         while (self._wanted or len(self.workers)) and not self._asked_to_end:
             self._fill()
             if not len(self.workers):
-                break  # what is left waits for runs of others
+                break  # the rest waits for runs of other processes
             self._clock.sleep(SLICE)
             self.workers.reap()
         for each in self._wanted:
             name = self.last.tables[each.table_id].entry.full_name
-            self._report("left", table=name, service=each.service, why="a run that excludes it goes on")
+            self._report("left", table=name, service=each.service, why="a run that excludes it is running")
         return self._drain()
 
     def look(self) -> None:
-        """Looks once, and ends what is dead; starts nothing. Raises DeployerError when the state cannot be read."""
+        """Looks once and ends dead runs; starts nothing. Raises DeployerError when the state cannot be read."""
         self.looks += 1
         look = self._watch.look(self._clock.now())
         for table_id, seen in look.tables.items():
@@ -155,22 +155,22 @@ class Agent:
         self._wrong = set(wrong)
 
     def _end_dead(self, table_id: str, seen: WatchedTable) -> None:
-        """Fails runs whose holders are dead, has recorded what they had committed, and settles what they left."""
+        """Fails runs of dead holders, records what they had committed, and settles the rest."""
         failed = fail_dead_runs(self._store, table_id, self._clock.now())
         for run in failed:
             self.dead += 1
             self._report("dead", table=seen.entry.full_name, service=run.service, run=run.run_id, why=run.reason)
-        with suppress(DeployerError):  # the next look says what is wrong
+        with suppress(DeployerError):  # the next look reports it
             table = self._opened(seen.entry)
             for run in failed:
                 settle_dead_run(table, run)
 
     def _opened(self, entry: TableEntry) -> OpenTable:
-        """The table; what others committed to it is recorded, so that the next look finds it as it is."""
+        """Opens the table, which records what others committed to it."""
         return open_entry(self._store, self._root, entry)
 
     def _fill(self) -> None:
-        """Starts what is wanted, as far as there are places."""
+        """Starts pending runs while there are free places."""
         left = []
         for each in self._wanted:
             free = len(self.workers) < self._settings.parallel and each.table_id not in self.workers
@@ -179,17 +179,17 @@ class Agent:
         self._wanted = left
 
     def _start(self, wanted: _PendingRun) -> bool:
-        """Whether it is done with: started, or somebody else's. False while a run that excludes it goes on."""
+        """Starts the run unless another process does. False while a run that excludes it is running."""
         entry = self.last.tables[wanted.table_id].entry
         try:
             state = self._store.table(wanted.table_id)
             if not may_start(state, wanted.service):
                 return False
             run = self._queued(state, wanted.due) if wanted.due else find_run(state, wanted.run_id)
-            others = wanted.due is not None and run.log != self._name  # who queued it starts it
+            others = wanted.due is not None and run.log != self._name  # the agent that queued it starts it
             if run.status == "QUEUED" and not others:
                 self.workers.start(entry, run, wanted.why)
-        except (Conflict, NotFound):  # somebody else was quicker
+        except (Conflict, NotFound):  # another process started it
             return True
         except (DeployerError, OSError) as error:
             self._report("trouble", table=entry.full_name, service=wanted.service, why=str(error))
@@ -209,7 +209,7 @@ class Agent:
         )
 
     def _drain(self) -> bool:
-        """Waits for the runs that go on; stops them once that is asked for. Whether they were let to their ends."""
+        """Waits for the runs; stops them when that is requested. Returns whether they ended by themselves."""
         if len(self.workers):
             self._report("draining", runs=len(self.workers))
         while len(self.workers) and self._asked_to_end < 2:
@@ -228,10 +228,10 @@ class Agent:
 
 
 def _wanted(look: Look) -> Iterator[_PendingRun]:
-    """What is to be started; of conditions it is not known since when they hold."""
+    """Runs to start. The time since which a condition holds is unknown."""
     for table_id, seen in look.tables.items():
         for run in seen.forgotten:
-            why = "it was queued, and nobody started it"
+            why = "it was queued, and no process started it"
             yield _PendingRun(table_id, run.service, run.run_id, why, run.queued_at, None)
         for due in seen.due:
             yield _PendingRun(table_id, due.service, due.run_id, due.why, look.at if due.at is None else due.at, due)

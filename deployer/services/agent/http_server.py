@@ -1,4 +1,4 @@
-"""A small HTTP server for pages that are read by GET: one thread, so many connections, so much time for each.
+"""A small HTTP server for pages that are read by GET: one thread, with limits for connections and their duration.
 
 A connection has one request and one total deadline, from the accept to the last byte of the answer; a client that
 trickles is closed with it. More connections than may be open get 503 at once.

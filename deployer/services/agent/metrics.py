@@ -1,4 +1,4 @@
-"""What an agent tells Prometheus: how it does itself, and how each service and table stands."""
+"""Metrics of an agent for Prometheus: its own, and those of each service and table."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class AgentMetrics:
         for status, number in sorted(agent.workers.ended.items()):
             ended.add_metric([status], number)
         yield ended
-        yield _gauge("deployer_agent_runs_in_progress", "Runs that go on in its processes.", len(agent.workers))
+        yield _gauge("deployer_agent_runs_in_progress", "Runs in its processes.", len(agent.workers))
         yield _gauge("deployer_agent_draining", "1 once it was asked to end.", int(agent.is_ending))
         yield _gauge("deployer_agent_last_look_seconds", "How long its last look took.", look.seconds)
         yield _gauge("deployer_agent_last_look_timestamp_seconds", "When it looked last.", look.at / 1000)
@@ -85,7 +85,7 @@ class AgentMetrics:
         rows = GaugeMetricFamily("deployer_table_rows", "Rows.", labels=label)
         size = GaugeMetricFamily("deployer_table_bytes", "Bytes of the newest version's files.", labels=label)
         files = GaugeMetricFamily("deployer_table_files", "Files of the newest version.", labels=label)
-        small = GaugeMetricFamily("deployer_table_small_files", "Those that COMPACT calls small.", labels=label)
+        small = GaugeMetricFamily("deployer_table_small_files", "Small files, as COMPACT defines them.", labels=label)
         version = GaugeMetricFamily("deployer_table_lance_version", "The newest version.", labels=label)
         for seen in self._agent.last.tables.values():
             name = [seen.entry.full_name]

@@ -15,20 +15,21 @@ from deployer.services.agent.http_server import Answer, Limits, answering, plain
 from deployer.services.agent.metrics import AgentMetrics
 
 LIMITS = Limits()
-LISTEN = "127.0.0.1:9178"  #: unless told otherwise: to this machine alone
+LISTEN = "127.0.0.1:9178"  #: the default: reachable from this machine only
 
 
 def address_of(text: str) -> tuple[str, int]:
     """Host and port of `127.0.0.1:9178`, `:9178` (every interface) or `[::1]:9178`. Raises InvalidInput."""
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
-        raise InvalidInput(f"--listen: {text!r} is no address", remedy=f"write HOST:PORT, such as {LISTEN}, or `off`")
+        remedy = f"write HOST:PORT, such as {LISTEN}, or `off`"
+        raise InvalidInput(f"--listen: {text!r} is not a valid address", remedy=remedy)
     return host.removeprefix("[").removesuffix("]") or "0.0.0.0", int(port)  # noqa: S104 -- it was asked for
 
 
 @contextmanager
 def served(agent: Agent, listen: str, limits: Limits = LIMITS) -> Iterator[str]:
-    """Answers at `listen` (see `address_of`) from a thread; gives the address, with the port that 0 asked for.
+    """Answers at `listen` (see `address_of`) from a thread; yields the address; port 0 is replaced by a free one.
 
     Raises InvalidInput when the address cannot be had.
     """

@@ -1,7 +1,7 @@
-"""What an agent sees of an instance in one look: how each service stands, what is due, and which runs are dead.
+"""The observation of an instance by an agent: the status of each service, what is due, and which runs are dead.
 
 A look reads the state of all tables at once and folds only what came since the last. A table is examined again
-only when its state, its dataset or the time gives reason to: states are values, so one that nobody changed is the same
+only when its state, its dataset or the time gives reason to: states are values, so an unchanged one is the same
 object. Datasets are opened only for what was committed since a service ran.
 """
 
@@ -31,26 +31,26 @@ from deployer.state.reader import StateReader
 from deployer.state.snapshots.history import Time
 from deployer.tables.open_table import ReadTable, read_entry
 
-PICK_UP = 60_000  #: ms after which a queued run that nobody started is taken for forgotten
-EXAMINE_AGAIN = 30_000  #: ms after which a table at which something is due or under way is examined again
+PICK_UP = 60_000  #: ms after which a queued run without a process counts as forgotten
+EXAMINE_AGAIN = 30_000  #: ms after which a table at which something is due or running is examined again
 REMOTE_LOOK = 300_000  #: ms between two looks at a dataset in a bucket, where each costs a request
 LOOK_AGAIN = 300_000  #: ms after which the files on a disk of a table without services are looked at again
-_SETTLED = 2.0  #: seconds after which a folder's time tells of every change to come
+_SETTLED = 2.0  #: seconds after which each later change alters a folder's time
 
 NEVER = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedTable:
-    """A table as it was last examined. `due` and `forgotten` leave out what others than this machine run."""
+    """A table as it was last examined. `due` and `forgotten` have what this machine runs."""
 
     entry: TableEntry
     state: TableState
     service_statuses: tuple[ServiceStatus, ...] = ()
     due: tuple[Due, ...] = ()
-    forgotten: tuple[Run, ...] = ()  #: runs that are queued, and whose process is not there any more
+    forgotten: tuple[Run, ...] = ()  #: queued runs whose process has ended
     dead: tuple[Run, ...] = ()
-    counts_data: bool = False  #: whether a trigger is about what was written, by whomever
+    counts_data: bool = False  #: whether a trigger has a condition on written data
     small_files: int = 0
     again_at: int = NEVER  #: ms
     trouble: str = ""  #: why the table cannot be looked at
@@ -67,8 +67,7 @@ class Look:
 
 
 class Watch:
-    """Looks at one instance again and again, at all tables or only those of some ids. Not safe for threads; what it
-    gives is."""
+    """Observes one instance: all tables, or those of some ids. Not safe for threads; its results are."""
 
     def __init__(
         self,
@@ -87,12 +86,12 @@ class Watch:
         self._folders: dict[str, Path] = {}  # of each dataset's versions, where it is on a disk
         self._clusters: tuple[Cluster, ...] = ()
         self._seen: dict[str, WatchedTable] = {}
-        #: When a dataset was last looked at (ms); of one in a folder the folder's time then, 0 where that may not tell.
+        #: Time of the last look at a dataset (ms); for a local one its folder's time, 0 where that may miss a change.
         self._looked_at: dict[str, int] = {}
         self._deleted: dict[str, tuple[tuple[int, int], dict[int, int]]] = {}  # rows by table, and of which version
 
     def look(self, now: int) -> Look:
-        """At all tables, at `now` (ms). Raises DeployerError when the state cannot be read."""
+        """Looks at all tables at `now` (ms). Raises DeployerError when the state cannot be read."""
         begun = time.monotonic()
         instance = self._store.instance()
         if instance is not self._instance:
@@ -140,7 +139,7 @@ class Watch:
         )
 
     def _moved(self, asked: Sequence[str], states: Mapping[str, TableState], now: int) -> set[str]:
-        """Those to whose datasets others than deployer committed. Lists the names of versions, and opens nothing."""
+        """The tables to whose datasets other programs committed. Lists the names of versions, and opens nothing."""
         if self._is_local:
             return {table_id for table_id in asked if self._moved_here(table_id, states[table_id])}
         late = [table_id for table_id in asked if self._looked_at.get(table_id, 0) + REMOTE_LOOK <= now]
@@ -184,7 +183,7 @@ class Watch:
             if not state.services and not state.runs:
                 return WatchedTable(entry, state, again_at=again_at)
             return self._examined_services(entry, state, now)
-        except Exception as error:  # one table's trouble, such as what Lance says of its files, is not that of others
+        except Exception as error:  # a fault of one table, such as an unreadable file, does not affect others
             trouble = str(as_deployer_error(error, dataset_location(self._root, entry)))
             return WatchedTable(entry, state, trouble=trouble, again_at=now + EXAMINE_AGAIN)
 
@@ -208,7 +207,7 @@ class Watch:
         )
 
     def _again_at(self, state: TableState, found: tuple[ServiceStatus, ...], due: tuple[Due, ...], now: int) -> int:
-        """When the time alone may make a difference."""
+        """The time (ms) at which the table has to be examined again without a change."""
         times = [each.next_at for each in found if each.next_at is not None]
         times += [retry for each in found if (retry := retry_at(state, each.service)) > now]
         if due or any(each.due or each.overdue for each in found) or any(run.is_open for run in state.runs.values()):
@@ -216,7 +215,7 @@ class Watch:
         return min(times, default=NEVER)
 
     def _before(self, state: TableState, now: int) -> TableState | None:
-        """The table's state a grace ago, as far as it is kept."""
+        """The table's state one grace period ago; None where it is not kept."""
         try:
             return self._store.table(state.table_id, at=Time(now - round(self._grace * 1000)))
         except DeployerError:
@@ -235,7 +234,7 @@ class Watch:
 
 
 def is_here(cluster: str | None, clusters: tuple[Cluster, ...]) -> bool:
-    """Whether what is on that cluster is for this machine: AWS's schedules, and loads there, start what is on AWS."""
+    """Whether what is on that cluster is for this machine: services on AWS are started by schedules and loads there."""
     if cluster is None:
         return default_cluster(clusters) is None
     return not any(each.name == cluster and each.kind in REMOTE_KINDS for each in clusters)

@@ -1,4 +1,4 @@
-"""The processes in which an agent's runs go on, at most one for a table."""
+"""The processes of an agent's runs, at most one for each table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from deployer.system.clock import Clock
 PROGRESS = 20.0  #: seconds between two lines of a run's progress
 STARTS = 3  #: how often a queued run's process is started before the run is failed
 
-#: Tells something that happened: its name, and what there is to say of it.
+#: Reports an event: its name, and its details as keyword arguments.
 OnEvent = Callable[..., None]
 
 
@@ -31,7 +31,7 @@ class _Worker:
 
 class Workers:
     """`ended` counts runs by their status. Each process is a session of its own: what stops the agent's terminal, or
-    kills the agent, leaves it going on."""
+    kills the agent, does not end it."""
 
     def __init__(self, store: StateStore, root: str, on_event: OnEvent, clock: Clock) -> None:
         self._store, self._root, self._report, self._clock = store, root, on_event, clock
@@ -55,26 +55,26 @@ class Workers:
         self._report("started", **about, pid=local.process.pid, why=why)
 
     def reap(self) -> None:
-        """Tells what came of runs whose processes have ended, and now and then how far the others are."""
+        """Reports outcomes of runs whose processes have ended, and every `PROGRESS` seconds the progress of others."""
         for table_id, each in list(self._working.items()):
             if each.local.process.poll() is None:
                 if self._clock.monotonic() - each.reported_at >= PROGRESS:
                     each.reported_at = self._clock.monotonic()
                     self._report_progress(each.local)
                 continue
-            with suppress(DeployerError):  # its lease tells the next look
+            with suppress(DeployerError):  # the next look finds its expired lease
                 self._over(each.local)
             each.local.close()
             del self._working[table_id]
 
     def stop(self) -> None:
-        """Stops the runs as Ctrl-C would: they are CANCELLED, and what they have committed stands."""
+        """Stops the runs as Ctrl-C would: they are CANCELLED, and keep what they have committed."""
         self._is_stopped = True
         for each in self._working.values():
             each.local.process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kills what does not end. The runs' leases tell whoever looks next."""
+        """Kills processes that do not end. Their leases expire, and the next look ends their runs."""
         self._is_stopped = True
         for each in self._working.values():
             each.local.process.kill()
@@ -90,7 +90,7 @@ class Workers:
             if self._starts.get(run_id, 0) < STARTS:
                 why = local.last_error() or f"its process ended with {local.process.returncode}"
                 self._report("not started", table=local.entry.full_name, service=run.service, run=run_id, why=why)
-                return  # it is taken up again
+                return  # the next look starts it again
             local.settle()
             run = find_run(self._store.table(table_id), run_id)
         self._starts.pop(run_id, None)

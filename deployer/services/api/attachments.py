@@ -53,7 +53,7 @@ def alter_service(
 ) -> Service:
     """Puts `after` in the place of the service as it was read. Raises Conflict when it was changed meanwhile.
 
-    A run that is running goes on as it was started.
+    A running run keeps the options that it started with.
     """
     state = store.commit(table_id, [PutService(after)], to_alter_service(before), author=author)
     return state.services[after.kind]
@@ -62,7 +62,7 @@ def alter_service(
 def move_services(store: StateStore, table_id: str, cluster: str, *, author: str | None = None) -> TableState:
     """Moves all services of the table to that cluster in one transaction, and those that are attached later by hand.
 
-    Runs that are under way end where they are. Gives the table's state.
+    Open runs stay where they are. Returns the table's state.
     """
     return store.commit(table_id, [MoveServices(cluster)], [], author=author)
 
@@ -90,7 +90,7 @@ def reset_services(
 
 
 def pause_service(store: StateStore, table_id: str, kind: ServiceKind, *, author: str | None = None) -> Service:
-    """No run of it starts from now on, and the holder of one that is running is asked to wait.
+    """Pauses a service: no run of it starts, and the holder of a running one is asked to wait.
 
     Raises Conflict when it is not there; nothing changes for one that is paused.
     """
@@ -99,7 +99,7 @@ def pause_service(store: StateStore, table_id: str, kind: ServiceKind, *, author
 
 
 def resume_service(store: StateStore, table_id: str, kind: ServiceKind, *, author: str | None = None) -> Service:
-    """Runs may start again, and one that waits goes on (see `pause_service`)."""
+    """Undoes `pause_service`: runs may start, and a waiting one continues."""
     state = store.commit(table_id, [ResumeService(kind)], to_pause_service(kind), author=author)
     return state.services[kind]
 

@@ -1,9 +1,9 @@
 """`TableServicesClient`: table services managed from Python. Names, arguments and defaults are those of the reference.
 `detach_table_service` and `reset_services_cluster_in_table`, which the reference does not have, follow them.
 
-A lake is an instance, called by its name. Every method waits for what it does, for ever unless `timeout` (seconds) is
-given, looking again each `poll_interval` seconds; a TimeoutError leaves what was begun going on and says so. Arguments
-are checked before anything is done: InvalidInput names the one that is wrong.
+A lake is an instance, called by its name. Every method waits for its result, without a limit unless `timeout` (seconds)
+is given, and polls every `poll_interval` seconds. After a TimeoutError the work continues. Arguments are checked first:
+InvalidInput names the one that is wrong.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ class TableServicesClient:
     ) -> Run:
         """Runs a service, attached or not, in a process of its own or on the service's cluster; gives the ended run.
 
-        A run that fails is given too: `status` and `reason` tell. Raises TimedOut, a TimeoutError, when it is not over
-        in time: it goes on, also after this process. Ctrl-C, and any other error, ends the run.
+        A failed run is returned as well, with its `status` and `reason`. Raises TimedOut, a TimeoutError, when it is
+        not over in time: it continues, also after this process. Ctrl-C, and any other error, ends the run.
         """
         kind, found = runnable(service), self._table(lake, database, table)
         run, working = start_on_demand(found, kind, author=self._author)
@@ -180,7 +180,7 @@ class TableServicesClient:
         timeout: float | None = None,
         poll_interval: float | None = None,
     ) -> TableService:
-        """No run of it starts from now on; one that is running waits, and goes on when it is resumed."""
+        """Pauses a service: no run of it starts, and a running one waits until it is resumed."""
         found = self._table(lake, database, table)
         now = management.pause(found, kind_named(service), author=self._author)
         return _described(lake, found.refreshed(), now)
@@ -214,7 +214,7 @@ class TableServicesClient:
         timeout: float | None = None,
         poll_interval: float | None = None,
     ) -> Run:
-        """Cancels the run of it that is queued or running, and gives it when it has ended. What it committed stands."""
+        """Cancels the run of it that is queued or running, and returns it when it has ended. Its commits are kept."""
         found = self._table(lake, database, table)
         run = management.cancel(found, kind_named(service, RUNNABLE), author=self._author)
         return wait_for(found, run, timeout, poll_interval)
@@ -231,7 +231,7 @@ class TableServicesClient:
         timeout: float | None = None,
         poll_interval: float | None = None,
     ) -> TableService:
-        """One service, with all of its settings and its newest run."""
+        """Returns one service with all of its settings and its newest run."""
         found = self._table(lake, database, table)
         return _described(lake, found, find_service(found.state, kind_named(service), found.address))
 
@@ -246,7 +246,7 @@ class TableServicesClient:
         timeout: float | None = None,
         poll_interval: float | None = None,
     ) -> tuple[TableService, ...]:
-        """All services of the table."""
+        """Returns all services of the table."""
         return _all_described(lake, self._table(lake, database, table))
 
     @checked
@@ -261,11 +261,11 @@ class TableServicesClient:
         timeout: float | None = None,
         poll_interval: float | None = None,
     ) -> tuple[Run, ...]:
-        """The runs of one service, the newest first; the newest hundred are kept."""
+        """Returns the runs of one service, the newest first; the newest hundred are kept."""
         return tuple(runs_of(self._table(lake, database, table).state, kind_named(service, RUNNABLE)))
 
     def close(self) -> None:
-        """Closes the state stores. Runs that were left after a TimeoutError go on."""
+        """Closes the state stores. Runs that were left after a TimeoutError continue."""
         self._release()
 
     def __enter__(self) -> TableServicesClient:

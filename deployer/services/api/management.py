@@ -1,7 +1,7 @@
-"""What people and programs do to the services of a table by hand. Specs do the same through plans.
+"""Changes of a table's services by hand. Specs do the same through plans.
 
-Whatever is wrong is refused with the remedy before anything is changed. What is changed here shows as drift where specs
-declare the table, until they say it too.
+Invalid changes are refused before anything is changed. A change shows as drift where specs declare the table, until
+they declare the same.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def alter(
     unsafe_raw: bool = False,
     author: str | None = None,
 ) -> Service:
-    """Changes what is given of a service. Raises NotFound, InvalidInput, and Conflict while a run of it is open."""
+    """Changes given settings of a service. Raises NotFound, InvalidInput, and Conflict while a run of it is open."""
     before = find_service(table.state, kind, table.address)
     _require_no_run(table, kind, "altered")
     after = _asked(table, kind, before, trigger_mode, texts, cluster, unsafe_raw)
@@ -96,7 +96,7 @@ def move(table: OpenTable, cluster: str, *, author: str | None = None) -> TableS
 def reset(
     table: OpenTable, clusters: Mapping[ServiceKind, str | None] | None = None, *, author: str | None = None
 ) -> TableState:
-    """Takes back what `move` did: all services of the table, or none, run again where they ran by their declaration.
+    """Undoes `move`: all services of the table, or none, run where they are declared to run.
 
     `clusters` are those that specs declare, by kinds of services; where they are not known, services that were not
     moved stay. All others, and those that are attached later, run on the default cluster. Gives the table's state.
@@ -114,21 +114,24 @@ def reset(
 
 
 def detach(table: OpenTable, kind: ServiceKind, *, author: str | None = None) -> None:
-    """Raises NotFound, and Conflict while a run of it is open. Its runs stay listed."""
+    """Detaches a service; its runs stay listed. Raises NotFound, and Conflict while a run of it is open."""
     find_service(table.state, kind, table.address)
     _require_no_run(table, kind, "detached")
     remove_service(table.store, table.entry.table_id, kind, author=author)
 
 
 def pause(table: OpenTable, kind: ServiceKind, *, author: str | None = None) -> Service:
-    """No run of it starts, and one that is running waits. Raises NotFound, and Refused for one that is paused."""
+    """Pauses a service: no run of it starts, and a running one waits.
+
+    Raises NotFound, and Refused for one that is paused.
+    """
     if find_service(table.state, kind, table.address).paused:
-        raise Refused(f"the {kind} service is paused already", where=table.address, remedy="resume it to go on")
+        raise Refused(f"the {kind} service is paused already", where=table.address, remedy="resume it")
     return pause_service(table.store, table.entry.table_id, kind, author=author)
 
 
 def resume(table: OpenTable, kind: ServiceKind, *, author: str | None = None) -> Service:
-    """Raises NotFound, and Refused for one that is not paused."""
+    """Undoes `pause`. Raises NotFound, and Refused for a service that is not paused."""
     if not find_service(table.state, kind, table.address).paused:
         raise Refused(f"the {kind} service is not paused", where=table.address, remedy="there is nothing to resume")
     return resume_service(table.store, table.entry.table_id, kind, author=author)

@@ -1,4 +1,4 @@
-"""Services as they are shown: with all of their settings, how they stand, and their newest run."""
+"""Services as they are shown: their settings, status and newest run."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from deployer.tables.open_table import ReadTable
 
 @dataclass(frozen=True, slots=True)
 class TableService:
-    """A service of a table. `options` are all of the kind's, also those that have their default. `broken` says why it
-    does not run: what the state holds of it is not valid.
+    """A service of a table. `options` are all of the kind's, defaults included. `broken` is the reason why the
+    state's record of it is not valid; such a service does not run.
 
     `status` is what `service list` shows (OK, DUE, QUEUED, RUNNING, PAUSED, FAILED, OVERDUE, BROKEN), or UNREADABLE
     where the table cannot be read. `reason` says why; it is empty where there is nothing to say.
@@ -41,12 +41,12 @@ class TableService:
 
 
 def described(lake: str, table: ReadTable, services: Iterable[Service]) -> tuple[TableService, ...]:
-    """Services of the table with their settings, defaults among them, how they stand, and their newest runs."""
+    """Services of the table with their settings, defaults among them, their status and their newest run."""
     table_id = table.entry.table_id
     seen = Watch(table.store, table.root, only={table_id}).look(Clock().now()).tables[table_id]
-    stands = {each.service: (each.label, each.why) for each in seen.service_statuses}
+    statuses = {each.service: (each.label, each.why) for each in seen.service_statuses}
     return tuple(
-        _described(lake, table, each, *stands.get(each.kind, ("UNREADABLE", seen.trouble))) for each in services
+        _described(lake, table, each, *statuses.get(each.kind, ("UNREADABLE", seen.trouble))) for each in services
     )
 
 

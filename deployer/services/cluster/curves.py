@@ -21,7 +21,7 @@ MOST_BITS = 12  #: of a place: as many as there are quantiles
 
 
 def bits_for(columns: int) -> int:
-    """How many bits the place in each of so many columns has, so that a number of 64 holds all. At most 64 columns."""
+    """The number of bits for the place in each column, so that 64 bits hold all. At most 64 columns."""
     return max(1, min(MOST_BITS, 64 // columns))
 
 

@@ -26,7 +26,7 @@ _CELLS = 1 << 24  # comparisons at a time
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """Of so many files and rows. `average` and `most` are 0 where there are none.
+    """The overlap depth of files. `average` and `most` are 0 where there are none.
 
     `by_column` has the average for each column alone: how many files a condition on it reads.
     """
@@ -93,7 +93,7 @@ def _ranks(boxes: Sequence[tuple[Bounds, int]]) -> tuple[NDArray[np.int64], NDAr
 
 
 def _counts(low: NDArray[np.int64], high: NDArray[np.int64], points: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Of each point, how many boxes hold it."""
+    """The number of boxes that hold each point."""
     step = max(1, _CELLS // len(low))
     found = [
         np.logical_and.reduce(

@@ -1,4 +1,4 @@
-"""What a run of CLUSTER would rewrite, as far as the state and the dataset's manifest tell: no rows are read."""
+"""What a run of CLUSTER would rewrite, by the state and the dataset's manifest; no rows are read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Forecast:
 
 
 def forecast(table: ReadTable, options: ClusterOptions, arrangement: Arrangement) -> Forecast:
-    """Of a run that begins now."""
+    """Forecasts a run that begins now."""
     state, sizes = table.state, options.sizes(table.layout().max_rows_per_file)
     names = {leaf.partition_id for leaf in state.leaves()}
     pieces = pieces_of(table, table.dataset(), any_kind=True)

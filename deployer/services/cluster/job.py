@@ -192,7 +192,7 @@ class _Arranging:
         return True
 
     def whole_now(self, table: OpenTable, *, completed: bool) -> dict[str, JSON]:
-        """For the record of the run: leaves that are arranged at once. `completed`: it did all that it had planned."""
+        """The leaves that are arranged at once, for the run record. `completed`: the run did all of its plan."""
         leaves = self._whole | self._arranged if completed else self._whole
         return recorded(table.state, self._arrangement, self._sizes, leaves)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """By a curve over columns, which may be fields of structs, such as `gate.number`; `kinds` are their types.
+    """An order of rows by a curve over columns of the types `kinds`, which may be fields of structs: `gate.number`.
 
     Of `sort`, `rest` are the table's keys that follow, and `order` all of them. `name` is what files are marked with.
     """
@@ -52,7 +52,7 @@ class Arrangement:
         return [value_of(rows, path) for path in self.columns]
 
     def scales(self, samples: Sequence[Any]) -> tuple[Scale, ...]:
-        """From samples of the columns."""
+        """Makes the layout from samples of the columns."""
         return scales_of(samples, bits_for(len(self.columns)))
 
     def positions(self, keys: Sequence[Any], scales: Sequence[Scale]) -> NDArray[np.uint64]:

@@ -1,4 +1,4 @@
-"""The options of CLUSTER as values: what specs, the client and commands give is checked by the schema of specs."""
+"""The options of CLUSTER as values. The schema of specs checks them before."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class ClusterOptions:
 
     @staticmethod
     def of(declared: Mapping[str, Any]) -> ClusterOptions:
-        """From options in canonical form (see `service_schema`); those that are left out have their defaults."""
+        """Reads options in canonical form (see `deployer.specs.schema.services`); omitted ones have their defaults."""
         options = all_options("CLUSTER", declared)
         return ClusterOptions(**{**options, "columns": tuple(options.get("columns") or ())})
 
     def sizes(self, table_rows: int) -> Sizes:
-        """For a table whose files have at most `table_rows` rows."""
+        """The sizes for a table whose files have at most `table_rows` rows."""
         return Sizes(self.target_file_bytes, table_rows)
 
     @property

@@ -16,7 +16,7 @@ from deployer.state.model.entities import File, Partition, TableState
 
 ACROSS_BYTES = 512_000_000  #: of files that lie in several leaves, which a task holds in memory
 
-#: `same`: the new files would lie as the old ones do; `unknown`: only the new files tell.
+#: `same`: the new files would have the ranges of the old ones; `unknown`: that is known only after writing.
 Outlook = Literal["better", "same", "unknown"]
 
 

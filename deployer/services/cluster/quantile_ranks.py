@@ -21,7 +21,7 @@ from deployer.services.rewriting.merging import merge_order
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-QUANTILES = 1 << MOST_BITS  #: values of a column that are told apart, at most
+QUANTILES = 1 << MOST_BITS  #: most distinct values of a column
 _MANY = 4  # values are looked up by their distinct ones where these are fewer by that factor
 
 
@@ -38,7 +38,7 @@ class Scale:
 
     @staticmethod
     def of(sample: Any, bits: int) -> Scale:
-        """From a sample of the column."""
+        """Makes the ranks from a sample of the column."""
         column = _array(comparable(sample))
         rows, nulls = len(column), column.null_count
         last = (1 << bits) - 1

@@ -1,4 +1,4 @@
-"""What a run of CLUSTER came to."""
+"""The result of a run of CLUSTER."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class ClusteringQuality:
 
 @dataclass(frozen=True, slots=True)
 class ClusterResult:
-    """What a run came to. SKIPPED, there was nothing to do, or CANCELLED: `why` says why. Of a dry run, `work` is what
-    would be rewritten, and the table afterwards is as before. `engine` and `reason`: where it ran. `whole`: for the
-    record of the run (see `whole_leaves`)."""
+    """The result of a run. `why` is the reason where it is SKIPPED or CANCELLED, `reason` that for the `engine`. Of a
+    dry run, `work` is what would be rewritten, and `after` equals `before`. `whole` is for the run record (see
+    `whole_leaves`)."""
 
     table: str
     run_id: str
@@ -66,7 +66,7 @@ class ClusterResult:
 
     @property
     def figures(self) -> Figures:
-        """For the record of the run. A dry run read and wrote nothing."""
+        """The figures of the run record. A dry run read and wrote nothing."""
         work = RewriteStats() if self.dry_run else self.work
         return Figures(
             work.rows,

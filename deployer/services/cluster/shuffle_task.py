@@ -51,7 +51,7 @@ class Shuffle:
 
     @staticmethod
     def of(task: Arrange, sample: list[pa.ChunkedArray]) -> Shuffle:
-        """With a range for each file to come, of about as many rows each, going by a sample of the columns."""
+        """Adds a range for each new file, with about equally many rows each by a sample of the columns."""
         found = np.sort(task.arrangement.positions(sample, task.scales))
         ranges = files_of(task.rows, task.bytes, task.sizes)
         ends = [len(found) * number // ranges for number in range(1, ranges)]
@@ -116,7 +116,7 @@ def _spilled(path: Path) -> pa.Table:
 
 
 def shuffled(session: SparkSession, location: str, shuffle: Shuffle, on_rows: OnRows) -> list[Written]:
-    """By a Spark job of two stages, as loads are: a task each for the fragments, then for the ranges."""
+    """Writes with a Spark job of two stages, as loads do: a task for each fragment, then for each range."""
     keys = partition_keys(shuffle.ranges)
     count = len(shuffle.task.fragments)
     before = session.conf.get(BATCH_SETTING)

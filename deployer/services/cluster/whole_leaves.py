@@ -33,7 +33,7 @@ def whole_leaves(state: TableState, arrangement: Arrangement, sizes: Sizes) -> f
 
 
 def recorded(state: TableState, arrangement: Arrangement, sizes: Sizes, leaves: Collection[str]) -> dict[str, JSON]:
-    """What the record of a run says of leaves that it arranged at once, or found so."""
+    """The entry of a run record for leaves that the run arranged at once, or found so."""
     digests = {name: _digest(state, name, arrangement.name) for name in sorted(leaves)}
     kept = {name: digest for name, digest in digests.items() if digest}
     named: Mapping[str, JSON] = dict(list(kept.items())[:LEAVES_KEPT])
@@ -45,7 +45,7 @@ def _by(arrangement: Arrangement, sizes: Sizes) -> str:
 
 
 def _digest(state: TableState, leaf: str, name: str) -> str:
-    """Of the leaf's files as CLUSTER recorded them; empty where one is not marked with `name`, or there is none."""
+    """A digest of the leaf's files as CLUSTER recorded them; empty where one is not arranged as `name`."""
     files = sorted(state.files.for_partition(leaf), key=lambda file: file.fragment_id)
     if not files or any(file.clustering != name for file in files):
         return ""

@@ -11,7 +11,7 @@ from deployer.state.model.entities import Partition
 
 UNSORTED_BYTES = 256_000_000  #: of files that are not in order, which a task holds in memory
 TIER_FACTOR = 4  #: files of one tier differ in weight by at most that factor
-TIER_FILES = 4  #: so many of a tier are merged, unless more are asked for
+TIER_FILES = 4  #: least number of files of a tier that are merged, unless `min_files` is larger
 
 
 def plan_by_leaf(pieces: Sequence[Piece], leaves: Sequence[Partition], sizes: Sizes) -> tuple[Task, ...]:

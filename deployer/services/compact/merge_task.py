@@ -150,7 +150,7 @@ def _joined(window: _Window) -> list[pa.RecordBatch]:
 
 def _taken(parts: list[pa.RecordBatch], places: NDArray[np.int64]) -> list[pa.RecordBatch]:
     """The rows at these places in all parts together."""
-    pool = pa.system_memory_pool()  # Arrow's own gives the memory of each window back, and asks for it anew
+    pool = pa.system_memory_pool()  # Arrow's own pool returns the memory of each window and requests it again
     try:
         whole = pa.concat_batches(parts, memory_pool=pool)
         return [pc.take(whole, pa.array(places), boundscheck=False, memory_pool=pool)]

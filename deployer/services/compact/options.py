@@ -1,4 +1,4 @@
-"""The options of COMPACT as values: what specs, the client and commands give is checked by the schema of specs."""
+"""The options of COMPACT as values. The schema of specs checks them before."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class CompactOptions:
 
     @staticmethod
     def of(declared: Mapping[str, Any]) -> CompactOptions:
-        """From options in canonical form (see `service_schema`); those that are left out have their defaults."""
+        """Reads options in canonical form (see `deployer.specs.schema.services`); omitted ones have their defaults."""
         return CompactOptions(**all_options("COMPACT", declared))
 
     def sizes(self, table_rows: int) -> Sizes:
-        """For a table whose files have at most `table_rows` rows."""
+        """The sizes for a table whose files have at most `table_rows` rows."""
         return Sizes(
             self.target_file_bytes,
             min(self.target_rows or table_rows, table_rows),

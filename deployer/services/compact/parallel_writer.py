@@ -22,7 +22,7 @@ Write = Callable[[Iterator[pa.RecordBatch]], Result]
 
 
 def ahead(work: Callable[[Item], Result], given: Iterator[Item], threads: int) -> Generator[Result]:
-    """What `work` makes of each, in their order; so many that follow are being made meanwhile."""
+    """The results of `work` in the order of the items; it works ahead on the next `threads` items."""
     begun: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(threads, "ahead") as pool:
         for each in given:
@@ -34,7 +34,7 @@ def ahead(work: Callable[[Item], Result], given: Iterator[Item], threads: int) -
 
 
 def deal(batches: Iterator[pa.RecordBatch], files: Sequence[tuple[int, Write[Result]]], threads: int) -> list[Result]:
-    """Writes files of so many rows each; so many files are being written at a time. The first failure ends all.
+    """Writes files of the given numbers of rows, `threads` at a time. The first failure ends all.
 
     Each file's `Write` is called in a thread of its own with the rows of that file, all of which it takes.
     """
@@ -57,7 +57,7 @@ def deal(batches: Iterator[pa.RecordBatch], files: Sequence[tuple[int, Write[Res
 
 
 class _Source:
-    """Batches of which so many rows are taken."""
+    """Batches from which a number of rows is taken."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
@@ -76,7 +76,7 @@ class _Source:
 
 
 class _Way:
-    """From the thread that has the rows to the one that writes a file of them."""
+    """A queue between the thread that has the rows and the one that writes a file of them."""
 
     def __init__(self) -> None:
         self._queue: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(_WAITING)
@@ -93,7 +93,7 @@ class _Way:
                 continue
 
     def fail(self, failure: BaseException) -> None:
-        """The file is not to be ended: whoever writes it is told instead of what waits."""
+        """Aborts the file: its writer gets the error instead of more batches."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self._queue.get_nowait()

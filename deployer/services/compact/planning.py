@@ -25,7 +25,7 @@ def own_plan(state: TableState, deleted: Mapping[int, int]) -> tuple[Task, ...]:
 
 
 def small_files(state: TableState) -> int:
-    """How many files COMPACT calls small."""
+    """The number of files that COMPACT calls small."""
     sizes = own_sizes(state)
     return sum(is_small(Piece(file), sizes) for file in state.files)
 
@@ -33,7 +33,7 @@ def small_files(state: TableState) -> int:
 def merged_files(state: TableState) -> int:
     """Small files that COMPACT would rewrite: it leaves one that is alone in its leaf.
 
-    What only the dataset tells, such as deleted rows, does not count.
+    What only the dataset has, such as deleted rows, does not count.
     """
     sizes = own_sizes(state)
     small = {file.fragment_id for file in state.files if is_small(Piece(file), sizes)}
@@ -41,7 +41,7 @@ def merged_files(state: TableState) -> int:
 
 
 def own_sizes(state: TableState) -> Sizes:
-    """By the options of the table's COMPACT, or the defaults where the table has none that can run."""
+    """The sizes by the options of the table's COMPACT, or the defaults where the table has no valid one."""
     service = state.services.get("COMPACT")
     usable = service is not None and not service.unsafe_raw and not fault_of(service)
     options = CompactOptions.of(service.options if service is not None and usable else {})

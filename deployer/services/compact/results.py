@@ -1,4 +1,4 @@
-"""What a run of COMPACT came to."""
+"""The result of a run of COMPACT."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from deployer.tables.indexes.build import CaughtUp
 
 @dataclass(frozen=True, slots=True)
 class CompactResult:
-    """What a run came to. SKIPPED, there was nothing to do, or CANCELLED: `why` says why. `engine` and `reason`: where
-    it ran."""
+    """The result of a run. `why` is the reason where it is SKIPPED or CANCELLED, `reason` that for the `engine`."""
 
     table: str
     run_id: str
@@ -28,7 +27,7 @@ class CompactResult:
 
     @property
     def figures(self) -> Figures:
-        """For the record of the run."""
+        """The figures of the run record."""
         return Figures(
             self.work.rows,
             self.work.rows,

@@ -1,4 +1,4 @@
-"""What catalogs are told of a table: where it is, what it holds, and whose the entry is."""
+"""The entry of a table in catalogs: its location, its content and its owner."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 ROOT, TABLE_ID, FINGERPRINT = "deployer.root", "deployer.table_id", "deployer.fingerprint"
 VERSION = "deployer.version"
 COMMENT = "comment"  #: the property in which Spark, Trino and Hive look for a table's description
-MOST_SPLIT_POINTS = 32_000  #: characters; catalogs bound the length of a value, and of more nobody reads
+MOST_SPLIT_POINTS = 32_000  #: characters; catalogs limit the length of a value
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A table as catalogs are told of it. `root` and `location` are URIs; `version` is the dataset's."""
+    """A table as it is published. `root` and `location` are URIs; `version` is the dataset's."""
 
     root: str
     table_id: str
@@ -79,7 +79,7 @@ class Publication:
 
 
 def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Those that deployer writes; what others add beside them is theirs."""
+    """The properties that deployer writes; others may add their own."""
     return {name: value for name, value in properties.items() if name == COMMENT or name.startswith("deployer.")}
 
 

@@ -1,4 +1,4 @@
-"""What a run of METASYNC came to, catalog by catalog."""
+"""The result of a run of METASYNC, by catalog."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Action = Literal["created", "updated", "unchanged", "removed", "left", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class PublishedEntry:
-    """What was done to one entry. `changed_by_others` are the parts that were not as they had been published.
+    """The change of one entry. `changed_by_others` are the parts that were not as they had been published.
 
-    `version_before` is the one that the entry told, where it tells one. `left`: the entry is somebody else's by now.
+    `version_before` is the version in the entry, where it has one. `left`: the entry belongs to another program now.
     """
 
     target: str
@@ -38,7 +38,7 @@ class PublishedEntry:
 
 @dataclass(frozen=True, slots=True)
 class MetasyncResult:
-    """What a run came to. SKIPPED: all catalogs say it already, and `why`. FAILED: `why` has what failed where.
+    """The result of a run. SKIPPED: all catalogs are up to date, and `why`. FAILED: `why` has what failed where.
     SUCCEEDED: `why` has what others had changed, if anything.
 
     `targets` are the entries of the table, of former names too; `gone` those of tables that are deleted.
@@ -55,7 +55,7 @@ class MetasyncResult:
 
     @property
     def figures(self) -> Figures:
-        """For the record of the run. One that failed has published no version, so that it is due again."""
+        """The figures of the run record. A failed run has published no version, so it is due again."""
         version = None if self.status == "FAILED" else self.lance_version
         every = (*self.targets, *self.gone)
         return Figures(

@@ -34,7 +34,7 @@ def sync(
     on_progress: OnProgress = no_progress,
     run_id: str = "",
 ) -> MetasyncResult:
-    """Publishes `table` to `targets`. Raises nothing for a target that fails, but tells it.
+    """Publishes `table` to `targets`. A target that fails is part of the result; nothing is raised for it.
 
     `all_of_them`: it is published nowhere else, so its entries in other targets go. Those of its former names go
     anyway, and so do those of tables that are deleted.
@@ -129,7 +129,7 @@ def _require_ours(
     if owner is not None and found.table_id != publication.table_id:
         if target.place(owner.database, owner.name) == place:
             what = f"{'.'.join(place)} is where table {owner.full_name} is published"
-            raise Refused(what, remedy="rename one of the two: the catalog does not tell their names apart")
+            raise Refused(what, remedy="rename one of the two: the catalog does not distinguish their names")
         return  # it had that name before
     if found.table_id:
         known = {publication.table_id, *instance.tables, *published_tables(instance)}
@@ -171,7 +171,7 @@ def _remove_gone(
     instance = table.store.instance()
     declared: list[Target] = []
     for each in targets:
-        with suppress(DeployerError):  # it was told already
+        with suppress(DeployerError):  # reported already
             declared.append(open_target(each))
     removed: list[PublishedEntry | None] = []
     for table_id in sorted(published_tables(instance) - set(instance.tables)):
@@ -220,7 +220,7 @@ def _remove(table: OpenTable, table_id: str, record: Record, target: Target) -> 
 
 def _is_removable(table: OpenTable, table_id: str, record: Record, found: Found) -> bool:
     """Whether an entry is the one that the record is about, and of this lake by what the entry itself says: a record
-    alone, which whoever writes the state can make, removes nothing."""
+    alone, which any writer of the state can make, removes nothing."""
     if found.table_id:
         return found.table_id == table_id and is_same_place(found.root, uri_of(table.root))
     is_below = relative_to(found.location, uri_of(table.root)) is not None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # thread, where there are two cores.
 os.environ.setdefault("LANCE_CPU_THREADS", str(os.cpu_count() or 1))
 
-OnRows = Callable[[int], None]  #: told how many more rows were read; what it raises ends the work
+OnRows = Callable[[int], None]  #: called with the number of further rows read; what it raises ends the work
 
 
 class Job(Protocol):
@@ -77,7 +77,7 @@ def with_spark(session: SparkSession, location: str, jobs: Sequence[Job], on_row
 
 
 def collected(session: SparkSession, frame: Any, location: str, rows: int, on_rows: OnRows) -> list[Any]:
-    """The rows of a frame; `on_rows` is told its share of `rows` as tasks end, and what it raises cancels the job."""
+    """The rows of a frame; `on_rows` gets its share of `rows` as tasks end, and what it raises cancels the job."""
     group = f"rewrite-{uuid.uuid4().hex[:8]}"
     stopped: list[BaseException] = []
     reported = 0
@@ -118,4 +118,4 @@ class _Task:
 
 
 def no_row_progress(_: int) -> None:
-    """For work in processes that tell nobody."""
+    """No-op progress callback."""

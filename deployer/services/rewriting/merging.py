@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _MANY_ROWS = 100_000
 _BLOCK = 65_536
-_MOST = 2**62  #: different values that one packed number can tell apart
+_MOST = 2**62  #: most distinct values of one packed number
 
 
 def merge_order(keys: pa.Table) -> NDArray[np.int64]:
@@ -63,7 +63,7 @@ def _order_of(packed: NDArray[np.int64], different: int) -> NDArray[np.int64]:
 
 
 def _all_codes(keys: pa.Table) -> Iterator[tuple[NDArray[np.integer], int]]:
-    """Of each column; of many rows several columns at a time, since numpy and Arrow work without Python's lock."""
+    """The ranks of each column; several columns at a time for many rows, since numpy and Arrow release the GIL."""
     if keys.num_columns == 1 or keys.num_rows < _MANY_ROWS:
         yield from map(_codes, keys.columns)
         return
@@ -103,13 +103,13 @@ def _of_integers(values: pa.ChunkedArray) -> tuple[NDArray[np.integer], int]:
 
 
 def _of_others(values: pa.ChunkedArray) -> tuple[NDArray[np.integer], int]:
-    """By the distinct values, which are sorted alone."""
+    """Ranks by sorting the distinct values only."""
     encoded = values.combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     distinct = encoded.dictionary
     order = np.asarray(pc.sort_indices(distinct))
-    ranks = np.empty(len(order) + 1, np.int32)  # there are as many as indices of this width can tell apart
+    ranks = np.empty(len(order) + 1, np.int32)  # this width holds as many indices as there are
     ranks[order] = np.arange(len(order), dtype=np.int32)
     if pa.types.is_floating(distinct.type):  # 0.0 and -0.0 are two values and one key
         ranks[order] = _ranks_of_equal(np.asarray(distinct)[order])
@@ -127,5 +127,5 @@ def _dense(codes: NDArray[np.integer]) -> tuple[NDArray[np.int64], int]:
 
 
 def runs_of(counts: Sequence[int]) -> NDArray[np.int32]:
-    """The number of the run that each row belongs to, of runs with so many rows."""
+    """The number of the run of each row, where `counts` are the rows of each run."""
     return np.repeat(np.arange(len(counts), dtype=np.int32), counts)

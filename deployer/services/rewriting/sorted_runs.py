@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
 STREAM_BYTES = 1_000_000  #: a file below this is read at once: to open it costs more than to hold it
-HELD_BYTES = 32_000_000  #: so much is read at once, whatever files it is in
+HELD_BYTES = 32_000_000  #: bytes that are read at once, over all files
 BUFFER_BYTES = 16_000_000  #: what Lance reads ahead of each file
 GUESSED_ROW_BYTES = 64
 ROWS_READ_AHEAD = 1_048_576  #: of all runs together
@@ -109,7 +109,7 @@ def open_runs(
 
 
 def _size(fragment: Any) -> int:
-    """Bytes, guessed from rows where Lance does not tell them: of pages that its own compaction copied."""
+    """The bytes of a fragment, estimated from rows where Lance lacks them: for pages that its own compaction copied."""
     known = sum(file.file_size_bytes or 0 for file in fragment.files)
     return int(known or fragment.physical_rows * GUESSED_ROW_BYTES)
 

@@ -82,7 +82,7 @@ class Task:
 
 
 def files_of(rows: int, size: int, sizes: Sizes) -> int:
-    """How many files so many rows become."""
+    """The number of files that the rows become."""
     return max(1, math.ceil(sizes.weight(rows, size) - 1e-9)) if rows else 0
 
 
@@ -106,12 +106,12 @@ def is_small(piece: Piece, sizes: Sizes) -> bool:
 
 
 def is_due(piece: Piece, sizes: Sizes) -> bool:
-    """Whether so many of its rows are deleted that it is rewritten whatever its size."""
+    """Whether it is rewritten at any size, because of its share of deleted rows."""
     return piece.deleted > 0 and piece.deleted_share > sizes.max_deleted_share
 
 
 def chunks(pieces: Sequence[Piece], most: int) -> Iterator[list[Piece]]:
-    """The pieces in their order, in parts of at most so many bytes unless one is larger."""
+    """The pieces in their order, in parts of at most `most` bytes unless one is larger."""
     part: list[Piece] = []
     for piece in pieces:
         if part and sum(each.file.bytes for each in part) + piece.file.bytes > most:

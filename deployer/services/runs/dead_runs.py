@@ -16,10 +16,10 @@ from deployer.tables.open_table import OpenTable
 def settle_dead_run(table: OpenTable, run: Run) -> list[str]:
     """Gives up the commits that a dead run had begun and never made; gives their jobs.
 
-    `table` was opened after the run was ended, so what it had committed is recorded. A commit under way keeps the
+    `table` was opened after the run was ended, so what it had committed is recorded. A commit in progress keeps the
     versions since its beginning from being removed. Should the holder only have been stopped and commit after all, that
     is recorded by its mark. Files that were written and not committed stay until CLEAN finds them old enough: they
-    cannot be told from those of a load.
+    cannot be distinguished from those of a load.
     """
     given_up = []
     for job in _jobs_of(table.state, run):
@@ -30,7 +30,7 @@ def settle_dead_run(table: OpenTable, run: Run) -> list[str]:
 
 
 def _jobs_of(state: TableState, run: Run) -> list[str]:
-    """The jobs of its commits: the run's id, and more where it makes several. That of a RESTORE tells what it undid."""
+    """The jobs of its commits: the run's id, and more for several commits. The job of a RESTORE has what it undid."""
     return [
         job
         for job, intent in state.intents.items()

@@ -1,4 +1,4 @@
-"""Runs in processes of their own on this machine, which go on when whoever started them ends."""
+"""Runs in processes of their own on this machine, which outlive the process that started them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LocalRun:
     stderr: IO[bytes]
 
     def settle(self) -> None:
-        """Fails the run when its process ended without starting it. Whatever else a process leaves, its lease tells."""
+        """Fails the run when its process ended without starting it. A started run is ended by its lease."""
         self._settle(self.store)
 
     def last_error(self) -> str:
@@ -52,7 +52,7 @@ class LocalRun:
             self.stderr.close()
 
     def stop(self) -> None:
-        """Ends the process as Ctrl-C would: the run is CANCELLED, and what it has committed stands."""
+        """Ends the process as Ctrl-C would: the run is CANCELLED, and keeps what it has committed."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
@@ -67,7 +67,7 @@ class LocalRun:
             self.stderr.close()
 
     def leave(self) -> None:
-        """Lets the process go on. A thread of this process collects it when it has ended."""
+        """Leaves the process running. A thread of this process collects it when it has ended."""
         threading.Thread(target=self._collect, name=f"collect-{self.run.run_id}", daemon=True).start()
 
     def _collect(self) -> None:
@@ -100,7 +100,7 @@ def start_local_run(store: StateStore, root: str, entry: TableEntry, run: Run) -
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=stderr,
-            start_new_session=True,  # Ctrl-C is for who waits, not for the run
+            start_new_session=True,  # Ctrl-C ends the waiting process, not the run
         )
     except BaseException:
         stderr.close()

@@ -1,7 +1,7 @@
-"""Runs of table services: queued by whoever wants one, taken by one holder, who keeps a lease while it works.
+"""Runs of table services: any process queues one, and one holder takes it and keeps a lease while it works.
 
-Whatever races, the state store decides: a queued run is started once, a run that was ended stays so, and who lost a run
-is told by a Conflict at the next renewal.
+The state store decides races: a queued run is started once, an ended run stays ended, and a holder that lost its run
+gets a Conflict at the next renewal.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def queue_run(
 ) -> Run:
     """Queues a run. Raises Conflict when one of the service is queued or running, or the service is not there.
 
-    With `needs_service` False, one that is not attached can be run too. Who may repeat it gives the `run_id`: it is the
-    transaction's id as well, so a run that was queued by it already, even one that is over, is not queued again.
+    With `needs_service` False, one that is not attached can be run too. A caller that may repeat the call gives the
+    `run_id`: it is the transaction's id as well, so a run that has it, even an ended one, is not queued again.
     """
     own_id = run_id or Clock().new_id()
     update = RunQueued(own_id, service, cause, cluster, log)
@@ -94,11 +94,11 @@ class HeldRun:
         return self.run.run_id
 
     def requirements(self) -> list[TableRequirement]:
-        """What a commit of the run's own work requires too: who lost the run then commits nothing more of it."""
+        """Requirements for a commit of the run's work: a holder that lost the run commits nothing more."""
         return to_go_on(self.run_id, self._holder)
 
     def renew(self, progress: Mapping[str, JSON] | None = None) -> Wish | None:
-        """Renews the lease and records the progress now; says what is wished. Raises Conflict when the run was lost."""
+        """Renews the lease, records the progress and returns the wish. Raises Conflict when the run was lost."""
         with self._lock:
             self._progress = self._progress if progress is None else progress
             started = self._clock.monotonic()
@@ -108,7 +108,7 @@ class HeldRun:
             return self.run.wish
 
     def look(self, progress: Mapping[str, JSON] | None = None) -> Wish | None:
-        """What is wished of the run. Meant to be called often: reads the state at most once a second, and renews the
+        """Returns the wish for the run. Meant to be called often: reads the state at most once a second, and renews the
         lease, which writes to it, only when a third of it is over. Raises Conflict when the run was lost.
         """
         with self._lock:
@@ -120,12 +120,13 @@ class HeldRun:
                 state = self._store.table(self._table_id)
                 for requirement in self.requirements():
                     if unmet := requirement.failure(state):
-                        raise Conflict(unmet, where=f"table {self._table_id}", remedy="stop: it is not ours any more")
+                        where = f"table {self._table_id}"
+                        raise Conflict(unmet, where=where, remedy="stop: another process has it now")
                 self.run, self._looked = state.runs[self.run_id], now
             return self.run.wish
 
     def wait_while_paused(self, progress: Mapping[str, JSON] | None = None) -> Wish | None:
-        """As `look`; while the wish is to pause it waits, keeping the lease. So it says `cancel` or None."""
+        """Waits while the wish is `pause`, keeping the lease, and returns `cancel` or None."""
         while (wish := self.look(progress)) == "pause":
             self._clock.sleep(LOOK)
         return wish
@@ -184,10 +185,10 @@ def start_run(
     log: str | None = None,
     clock: Clock | None = None,
 ) -> HeldRun:
-    """Takes a queued run, with a lease of that many seconds. Of several who try, one gets it.
+    """Takes a queued run with a lease of that many seconds. One of several callers gets it.
 
-    Raises Conflict when somebody else has it, the service is paused, or a run that it must not run beside is running.
-    Who may have started it before, under the same `holder`, gets it again while that lease holds.
+    Raises Conflict when another holder has it, the service is paused, or a run that it excludes is running. The same
+    `holder` gets it again while its lease holds.
     """
     clock = clock or Clock()
     state = store.table(table_id)
@@ -215,8 +216,8 @@ def begin_runs(
 ) -> list[HeldRun]:
     """Queues a run on each table, all under one id, and takes them in one commit: on all tables or on none.
 
-    So a process that is killed leaves no run that nobody starts. The service need not be attached. With a `run_id`, of
-    several who begin it one gets it. Raises Conflict as `queue_run` and `start_run` do.
+    A process that is killed thus leaves no queued run behind. The service need not be attached. One of several callers
+    with the same `run_id` gets the run. Raises Conflict as `queue_run` and `start_run` do.
     """
     clock = Clock()
     own_id, holder = run_id or clock.new_id(), clock.new_id()
@@ -239,7 +240,7 @@ def cancel_run(store: StateStore, table_id: str, run_id: str, *, reason: str = "
     """Ends a queued run, or asks the holder of a running one to end it; one that is over stays as it is."""
     while True:
         run = find_run(store.table(table_id), run_id)
-        # Somebody may start or end it in between, and each only once.
+        # It may be started or ended in between, each only once.
         with suppress(Conflict):
             match run.status:
                 case "QUEUED":
@@ -253,7 +254,7 @@ def cancel_run(store: StateStore, table_id: str, run_id: str, *, reason: str = "
 
 
 def end_queued_run(store: StateStore, table_id: str, run_id: str, status: FinalStatus, *, reason: str) -> Run:
-    """Ends a run that nobody started, such as one that could not be. Raises Conflict when somebody did."""
+    """Ends a queued run, such as one that could not be started. Raises Conflict when it was started."""
     update = RunEnded(run_id, status, reason=masked(reason))
     return find_run(store.commit(table_id, [update], to_end_queued_run(run_id)), run_id)
 
@@ -270,10 +271,10 @@ def dead_runs(state: TableState, now: int) -> list[Run]:
 
 
 def fail_dead_runs(store: StateStore, table_id: str, now: int | None = None) -> list[Run]:
-    """Fails the runs whose holders are taken for dead, with the reason; gives those that this call failed.
+    """Fails the runs whose leases have expired, and returns those that this call failed.
 
-    Who comes too late for a run finds it failed, or renewed, and leaves it. A holder that was only slow gets a Conflict
-    when it renews. The run of a restore of several tables is left to whoever opens one of them, who ends it on all
+    A run that another process failed, or whose holder renewed it, is left alone. A holder that was only slow gets a
+    Conflict when it renews. The run of a restore of several tables is ended on all of them by the next open of one
     (`deployer.datasets.recovery.restored_together`).
     """
     at = Clock().now() if now is None else now

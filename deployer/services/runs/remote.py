@@ -79,7 +79,7 @@ class RemoteRun:
     def settle(self) -> None:
         """Ends the run when its job ended without starting it. Looks at the cluster every few seconds.
 
-        Raises CallFailed once AWS does not let anybody look; the job goes on.
+        Raises CallFailed once AWS refuses the status; the job continues.
         """
         now = self.clock.monotonic()
         if self._started is None or now < self._look_at:
@@ -128,6 +128,6 @@ class RemoteRun:
         return f"{run} ended ({status.reported}) before the run began{detail}"
 
     def _end_queued(self, status: FinalStatus, reason: str) -> None:
-        with suppress(Conflict):  # it was started, or somebody ended it
+        with suppress(Conflict):  # it was started or ended already
             if find_run(self.store.table(self.entry.table_id), self.run.run_id).status == "QUEUED":
                 end_queued_run(self.store, self.entry.table_id, self.run.run_id, status, reason=reason)

@@ -1,4 +1,4 @@
-"""Does a service's work as a run: queued and started, its lease kept, wishes obeyed, ended with what came of it."""
+"""Runs a service as a recorded run: queue, lease, cancel and pause, outcome."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from deployer.state.model.services import Figures, FinalStatus, ServiceKind
 from deployer.state.store import StateStore
 from deployer.system.progress import OnProgress, Progress, no_progress
 
-INTERRUPTED = "interrupted"  #: the reason of a run that was stopped with its process, and not for its own sake
+INTERRUPTED = "interrupted"  #: the reason of a run that was stopped with its process
 
 
 class RunCancelled(Interrupted):
-    """Somebody asked for the run's end; what it committed until then stands."""
+    """The run was cancelled; what it committed before is kept."""
 
     kind = "RunCancelled"
 
 
 class Outcome(Protocol):
-    """What work came to, as far as its run's record tells it."""
+    """The outcome of the work, as the run record has it."""
 
     @property
     def status(self) -> FinalStatus: ...
@@ -41,8 +41,8 @@ T = TypeVar("T", bound=Outcome)
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """Who wants a run and why. With a `run_id` it is queued already; else it begins now, whether or not the service is
-    attached; with a `new_id` under that, once however many ask."""
+    """A request for a run. With a `run_id` the run is queued already; else it begins now, whether or not the service is
+    attached. Several requests with the same `new_id` begin one run."""
 
     run_id: str | None = None
     cause: str = "on demand"
@@ -59,10 +59,10 @@ def as_run(
     work: Callable[[str, OnProgress], T],
     on_progress: OnProgress = no_progress,
 ) -> T:
-    """Does `work`, given the run's id and what it is to tell its progress, and gives what came of it.
+    """Does `work`, which gets the run's id and a progress callback, and returns its outcome.
 
-    What it tells its progress raises RunCancelled when somebody asks for the end, waits while the run is paused, and
-    raises Conflict when the run was lost. Raises Conflict when one of the service is queued or running already. A run
+    The callback raises RunCancelled when the run is cancelled, waits while it is paused, and raises Conflict when the
+    run was lost. Raises Conflict when one of the service is queued or running already. A run
     whose work raises has FAILED, with the reason; or CANCELLED, for Interrupted.
     """
 
@@ -85,9 +85,9 @@ def as_runs(
     work: Callable[[str, OnProgress], Sequence[T]],
     on_progress: OnProgress = no_progress,
 ) -> Sequence[T]:
-    """Does `work` on several tables as a run on each, all under one id and begun together; gives what came of each.
+    """Does `work` on several tables as a run on each, all under one id and begun together; returns the outcomes.
 
-    The order is that of the tables. Whoever cancels or pauses one of the runs does so to the work on all. Raises as
+    The order is that of the tables. Cancelling or pausing one of the runs applies to all of them. Raises as
     `as_run` does; `asked` has no queued run.
     """
     for table_id in table_ids:
@@ -107,7 +107,7 @@ def as_runs(
 def _worked(
     runs: Sequence[HeldRun], work: Callable[[str, OnProgress], Sequence[T]], on_progress: OnProgress
 ) -> Sequence[T]:
-    """What came of the work, with each run ended by its own."""
+    """Does the work and ends each run with its own outcome."""
 
     def report_progress(now: Progress) -> None:
         for held in runs:
@@ -129,7 +129,7 @@ def _worked(
 
 
 def failure_of(failure: BaseException) -> tuple[FinalStatus, str]:
-    """How a run ends whose work raised that, and why."""
+    """The final status and the reason of a run whose work raised `failure`."""
     stopped = isinstance(failure, Interrupted | KeyboardInterrupt)
     return "CANCELLED" if stopped else "FAILED", str(failure) or (INTERRUPTED if stopped else type(failure).__name__)
 
@@ -153,12 +153,12 @@ def ending_unbegun(store: StateStore, table_id: str, run_id: str) -> Iterator[No
 
 def _obey(held: HeldRun, now: Progress) -> None:
     progress: dict[str, JSON] = {"doing": now.doing, "done": now.done, "total": now.total, "unit": now.unit}
-    with suppress(CommitTimedOut, OutcomeUnknown):  # the lease is kept by another thread, which tries again
+    with suppress(CommitTimedOut, OutcomeUnknown):  # another thread keeps the lease and tries again
         if held.wait_while_paused(progress) == "cancel":
-            raise RunCancelled("the run was cancelled", remedy="what it had committed stands")
+            raise RunCancelled("the run was cancelled", remedy="what it had committed is kept")
 
 
 def _fail(held: HeldRun, failure: BaseException) -> None:
     status, reason = failure_of(failure)
-    with suppress(DeployerError):  # a run that was lost is somebody else's to end
+    with suppress(DeployerError):  # another process ends a run that was lost
         held.finish(status, reason=reason)

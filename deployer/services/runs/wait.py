@@ -16,31 +16,31 @@ LEAST = 0.01  #: seconds between two looks, however short an interval the caller
 
 
 class TimedOut(DeployerError, TimeoutError):
-    """What was waited for was not over in time, and goes on."""
+    """The run was not over in time; it continues."""
 
     kind = "TimedOut"
 
 
 class RunningWork(Protocol):
-    """Where a run works. `LocalRun` is a process of this machine, `RemoteRun` a job on a cluster."""
+    """The place where a run works. `LocalRun` is a process of this machine, `RemoteRun` a job on a cluster."""
 
     def settle(self) -> None:
         """Ends the run when its process or job ended without starting it."""
 
     def close(self) -> None:
-        """Releases what it holds, after the end of the run."""
+        """Releases its resources after the end of the run."""
 
     def stop(self) -> None:
-        """Ends the work and releases what it holds."""
+        """Ends the work and releases its resources."""
 
     def leave(self) -> None:
-        """Lets the work go on, and releases what it holds now or when the work ends."""
+        """Leaves the work running, and releases its resources now or when the work ends."""
 
 
 def wait_for(
     table: OpenTable, run: Run, timeout: float | None, poll_interval: float | None, working: RunningWork | None = None
 ) -> Run:
-    """The run once it is over. Raises TimedOut when it is not over in time: it goes on.
+    """The run once it is over. Raises TimedOut when it is not over in time: it continues.
 
     Anything else that ends the waiting, such as Ctrl-C, ends the work too.
     """
@@ -68,7 +68,7 @@ def _ended(
         left = pause if give_up is None else give_up - time.monotonic()
         if left <= 0:
             raise TimedOut(
-                f"the run {run.run_id} of {run.service} is {run.status.lower()} after {timeout:g} s, and goes on",
+                f"the run {run.run_id} of {run.service} is {run.status.lower()} after {timeout:g} s, and continues",
                 where=table.address,
                 remedy="look at it with show_runs_in_table_service, or end it with cancel_table_service",
             )

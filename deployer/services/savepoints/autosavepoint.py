@@ -19,7 +19,7 @@ from deployer.tables.inspect.savepoint_tags import settle_tags
 from deployer.tables.open_table import OpenTable, ReadTable, open_entry
 from deployer.text.units import parse_duration
 
-PREFIX = "auto-"  #: of the names; others are nobody's but those who made them
+PREFIX = "auto-"  #: of names; the service leaves savepoints of other names alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +31,16 @@ class AutosavepointOptions:
 
     @staticmethod
     def of(declared: Mapping[str, Any]) -> AutosavepointOptions:
-        """From options of the service, as specs write them; those that are left out have their defaults."""
+        """Reads options as specs write them; omitted ones have their defaults."""
         options = all_options("AUTOSAVEPOINT", declared_options("AUTOSAVEPOINT", declared))
         return AutosavepointOptions(parse_duration(options["expires_after"]), options["keep"])
 
 
 @dataclass(frozen=True, slots=True)
 class AutosavepointResult:
-    """What a run came to: the savepoint that was made, and the names of those that were removed.
+    """The result of a run: the savepoint that was made, and the names of removed ones.
 
-    SKIPPED: the table is as it was at the newest one, and `why`; old ones may have been removed all the same.
+    SKIPPED: the table has not changed since the newest savepoint; old ones may have been removed.
     """
 
     table: str
@@ -56,7 +56,7 @@ class AutosavepointResult:
 
     @property
     def figures(self) -> Figures:
-        """For the record of the run."""
+        """The figures of the run record."""
         return Figures(
             lance_version_before=self.lance_version,
             lance_version_after=self.lance_version,
@@ -68,7 +68,7 @@ class AutosavepointResult:
 def autosavepoint(
     table: OpenTable, options: AutosavepointOptions, run_id: str = "", now: float | None = None
 ) -> AutosavepointResult:
-    """Removes savepoints whose time is over, makes one unless nothing changed, and removes the oldest beyond `keep`.
+    """Removes expired savepoints, makes one unless nothing changed, and removes the oldest beyond `keep`.
 
     Only those that it made are counted and removed for their number. `now` is in seconds since 1970.
     """
@@ -104,13 +104,13 @@ def autosavepoint(
 
 
 def _auto(state: TableState) -> list[Savepoint]:
-    """Those that the service made, the oldest first."""
+    """The savepoints that the service made, the oldest first."""
     found = (each for each in state.savepoints.values() if each.name.startswith(PREFIX))
     return sorted(found, key=lambda each: (each.at, each.state_version))
 
 
 def unchanged_since(table: ReadTable) -> str:
-    """The newest of its savepoints when the table is as it was then; else empty."""
+    """The name of its newest savepoint if the table has not changed since; else empty."""
     for newest in _auto(table.state)[-1:]:
         try:
             then = table.store.table(table.entry.table_id, at=newest.state_version)

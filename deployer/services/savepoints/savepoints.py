@@ -41,8 +41,8 @@ def take_savepoint(
 ) -> Mapping[str, Savepoint]:
     """A savepoint of each table, all of one moment, by table id; of all or of none.
 
-    Each is of the newest version of the dataset that the state has recorded, whatever is committed meanwhile: who wants
-    what Lance has opens the tables first, which rolls them forward. On DynamoDB one can be of 49 tables at most.
+    Each is of the newest version of the dataset that the state has recorded, whatever is committed meanwhile. To
+    include what only Lance has, open the tables first: that rolls them forward. DynamoDB allows at most 49 tables.
     Raises InvalidInput, and Conflict when a table has a savepoint of that name.
     """
     if not is_savepoint_name(name):

@@ -1,4 +1,4 @@
-"""Makes and removes savepoints as people and services ask for them: of what Lance has now, with a Lance tag each.
+"""Makes and removes savepoints of what Lance has now, with a Lance tag for each.
 
 `deployer.services.savepoints.savepoints` changes the state alone. Here tables are rolled forward first, so that what
 other programs committed is in the savepoint, and tags are kept in step (`deployer.tables.inspect.savepoint_tags`).
@@ -57,7 +57,7 @@ def make_savepoint(
 
 
 def tables_with(store: StateStore, root: str, entries: Iterable[TableEntry], name: str) -> list[OpenTable]:
-    """Those of the tables that have a savepoint of that name. Raises NotFound when none has it."""
+    """The tables that have a savepoint of that name. Raises NotFound when none has it."""
     tables = [open_entry(store, root, entry) for entry in entries]
     having = [table for table in tables if name in table.state.savepoints]
     if not having:

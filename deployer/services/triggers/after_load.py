@@ -1,4 +1,4 @@
-"""What a load does at its end: it runs the services whose conditions hold by what was written."""
+"""Runs the services whose conditions hold at the end of a load."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AfterLoad:
-    """A service that was due: what its run came to, or why it has none. `done` is what its function gives."""
+    """A service that was due: the result of its run (`done`), or the reason for none (`failure`)."""
 
     service: ServiceKind
     why: str
@@ -30,7 +30,7 @@ class AfterLoad:
     failure: str = ""
 
     def as_json(self) -> dict[str, str]:
-        """For machines; `status` is that of the run, empty where there is none."""
+        """The JSON form; `status` is that of the run, empty where there is none."""
         status = self.done.status if self.done is not None else ""
         return {"service": self.service, "why": self.why, "status": status, "failure": self.failure}
 
@@ -42,10 +42,10 @@ def run_due_services(
     on_progress: OnProgress = no_progress,
     on_begin: Callable[[Due], None] = lambda _due: None,
 ) -> list[AfterLoad]:
-    """Runs what is due of `table`, one after the other; gives what came of each.
+    """Runs the due services of `table` one after the other; returns the outcome of each.
 
-    The load is done whatever becomes of it, so nothing is raised but Interrupted: a service that fails is recorded as
-    a failed run and told, and one that somebody else runs at the moment is left to them.
+    The load is done already, so nothing but Interrupted is raised: a service that fails has a failed run and a
+    `failure`, and one that another process runs at the moment is left to it.
     """
     try:
         with closing(open_store(root)) as store:

@@ -1,8 +1,7 @@
 """Which services of a table are due: by what was written since their last run, and by their schedules. Pure, from the
 table's state and a clock.
 
-A load looks at its own end and runs what is due by conditions, so that such triggers need nobody who watches. Who
-watches looks at schedules too.
+A load runs at its end what is due by conditions, so such triggers need no agent. An agent looks at schedules too.
 """
 
 from __future__ import annotations
@@ -28,20 +27,20 @@ from deployer.state.model.services import Run, Service, ServiceKind
 from deployer.tables.open_table import ReadTable
 from deployer.text.formatting import count, percentage, size, timestamp
 
-SCHEDULE = "schedule"  #: cause of the runs that a schedule asks for
+SCHEDULE = "schedule"  #: cause of the runs of a schedule
 #: Minutes from the end of a run that failed to the next try, by how many failed one after the other; then the last.
 RETRIES = (1, 5, 30, 180, 360)
-CANCELLED_FOR = 60  #: minutes for which a run that somebody cancelled is not tried again
+CANCELLED_FOR = 60  #: minutes for which a cancelled run is not tried again
 
 DeletedRows = Callable[[], Mapping[int, int]]  #: how many rows of each fragment are deleted; may open the dataset
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A service that is to run, and why: the condition that holds, or the time that its schedule names.
+    """A service to run, and the reason: the condition that holds, or the time of its schedule.
 
-    `run_id` is that of the run that is asked for: who queues it under that id queues it once, however many look. `at`
-    is when a schedule asked (ms), None for conditions.
+    `run_id` follows from the reason, so several processes that queue the run queue it once. `at` is the time of the
+    schedule (ms), None for conditions.
     """
 
     service: ServiceKind
@@ -51,7 +50,7 @@ class Due:
 
     @property
     def cause(self) -> str:
-        """For the record of the run."""
+        """The cause in the run record."""
         return f"trigger: {self.why}" if self.at is None else SCHEDULE
 
 
@@ -82,7 +81,7 @@ def due_in(state: TableState, deleted: DeletedRows, now: int | None = None) -> l
 
 
 def watched(state: TableState) -> Iterator[tuple[Service, Trigger]]:
-    """The services that triggers start, and that have no run under way."""
+    """The services that triggers start, and that have no open run."""
     if not state.properties.online:  # what runs by itself leaves it alone
         return
     for service in state.services.values():
@@ -94,7 +93,7 @@ def watched(state: TableState) -> Iterator[tuple[Service, Trigger]]:
 
 
 def retry_at(state: TableState, kind: ServiceKind) -> int:
-    """From when on (ms) a service whose newest runs failed, or were stopped, may run by itself again; 0 for others."""
+    """The time (ms) from which a service may run by itself again after failed or cancelled runs; 0 for others."""
     runs = runs_of(state, kind)
     failed = list(takewhile(lambda run: run.status in ("FAILED", "CANCELLED"), runs))
     if not failed:
@@ -104,12 +103,12 @@ def retry_at(state: TableState, kind: ServiceKind) -> int:
 
 
 def scheduled_run_id(kind: ServiceKind, at: str) -> str:
-    """The id of the run for the time of a schedule, in UTC as `2026-01-31T03:00:00Z`: whoever starts it."""
+    """The id of the run for the time of a schedule, in UTC as `2026-01-31T03:00:00Z`; the same in every process."""
     return f"{kind.lower()}-{re.sub('[^0-9A-Za-z]', '', at)}"
 
 
 def firing(service: Service, trigger: Trigger, now: int) -> int | None:
-    """When (ms) the schedule asked last for a run, since it counts; None when it did not."""
+    """The last time (ms) of the schedule since the trigger is in force; None if there was none."""
     if trigger.schedule is None:
         return None
     at = _last(trigger.schedule, trigger.timezone, now // 60_000)
@@ -117,7 +116,7 @@ def firing(service: Service, trigger: Trigger, now: int) -> int | None:
 
 
 def next_firing(trigger: Trigger, now: int) -> int | None:
-    """When (ms) the trigger's schedule asks next after `now`; None where it has none."""
+    """The next time (ms) of the trigger's schedule after `now`; None without a schedule."""
     if trigger.schedule is None:
         return None
     return _next(trigger.schedule, trigger.timezone, now // 60_000)
@@ -160,7 +159,7 @@ def _by_condition(state: TableState, service: Service, trigger: Trigger, deleted
 
 
 def condition(state: TableState, kind: ServiceKind, trigger: Trigger, deleted: DeletedRows) -> str:
-    """The condition of the trigger that holds, in words; empty when none does.
+    """A description of the trigger's condition that holds; empty when none does.
 
     None holds while the service has nothing to rewrite, where its definition can plan that.
     """
@@ -193,26 +192,25 @@ def _held(state: TableState, kind: ServiceKind, trigger: Trigger, deleted: Delet
 
 
 def _next_id(state: TableState, kind: ServiceKind) -> str:
-    """The id of the run that follows the newest one: two who look at the same state ask for the same run."""
+    """The id of the run that follows the newest one: two processes that see the same state queue the same run."""
     last = next((run.run_id for run in runs_of(state, kind)), "")
     digest = hashlib.sha256(f"{state.table_id}/{kind}/{last}".encode()).hexdigest()
     return f"{kind.lower()}-{digest[:16]}"
 
 
 def _cancelled(run: Run) -> bool:
-    """Whether somebody ended the run for its own sake: it was not stopped with its process, nor unable to begin."""
+    """Whether the run was cancelled itself: it was not stopped with its process, nor unable to begin."""
     return run.status == "CANCELLED" and run.started_at is not None and run.reason != INTERRUPTED
 
 
 def _commits(state: TableState, last: Run | None) -> int:
-    """Versions of the dataset since the last run that did anything, whoever made them; of a dataset that was replaced,
-    all."""
+    """Versions of the dataset since the last run with an effect, made by any program; all if it was replaced since."""
     then = (last.figures.lance_version_after or 0) if last else 1  # version 1 is empty
     return state.lance_version - then if then <= state.lance_version else state.lance_version
 
 
 def _written(state: TableState, last: Run | None) -> tuple[int, int]:
-    """Rows that jobs added since the last run began, and about so many bytes."""
+    """Rows that jobs added since the last run began, and their approximate bytes."""
     since = (last.started_at or last.queued_at) if last else 0
     rows = sum(job.added for job in state.jobs.values() if job.at > since)
     return rows, rows * state.files.bytes // max(1, state.files.rows)

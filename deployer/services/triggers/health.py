@@ -1,4 +1,4 @@
-"""How healthy a table is, how its services stand, and what their next runs would do: for the report of a lake."""
+"""The health of a table, the status of its services, and forecasts of their next runs: for the report of a lake."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TableHealth:
 
 @dataclass(frozen=True, slots=True)
 class ServiceReport:
-    """A service: `runs_when` says its trigger, `next_run` what its next run would do."""
+    """A service: `runs_when` describes its trigger, `next_run` its next run."""
 
     service: Service
     runs_when: str
@@ -57,7 +57,7 @@ class ServicesReport:
 
 
 def services_report(table: ReadTable, now: int) -> ServicesReport:
-    """Of a table that is open, at `now` (ms). Reads manifests and lists files, no rows; raises DeployerError."""
+    """Reports on an open table at `now` (ms). Reads manifests and lists files, no rows; raises DeployerError."""
     state, deleted = table.state, deleted_rows(table)
 
     def before() -> TableState | None:
@@ -68,9 +68,9 @@ def services_report(table: ReadTable, now: int) -> ServicesReport:
 
     found = service_statuses(state, now, lambda: deleted, before)
     services = tuple(
-        ServiceReport(service, describe_trigger(trigger_of(service)), stands, forecast(table, service.kind))
-        for stands in found
-        for service in (state.services[stands.service],)
+        ServiceReport(service, describe_trigger(trigger_of(service)), status, forecast(table, service.kind))
+        for status in found
+        for service in (state.services[status.service],)
     )
     files, gone = list(state.files), sum(deleted.values())
     share = gone / (state.files.rows + gone) if gone else 0.0
@@ -80,7 +80,7 @@ def services_report(table: ReadTable, now: int) -> ServicesReport:
 
 
 def meets(files: Iterable[File]) -> float:
-    """With how many other files of its leaf a file overlaps by key, on average by rows."""
+    """The row-weighted mean number of key-overlapping files per leaf."""
     leaves: dict[str | None, list[File]] = {}
     for file in files:
         leaves.setdefault(file.partition, []).append(file)

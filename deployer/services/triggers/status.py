@@ -1,5 +1,5 @@
-"""How a service stands: whether it did what its trigger asked for. Silence is a failure, so what should have run and
-did not is OVERDUE. Pure, from states of the table and a clock.
+"""The status of a service: whether it ran when its trigger was due. A service that should have run and did not is
+OVERDUE. Pure, from states of the table and a clock.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from deployer.state.model.entities import TableState
 from deployer.state.model.services import Run, Service, ServiceKind
 from deployer.system.clock import utc
 
-GRACE = 3600.0  #: seconds for which what a trigger asked for may be late
+GRACE = 3600.0  #: seconds after which a due service is overdue
 
 Before = Callable[[], TableState | None]  #: the table's state a grace ago; None where it is not known
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceStatus:
-    """One service of a table. `overdue`, `failed`, `due` and `broken` say why in words, and are empty if it is not so.
+    """One service of a table. `overdue`, `failed`, `due` and `broken` are reasons, empty where they do not apply.
 
-    `failed` is of the newest run. `next_at` is when (ms) the schedule asks next. `broken`: what the state holds of it
-    is not valid, so it does not run.
+    `failed` is of the newest run. `next_at` is the next time (ms) of the schedule. `broken`: the state's record of the
+    service is not valid, so it does not run.
     """
 
     service: ServiceKind
@@ -70,9 +70,9 @@ class ServiceStatus:
 def service_statuses(
     state: TableState, now: int, deleted: DeletedRows, before: Before = lambda: None, grace: float = GRACE
 ) -> list[ServiceStatus]:
-    """How each service of a table stands at `now` (ms), in the order of the state.
+    """The status of each service of a table at `now` (ms), in the order of the state.
 
-    `before` is asked only when a condition holds: it is overdue when it held a grace ago too.
+    `before` is called only when a condition holds: the service is overdue when it held a grace period ago too.
     """
     due = {each.service: each.why for each in due_in(state, deleted, now)}
     found = []
@@ -137,9 +137,9 @@ def _overdue(
 
 def _stuck(state: TableState, run: Run, late: int) -> str:
     if run.status == "QUEUED" and run.queued_at < late and may_start(state, run.service):
-        return f"run {run.run_id} is queued since {utc(run.queued_at)} UTC, and nobody starts it"
+        return f"run {run.run_id} is queued since {utc(run.queued_at)} UTC, and no agent starts it"
     if run.status == "RUNNING" and run.lease_until is not None and run.lease_until < late:
-        return f"the holder of run {run.run_id} is silent since {utc(run.lease_until)} UTC, and nobody went on"
+        return f"the lease of run {run.run_id} expired at {utc(run.lease_until)} UTC, and no agent ended the run"
     return ""
 
 

@@ -35,7 +35,7 @@ T = TypeVar("T")
 class DirectoryTarget:
     """Fulfils `target.Target`. `root` is the namespace's folder or URI, above all tables that are published to it.
 
-    Tables' databases are namespaces. Versions are not told: who opens a table sees the newest.
+    Tables' databases are namespaces. Versions are not published: a reader opens the newest.
     """
 
     def __init__(self, declared: Mapping[str, Any], lake: str) -> None:

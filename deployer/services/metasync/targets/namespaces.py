@@ -16,7 +16,7 @@ def namespace_parts(location: str, properties: Mapping[str, str]) -> Parts:
 
 
 def found_entry(location: str, properties: Mapping[str, str] | None) -> Found:
-    """An entry as a namespace tells it."""
+    """An entry as a namespace has it."""
     return Found(location, namespace_parts(location, properties or {}), properties)
 
 
@@ -29,7 +29,7 @@ def new_properties(parts: Parts, found: Found | None) -> dict[str, str]:
 
 
 def namespace_wanted(publication: Publication, location: str, *, with_version: bool) -> Parts:
-    """What an entry is to say. Where readers open the dataset anyway, a version would be told twice."""
+    """The properties of an entry. They have no version: readers take it from the dataset that they open."""
     properties = publication.properties()
     if not with_version:
         del properties[VERSION]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SEPARATOR = "$"  #: of the parts of an id in an address; no name has it
 NOT_FOUND, CONFLICT = 404, 409  # of HTTP
-_MOST_REASON = 500  #: characters of a server's own words in an error
+_MOST_REASON = 500  #: characters of a server's own reason in an error
 T = TypeVar("T")
 
 
@@ -38,7 +38,7 @@ class RestTarget:
     """Fulfils `target.Target`. Tables' databases are namespaces.
 
     A bearer token is read from the environment when it is sent, and is kept and shown nowhere. Raises InvalidInput for
-    a server that the environment does not allow, and for a variable that is not for tokens, whoever declared them.
+    a server that the environment does not allow, and for a variable that is not for tokens, in any declaration.
     """
 
     def __init__(self, declared: Mapping[str, Any]) -> None:
@@ -165,5 +165,5 @@ class RestTarget:
             what = f"the server gave no answer: {type(cause if isinstance(cause, Exception) else failure).__name__}"
             raise TargetFailed(what, remedy="check the address and the network, then run again") from None
         except (OpenApiException, ValueError) as failure:
-            what = f"the server's answer is no Lance namespace's: {type(failure).__name__}"
+            what = f"the server's answer is not one of a Lance namespace: {type(failure).__name__}"
             raise TargetFailed(what, remedy="check the target's `uri`") from None

@@ -13,8 +13,8 @@ from deployer.plan.render.escaping import plain
 from deployer.services.metasync.entry import FINGERPRINT, ROOT, TABLE_ID, VERSION, Publication, is_same_place
 
 Place = tuple[str, str]  #: database (or namespace) and name in the catalog
-Catalog = tuple[str, ...]  #: which catalog a target is: its type, then what tells it from others; "" is unknown
-Parts = Mapping[str, str]  #: what an entry says, part by part, in a form that is the same however it was written
+Catalog = tuple[str, ...]  #: the identity of a catalog: its type, then what distinguishes it; "" is unknown
+Parts = Mapping[str, str]  #: the parts of an entry in a canonical form
 _MOST_PARTS = 100  #: that a fingerprint names
 
 
@@ -35,7 +35,7 @@ class Found:
 
     @property
     def table_id(self) -> str:
-        """The table whose entry it says it is; empty when it does not say."""
+        """The table that the entry names; empty when it names none."""
         return (self.properties or {}).get(TABLE_ID, "")
 
     @property
@@ -45,12 +45,12 @@ class Found:
 
     @property
     def version(self) -> int | None:
-        """The version of the dataset that it tells."""
+        """The version of the dataset in the entry."""
         version = self.parts.get(VERSION, "")
         return int(version) if version.isdecimal() else None
 
     def altered(self, recorded: str | None) -> tuple[str, ...]:
-        """The parts that somebody else changed since it was published; `recorded` is where it was published to be."""
+        """The parts that others changed since it was published; `recorded` is the location that was published."""
         then = _fingerprints(self.properties or {})
         if then:
             now = fingerprints(self.parts)
@@ -59,34 +59,34 @@ class Found:
         return moved if self.properties is None else (*moved, "properties")
 
     def says(self, wanted: Parts) -> bool:
-        """Whether it says all that the catalog can keep of what is wanted."""
+        """Whether it has all wanted parts that the catalog can keep."""
         if self.properties is None:
             return is_same_place(self.location, wanted["location"])
         return dict(self.parts) == dict(wanted)
 
 
 class Target(Protocol):
-    """A catalog. Its calls raise DeployerError, in words without credentials, and can be repeated."""
+    """A catalog. Its calls raise DeployerError without credentials in its message, and can be repeated."""
 
     @property
     def title(self) -> str:
-        """Which one it is, for people."""
+        """The name that people read."""
 
     @property
     def catalog(self) -> Catalog:
-        """Which one it is, however it was declared."""
+        """The identity, independent of how it was declared."""
 
     def place(self, database: str, name: str) -> Place:
-        """Where a table of that name belongs in it."""
+        """The place of a table of that name."""
 
     def wanted(self, publication: Publication) -> Parts:
-        """What its entry is to say; `location` is one of the parts."""
+        """The parts of the entry to publish; `location` is one of them."""
 
     def find(self, place: Place) -> Found | None:
-        """The entry at a place, whoever made it."""
+        """The entry at a place, made by any program."""
 
     def put(self, place: Place, publication: Publication, found: Found | None) -> None:
-        """Makes the entry, in the place of `found`, and nothing else: raises when that was changed meanwhile."""
+        """Writes the entry in place of `found`. Raises when `found` was changed meanwhile."""
 
     def remove(self, place: Place, found: Found) -> None:
         """Removes the entry `found`; the table stays."""
@@ -103,17 +103,17 @@ def fingerprints(parts: Parts) -> dict[str, str]:
 
 
 def with_fingerprint(properties: Mapping[str, str], parts: Parts) -> dict[str, str]:
-    """Properties that say what was published beside them, so that others' changes are seen."""
+    """The properties with fingerprints of what was published, by which changes of others are found."""
     return {**properties, FINGERPRINT: json.dumps(fingerprints(parts))}
 
 
 def _fingerprints(properties: Mapping[str, str]) -> dict[str, str]:
-    """Those that an entry carries; none where it carries none that can be read."""
+    """The fingerprints of an entry; empty where it has none that can be read."""
     try:
         found = json.loads(properties.get(FINGERPRINT, ""))
     except ValueError:
         return {}
     if not isinstance(found, dict):
         return {}
-    # names go into the record of a run, and whoever writes the catalog chooses them
+    # names go into the record of a run, and writers of the catalog choose them
     return {plain(str(name)): str(value) for name, value in list(found.items())[:_MOST_PARTS]}
