@@ -55,10 +55,10 @@ def _kind(document: Node, properties: Mapping[str, Node], problems: list[Problem
 def sound_part(kind: str, name: str, node: Node) -> Node:
     """A property of a document of that kind without what has problems: items of lists, and fields of mappings, whose
     lists lose only the items that have problems. Every problem of the others can be found then."""
-    return _sound((kind, name), node)
+    return _valid((kind, name), node)
 
 
-def _sound(path: tuple[str, ...], node: Node) -> Node:
+def _valid(path: tuple[str, ...], node: Node) -> Node:
     schema = _schema(path)
     if isinstance(node.value, list) and "items" in schema:
         item = _shape((*path, "items"))
@@ -69,7 +69,7 @@ def _sound(path: tuple[str, ...], node: Node) -> Node:
             if key not in schema["properties"]:
                 continue
             if isinstance(child.value, list) and _schema((*path, key)).get("type") == "array":
-                found[key] = _sound((*path, key), child)
+                found[key] = _valid((*path, key), child)
             elif _shape((*path, key)).is_valid(child.plain()):
                 found[key] = child
         return node._replace(value=found)

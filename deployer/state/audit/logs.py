@@ -27,7 +27,7 @@ _ATTEMPTS = 5
 class LogAudit:
     """What a log was found to be. `state` is its newest, None when nothing whole leads up to it.
 
-    `recovered` are the states of damaged snapshots that what is before them makes again. `broken` are the versions of
+    `recovered` are the states of damaged snapshots that what is before them makes again. `damaged` are the versions of
     damaged entries, and of damaged snapshots that nothing makes again. `inner` are differences within the newest state,
     whose log is whole. `unpointed` are folders that no pointer names: of a process that died, or takes a snapshot now.
     """
@@ -39,14 +39,14 @@ class LogAudit:
     snapshots: tuple[int, ...] = ()
     differences: tuple[Difference, ...] = ()
     recovered: Mapping[int, State] = field(default_factory=dict)
-    broken: tuple[int, ...] = ()
+    damaged: tuple[int, ...] = ()
     inner: int = 0
     unpointed: tuple[str, ...] = ()
 
     @property
     def first_whole(self) -> int | None:
-        """The oldest snapshot above all that is broken; None when there is none."""
-        above = [version for version in self.snapshots if version > max(self.broken, default=0)]
+        """The oldest snapshot above all that is damaged; None when there is none."""
+        above = [version for version in self.snapshots if version > max(self.damaged, default=0)]
         return min(above, default=None)
 
 
@@ -69,7 +69,7 @@ class _Audit:
         self._log, self._logs, self._snapshots, self._objects = log, logs, snapshots, objects
         self._differences: list[Difference] = []
         self._recovered: dict[int, State] = {}
-        self._broken: list[int] = []
+        self._damaged_versions: list[int] = []
 
     def run(self) -> LogAudit:
         floor = self._floor()
@@ -94,7 +94,7 @@ class _Audit:
             tuple(pointers),
             (*self._differences, *inner),
             self._recovered,
-            tuple(self._broken),
+            tuple(self._damaged_versions),
             len(inner),
             self._unpointed(pointers),
         )
@@ -147,7 +147,7 @@ class _Audit:
 
     def _breaks(self, version: int, difference: Difference) -> None:
         self._differences.append(difference)
-        self._broken.append(version)
+        self._damaged_versions.append(version)
 
     def _compared(self, folded: State | None, pointer: SnapshotRecord) -> State | None:
         """The state to start from: the log's own, or the snapshot's where the log does not reach."""
@@ -188,7 +188,7 @@ class _Audit:
     def _damaged(self, folded: State | None, pointer: SnapshotRecord, *differences: Difference) -> None:
         self._differences += differences
         if folded is None:
-            self._broken.append(pointer.version)
+            self._damaged_versions.append(pointer.version)
         else:
             self._recovered[pointer.version] = folded
 

@@ -36,7 +36,7 @@ def mend_log(
             yield Step(f"snapshot {version} of log {log}", "made again from what is before it and the log")
     if audit.inner:
         yield Step(f"log {log}", f"what is wrong with its newest state was committed so; {_RESTORE}", left=True)
-    if not audit.broken:
+    if not audit.damaged:
         return
     first = audit.first_whole
     if audit.state is None or first is None:
