@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from benchmarks.report import print_figure, print_heading, print_table
 from deployer.services.agent.agent import Agent, Settings
-from deployer.services.agent.metrics import AgentMetrics
+from deployer.services.agent.serving import AgentMetrics
 from deployer.services.api.attachments import create_service
 from deployer.services.runs.records import queue_run, start_run
 from deployer.specs.model import TableSpec

@@ -15,9 +15,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from deployer.compute.spark.failures import job_failed
-from deployer.compute.spark.local import LocalCluster
+from deployer.compute.spark.local import LocalCluster, job_session
 from deployer.compute.spark.progress import Tasks, run_job
-from deployer.compute.spark.session import job_session
 from deployer.datasets.commit.done_jobs import find_job
 from deployer.errors import DeployerError, Interrupted
 from deployer.services.triggers.after_load import run_due_services

@@ -13,8 +13,7 @@ from typing import Any
 
 from deployer.compute.emr.settings import MINUTES
 from deployer.compute.jobs.status import JobStatus, is_to_end, write_status
-from deployer.compute.spark.local import LocalCluster
-from deployer.compute.spark.session import job_session, was_submitted
+from deployer.compute.spark.local import LocalCluster, job_session, was_submitted
 from deployer.errors import DeployerError, Interrupted
 from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.text import masking

@@ -13,8 +13,7 @@ from contextlib import closing
 from typing import Any
 
 from deployer.compute.running.remote_rewrite import RewriteRequest, rewrite_request
-from deployer.compute.spark.local import LocalCluster, local_session
-from deployer.compute.spark.session import job_session
+from deployer.compute.spark.local import LocalCluster, job_session, local_session
 from deployer.state import open_store
 from deployer.system.progress import OnProgress, no_progress
 from deployer.system.signals import raising_terminated

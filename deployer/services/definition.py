@@ -92,7 +92,7 @@ class ServiceDefinition(Generic[OptionsT, ResultT]):
         from deployer.compute.spark.local import LocalCluster
 
         def session() -> SparkSession:
-            from deployer.compute.spark.session import job_session
+            from deployer.compute.spark.local import job_session
 
             return job_session(cluster or LocalCluster)
 

@@ -82,7 +82,7 @@ def asked(spark: Any, monkeypatch: pytest.MonkeyPatch) -> list[LocalCluster | No
         return spark
 
     monkeypatch.setattr("spark_jobs.rewrite.local_session", session)
-    monkeypatch.setattr("deployer.compute.spark.session.local_session", session)
+    monkeypatch.setattr("deployer.compute.spark.local.local_session", session)
     return found
 
 

@@ -14,7 +14,7 @@ import lance
 import pytest
 
 from deployer.datasets.storage.options import storage_options
-from deployer.services.savepoints.tagged import make_savepoint
+from deployer.services.savepoints.savepoints import make_savepoint
 from deployer.state import open_reader
 from deployer.tables.open_table import open_to_change, read_entry
 from deployer.tables.read.table import open_table

@@ -9,8 +9,14 @@ import pytest
 from deployer.compute.iam.boundary import boundary_policy
 from deployer.compute.iam.deploying import deploying_grants
 from deployer.compute.iam.lake import LakeOnAws
-from deployer.compute.iam.policy_files import MOST_CHARACTERS, MOST_POLICIES, NEW_KEY, characters, policies
-from deployer.compute.iam.preview import previewing_grants
+from deployer.compute.iam.policy_files import (
+    MOST_CHARACTERS,
+    MOST_POLICIES,
+    NEW_KEY,
+    characters,
+    policies,
+    previewing_grants,
+)
 from deployer.errors import Refused
 from deployer.specs.model import AwsSettings, ReplicateTo
 from tests.stacks.lakes import ACCOUNT, DEMO, REGION, deploying, lake

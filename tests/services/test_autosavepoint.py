@@ -12,7 +12,7 @@ from deployer.errors import Conflict, NotFound
 from deployer.services.clean import clean_table
 from deployer.services.runs.records import runs_of
 from deployer.services.savepoints.autosavepoint import AutosavepointResult, autosavepoint_table
-from deployer.services.savepoints.tagged import delete_savepoint, make_savepoint
+from deployer.services.savepoints.savepoints import delete_savepoint, make_savepoint
 from deployer.tables.collect.garbage import collect_garbage
 from deployer.tables.rewrite.truncate import reinitialise_table
 from tests.tables.lakes import Lake, flights
@@ -91,7 +91,7 @@ def test_what_a_crash_leaves_of_tags_is_settled(lake: Lake, monkeypatch: pytest.
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("deployer.services.savepoints.tagged.reached", dies)
+        patched.setattr("deployer.services.savepoints.savepoints.reached", dies)
         with pytest.raises(KeyboardInterrupt):
             if point == REMOVED:
                 delete_savepoint(lake.store, lake.root, [entry], "one")

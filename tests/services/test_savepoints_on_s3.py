@@ -14,7 +14,7 @@ from deployer.services.clean import clean_table
 from deployer.services.restore import restore_tables
 from deployer.services.restore.planning import preview_restore
 from deployer.services.savepoints.autosavepoint import autosavepoint_table
-from deployer.services.savepoints.tagged import delete_savepoint, make_savepoint
+from deployer.services.savepoints.savepoints import delete_savepoint, make_savepoint
 from deployer.tables.admin.deletion import stored
 from deployer.tables.rewrite.truncate import reinitialise_table
 from deployer.tables.verify.verify import verify

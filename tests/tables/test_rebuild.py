@@ -20,7 +20,7 @@ from deployer.services.cluster import cluster_table
 from deployer.services.compact import compact_table
 from deployer.services.restore import restore_tables
 from deployer.services.restore.planning import preview_restore
-from deployer.services.savepoints.tagged import delete_savepoint, make_savepoint
+from deployer.services.savepoints.savepoints import delete_savepoint, make_savepoint
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.types.parser import parse_type
 from deployer.specs.types.types import Column

@@ -59,7 +59,7 @@ def create(
     from deployer.cli.inputs.lake_root import root_to_read
     from deployer.cli.summaries.unreadable import note_unreadable
     from deployer.console.output import print_json, stdout
-    from deployer.services.savepoints.tagged import make_savepoint
+    from deployer.services.savepoints.savepoints import make_savepoint
     from deployer.state import open_store
     from deployer.state.model.times import as_document
     from deployer.system.clock import Clock
@@ -148,7 +148,7 @@ def delete(
 
     from deployer.cli.inputs.lake_root import root_to_read
     from deployer.console.output import print_json, stdout
-    from deployer.services.savepoints.tagged import delete_savepoint
+    from deployer.services.savepoints.savepoints import delete_savepoint
     from deployer.state import open_store
 
     root = root_to_read(project, stack, specs)

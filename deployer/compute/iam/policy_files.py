@@ -6,7 +6,9 @@ Limits: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.ht
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -15,10 +17,11 @@ from deployer.compute.iam.deploying import deploying_grants
 from deployer.compute.iam.grants import Grant, Part
 from deployer.compute.iam.jobs import POLICY_VERSION, Policy
 from deployer.compute.iam.lake import LakeOnAws
-from deployer.compute.iam.preview import previewing_grants
 from deployer.errors import Refused
 
 MOST_CHARACTERS = 6_144  #: of a managed policy, without white space
+#: Calls that change nothing. With a key, reading takes what decrypts.
+_READS = re.compile(r"[a-z0-9-]+:(BatchGet|Describe|Get|List|Query|Scan|View)[A-Za-z]*[*]?|kms:Decrypt")
 MOST_POLICIES = 10  #: managed ones of a role, unless AWS was asked for more
 
 
@@ -99,3 +102,9 @@ def _checked(name: str, policy: Policy) -> Policy:
             remedy="shorten the root's prefix or the instance's name, or name fewer roles and log folders",
         )
     return policy
+
+
+def previewing_grants(deploying: Iterable[Grant]) -> tuple[Grant, ...]:
+    """The reads among the grants of the deploying role, with the same resources and conditions."""
+    found = (replace(grant, actions=tuple(filter(_READS.fullmatch, grant.actions))) for grant in deploying)
+    return tuple(grant for grant in found if grant.actions)

@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from deployer.files.temporary import make_temporary_folder, remove_temporary_fol
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 DEFAULT_MEMORY = "2g"
 #: A session of the default size is short: most of what the optimising compiler and the parallel collector cost is their
@@ -256,3 +257,21 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def was_submitted() -> bool:
+    """Whether spark-submit started this process: it hands the program a gateway to the Java that it runs in."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def job_session(cluster: Callable[[], LocalCluster]) -> SparkSession:
+    """The session. `cluster` is asked only when a local one is to be started."""
+    if not was_submitted():
+        return local_session(cluster())
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.getOrCreate()
+    # What the load relies on, whatever the submission said.
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.conf.set("spark.sql.execution.arrow.pyspark.enabled", "true")
+    return session

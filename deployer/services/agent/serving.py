@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
 
-from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from deployer.errors import InvalidInput
 from deployer.services.agent.agent import Agent
 from deployer.services.agent.http_server import Answer, Limits, answering, plain
-from deployer.services.agent.metrics import AgentMetrics
+from deployer.services.runs.records import runs_of
 
 LIMITS = Limits()
 LISTEN = "127.0.0.1:9178"  #: the default: reachable from this machine only
+_SERVICE = ["table", "service"]  #: labels
 
 
 def address_of(text: str) -> tuple[str, int]:
@@ -59,3 +61,103 @@ def _health(agent: Agent) -> Answer:
     about = {"status": status, "seconds_since_last_look": round(agent.silent_for, 1), "runs": len(agent.workers)}
     code = HTTPStatus.OK if agent.is_well else HTTPStatus.SERVICE_UNAVAILABLE
     return Answer(code, "application/json", json.dumps(about).encode() + b"\n")
+
+
+class AgentMetrics:
+    """Collects from an agent's last look; nothing is asked of the state or of storage. For any thread."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+
+    def text(self) -> bytes:
+        """Prometheus's text format."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._own()
+        yield from self._services()
+        yield from self._tables()
+
+    def _own(self) -> Iterator[Metric]:
+        agent, look = self._agent, self._agent.last
+        yield _counter("deployer_agent_looks", "Looks at the instance.", agent.looks)
+        yield _counter("deployer_agent_failed_looks", "Looks that failed.", agent.failed_looks)
+        yield _counter("deployer_agent_dead_runs", "Runs of dead holders that it ended.", agent.dead)
+        ended = CounterMetricFamily("deployer_agent_runs", "Runs that it started and that ended.", labels=["status"])
+        for status, number in sorted(agent.workers.ended.items()):
+            ended.add_metric([status], number)
+        yield ended
+        yield _gauge("deployer_agent_runs_in_progress", "Runs in its processes.", len(agent.workers))
+        yield _gauge("deployer_agent_draining", "1 once it was asked to end.", int(agent.is_ending))
+        yield _gauge("deployer_agent_last_look_seconds", "How long its last look took.", look.seconds)
+        yield _gauge("deployer_agent_last_look_timestamp_seconds", "When it looked last.", look.at / 1000)
+
+    def _services(self) -> Iterator[Metric]:
+        overdue = GaugeMetricFamily("deployer_service_overdue", "1: should have run and did not.", labels=_SERVICE)
+        failed = GaugeMetricFamily("deployer_service_failed", "1: the newest run failed.", labels=_SERVICE)
+        due = GaugeMetricFamily("deployer_service_due", "1: it is to run now.", labels=_SERVICE)
+        paused = GaugeMetricFamily("deployer_service_paused", "1: somebody paused it.", labels=_SERVICE)
+        success = GaugeMetricFamily(
+            "deployer_service_last_success_timestamp_seconds",
+            "When a run last succeeded or was skipped.",
+            labels=_SERVICE,
+        )
+        seconds = GaugeMetricFamily("deployer_service_last_run_seconds", "How long it took.", labels=_SERVICE)
+        following = GaugeMetricFamily(
+            "deployer_service_next_timestamp_seconds", "When its schedule asks next.", labels=_SERVICE
+        )
+        runs = GaugeMetricFamily("deployer_service_runs", "Runs that are kept.", labels=[*_SERVICE, "status"])
+        for seen in self._agent.last.tables.values():
+            for each in seen.service_statuses:
+                labels = [seen.entry.full_name, each.service]
+                overdue.add_metric(labels, int(bool(each.overdue)))
+                failed.add_metric(labels, int(bool(each.failed)))
+                due.add_metric(labels, int(bool(each.due)))
+                paused.add_metric(labels, int(each.paused))
+                if each.next_at is not None:
+                    following.add_metric(labels, each.next_at / 1000)
+                kept = runs_of(seen.state, each.service)
+                done = next((run for run in kept if run.status in ("SUCCEEDED", "SKIPPED")), None)
+                if done is not None and done.ended_at is not None:
+                    success.add_metric(labels, done.ended_at / 1000)
+                ended = next((run for run in kept if run.started_at is not None and run.ended_at is not None), None)
+                if ended is not None and ended.started_at is not None and ended.ended_at is not None:
+                    seconds.add_metric(labels, (ended.ended_at - ended.started_at) / 1000)
+                for status in sorted({run.status for run in kept}):
+                    runs.add_metric([*labels, status], sum(run.status == status for run in kept))
+        yield from (overdue, failed, due, paused, success, seconds, following, runs)
+
+    def _tables(self) -> Iterator[Metric]:
+        label = ["table"]
+        trouble = GaugeMetricFamily("deployer_table_unreadable", "1: it cannot be looked at.", labels=label)
+        rows = GaugeMetricFamily("deployer_table_rows", "Rows.", labels=label)
+        size = GaugeMetricFamily("deployer_table_bytes", "Bytes of the newest version's files.", labels=label)
+        files = GaugeMetricFamily("deployer_table_files", "Files of the newest version.", labels=label)
+        small = GaugeMetricFamily("deployer_table_small_files", "Small files, as COMPACT defines them.", labels=label)
+        version = GaugeMetricFamily("deployer_table_lance_version", "The newest version.", labels=label)
+        for seen in self._agent.last.tables.values():
+            name = [seen.entry.full_name]
+            trouble.add_metric(name, int(bool(seen.trouble)))
+            if not seen.state.version:
+                continue
+            rows.add_metric(name, seen.state.files.rows)
+            size.add_metric(name, seen.state.files.bytes)
+            files.add_metric(name, seen.state.files.count)
+            if seen.state.services:
+                small.add_metric(name, seen.small_files)
+            version.add_metric(name, seen.state.lance_version)
+        yield from (trouble, rows, size, files, small, version)
+
+
+def _gauge(name: str, about: str, value: float) -> Metric:
+    found = GaugeMetricFamily(name, about)
+    found.add_metric([], value)
+    return found
+
+
+def _counter(name: str, about: str, value: float) -> Metric:
+    found = CounterMetricFamily(name, about)
+    found.add_metric([], value)
+    return found

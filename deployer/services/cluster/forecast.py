@@ -9,8 +9,7 @@ from typing import Any
 from deployer.datasets.clustering import Bounds, key_bounds
 from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.options import ClusterOptions
-from deployer.services.cluster.planning import Selection, covered_leaf, outlook, plan_clusters
-from deployer.services.cluster.whole_leaves import whole_leaves
+from deployer.services.cluster.planning import Selection, covered_leaf, outlook, plan_clusters, whole_leaves
 from deployer.services.rewriting.pieces import pieces_of, placed
 from deployer.services.rewriting.tasks import Piece, Task
 from deployer.state.model.entities import File

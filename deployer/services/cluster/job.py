@@ -15,12 +15,11 @@ from deployer.files.json_values import JSON
 from deployer.services.cluster.depth import Depth, overlap_depth
 from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.options import ClusterOptions
-from deployer.services.cluster.planning import Selection, covered_leaf, outlook, plan_clusters
+from deployer.services.cluster.planning import Selection, covered_leaf, outlook, plan_clusters, recorded, whole_leaves
 from deployer.services.cluster.results import ClusteringQuality, ClusterResult
 from deployer.services.cluster.sampling import FileSample, samples_of, survey
 from deployer.services.cluster.shuffle_task import HELD_BYTES, Shuffle, shuffled
 from deployer.services.cluster.sort_task import Arrange
-from deployer.services.cluster.whole_leaves import recorded, whole_leaves
 from deployer.services.rewriting.executor import OnRows, in_driver, with_spark
 from deployer.services.rewriting.pieces import pieces_of
 from deployer.services.rewriting.run import Engine, RewriteRun, RewriteStats, TableStats, again, with_whole_indexes
@@ -53,7 +52,7 @@ def cluster(
 ) -> ClusterResult:
     """Arranges the rows of each leaf by the options' curve and columns, those of files that are not arranged so yet.
 
-    A run that is ended early leaves indexes to the next load. See `portions`; raises Conflict as `RewriteRun` does,
+    A run that is ended early leaves indexes to the next load. Raises Conflict as `RewriteRun` does,
     and InvalidInput for columns that cannot be.
     """
     started = time.monotonic()
@@ -125,7 +124,7 @@ def _nothing(before: TableStats, arrangement: Arrangement) -> str:
 
 
 class _Arranging:
-    """What CLUSTER rewrites, and how: see `portions.Rewriting`."""
+    """What CLUSTER rewrites, and how: see `rewriting.run.Rewriting`."""
 
     kind, doing = "cluster", "clustering"
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
 from deployer.datasets.clustering import Bounds
+from deployer.files.json_values import JSON
 from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.shuffle_task import HELD_BYTES
 from deployer.services.rewriting.pieces import joined_across, reach_of
 from deployer.services.rewriting.tasks import SMALL, Piece, Sizes, Task, chunks, files_of
+from deployer.services.runs.records import runs_of
 from deployer.state.model.entities import File, Partition, TableState
 
+WHOLE = "whole"  #: name among a run's figures afterwards
+LEAVES_KEPT = 200  #: leaves that the record of a run names
 ACROSS_BYTES = 512_000_000  #: of files that lie in several leaves, which a task holds in memory
 
 #: `same`: the new files would have the ranges of the old ones; `unknown`: that is known only after writing.
@@ -119,3 +124,47 @@ def _follow_each_other(bounds: Sequence[Bounds]) -> bool:
 
 def _are_one_point(bounds: Sequence[Bounds]) -> bool:
     return all(low == high and (low, high) == bounds[0] for low, high in bounds)
+
+
+def whole_leaves(state: TableState, arrangement: Arrangement, sizes: Sizes) -> frozenset[str]:
+    """The leaves that an earlier run of the same arrangement and sizes arranged at once.
+
+    While their files stay, the same run would change nothing in them. The record of a run has them by a digest of
+    their files, so a run that arranges everything again leaves them out.
+    """
+    for run in runs_of(state, "CLUSTER"):
+        found = run.figures.after.get(WHOLE)
+        if isinstance(found, dict):
+            leaves = found.get("leaves")
+            if found.get("by") != _by(arrangement, sizes) or not isinstance(leaves, dict):
+                return frozenset()
+            return frozenset(
+                name for name, digest in leaves.items() if digest == _digest(state, name, arrangement.name)
+            )
+    return frozenset()
+
+
+def recorded(state: TableState, arrangement: Arrangement, sizes: Sizes, leaves: Collection[str]) -> dict[str, JSON]:
+    """The entry of a run record for leaves that the run arranged at once, or found so."""
+    digests = {name: _digest(state, name, arrangement.name) for name in sorted(leaves)}
+    kept = {name: digest for name, digest in digests.items() if digest}
+    named: Mapping[str, JSON] = dict(list(kept.items())[:LEAVES_KEPT])
+    return {WHOLE: {"by": _by(arrangement, sizes), "leaves": dict(named)}}
+
+
+def _by(arrangement: Arrangement, sizes: Sizes) -> str:
+    return f"{arrangement.name} {sizes.file_bytes} {sizes.file_rows}"
+
+
+def _digest(state: TableState, leaf: str, name: str) -> str:
+    """A digest of the leaf's files as CLUSTER recorded them; empty where one is not arranged as `name`."""
+    files = sorted(state.files.for_partition(leaf), key=lambda file: file.fragment_id)
+    if not files or any(file.clustering != name for file in files):
+        return ""
+    return hashlib.blake2b(b"".join(_parts(state, files)), digest_size=8).hexdigest()
+
+
+def _parts(state: TableState, files: Iterable[File]) -> Iterable[bytes]:
+    yield str(state.dataset).encode()
+    for file in files:
+        yield repr((file.fragment_id, file.rows, file.cluster_min, file.cluster_max)).encode()

@@ -27,7 +27,7 @@ def _result() -> type[CompactResult]:
 
 
 def _forecast(table: ReadTable) -> str:
-    from deployer.services.compact.candidates import planned
+    from deployer.services.compact.job import planned
     from deployer.services.rewriting.tasks import files_of
 
     options = CompactOptions.of(options_of(table.state, COMPACT.kind))

@@ -79,8 +79,7 @@ def _require_one_transaction(store: StateStore, planned: Sequence[Undoing]) -> N
 
 def _save(store: StateStore, root: str, planned: Sequence[Undoing], author: str | None) -> str:
     """A savepoint of the tables as they are; gives its name."""
-    from deployer.services.savepoints.savepoints import name_by_time
-    from deployer.services.savepoints.tagged import make_savepoint
+    from deployer.services.savepoints.savepoints import make_savepoint, name_by_time
     from deployer.system.clock import Clock
 
     now = Clock().now()

@@ -14,7 +14,7 @@ from deployer.live.reader import live_table
 from deployer.plan.diff.lakes import diff
 from deployer.plan.render.changes import describe
 from deployer.services.restore.points import RestorePoint, version_point
-from deployer.services.savepoints.tagged import tables_with
+from deployer.services.savepoints.savepoints import tables_with
 from deployer.state.model.entities import Job, TableEntry, TableState
 from deployer.state.model.location import Location
 from deployer.state.store import StateStore

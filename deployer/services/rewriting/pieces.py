@@ -12,10 +12,10 @@ from deployer.tables.open_table import ReadTable
 from deployer.tables.partitions.sizes import leaf_of
 
 if TYPE_CHECKING:
-    import lance
+    from deployer.datasets.lance_types import LanceDataset
 
 
-def pieces_of(table: ReadTable, dataset: lance.LanceDataset, *, any_kind: bool = False) -> list[Piece]:
+def pieces_of(table: ReadTable, dataset: LanceDataset, *, any_kind: bool = False) -> list[Piece]:
     """The recorded files that the dataset has, in its order. `any_kind`: all of one."""
     kinds = {} if any_kind else _kinds(table, dataset)
     found = []
@@ -27,7 +27,7 @@ def pieces_of(table: ReadTable, dataset: lance.LanceDataset, *, any_kind: bool =
     return found
 
 
-def _kinds(table: ReadTable, dataset: lance.LanceDataset) -> dict[int, str]:
+def _kinds(table: ReadTable, dataset: LanceDataset) -> dict[int, str]:
     """Which parts of indexes have each fragment, where that parts what can be joined (see `by_indexes`)."""
     from deployer.services.rewriting.run import by_indexes  # it sets up Lance for work on all cores
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from deployer.errors import NotFound
 from deployer.services.definition import ServiceDefinition, Work
-from deployer.services.savepoints.savepoints import expire_savepoints, name_by_time, remove_savepoint
-from deployer.services.savepoints.tagged import make_savepoint
+from deployer.services.savepoints.savepoints import expire_savepoints, make_savepoint, name_by_time, remove_savepoint
 from deployer.specs.schema.services import all_options, declared_options
 from deployer.state.model.entities import TableState
 from deployer.state.model.services import Figures, FinalStatus, Savepoint

@@ -301,7 +301,7 @@ def test_the_agent_and_its_metrics(project: Path, root: Path) -> None:
     from contextlib import closing
 
     from deployer.services.agent.agent import Agent, Settings
-    from deployer.services.agent.metrics import AgentMetrics
+    from deployer.services.agent.serving import AgentMetrics
     from deployer.state import open_store
 
     DAMAGE["entry_is_rubbish"](root, "planes")

@@ -27,7 +27,7 @@ from deployer.services.restore import restore_tables, restoring
 from deployer.services.restore.planning import Undoing, preview_restore, preview_restore_at
 from deployer.services.restore.restoring import Restored
 from deployer.services.runs.records import queue_run, runs_of, start_run
-from deployer.services.savepoints.tagged import make_savepoint
+from deployer.services.savepoints.savepoints import make_savepoint
 from deployer.state.model.services import Service
 from deployer.tables.admin.naming import set_online
 from deployer.tables.ingest.commit import append as commit

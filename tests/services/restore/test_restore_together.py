@@ -16,7 +16,7 @@ from deployer.services.restore.planning import Undoing, preview_restore
 from deployer.services.restore.restoring import Restored
 from deployer.services.runs.records import cancel_run, queue_run, runs_of, start_run
 from deployer.services.runs.runner import RunCancelled
-from deployer.services.savepoints.tagged import make_savepoint
+from deployer.services.savepoints.savepoints import make_savepoint
 from deployer.state.backends.dynamodb.backend import DynamoBackend
 from deployer.state.log.updates import TableRestored
 from deployer.tables.admin.naming import set_online
