@@ -129,7 +129,8 @@ def serve(control: socket.socket) -> None:
     read_models_once()
     for service in ("dynamodb", "s3"):
         boto3.client(service, "eu-central-1", aws_access_key_id="test", aws_secret_access_key="test")
-    warnings.filterwarnings("ignore", "lance is not fork-safe")  # it has begun no thread yet
+    # Nothing has begun a thread but Arrow's allocator, which takes care of forks.
+    warnings.filterwarnings("ignore", "lance is not fork-safe|.*is multi-threaded, use of fork")
     gc.collect()
     gc.freeze()
     while True:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +13,11 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 CACHES = shutil.ignore_patterns("__pycache__", ".*_cache")  #: of Python and of tools, which no copy is to have
 
 INSTANCE = "kind: Instance\nname: demo\nroot: lakes/demo\nengine: embedded\n"
+
+
+def folder_of_example() -> tempfile.TemporaryDirectory[str]:
+    """A folder for one example of a property, where the folders of tests are, which is in memory where it has room."""
+    return tempfile.TemporaryDirectory(dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
 
 
 def make_project(folder: Path, specs: Mapping[str, str]) -> Path:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -34,7 +33,7 @@ from deployer.tables.admin import tables as admin
 from tests.cli.console import ran
 from tests.cli.manual_changes import CHANGES, dataset, live_tables
 from tests.plan.edits import EDITS, MORE, TABLE, Edit
-from tests.projects import make_project
+from tests.projects import folder_of_example, make_project
 
 INSTANCE = InstanceSpec("demo", "lakes/demo", clusters=(Cluster("small", "local", {"cores": 2}),), engine="embedded")
 NAMES = ("flights", "planes", "crews")
@@ -123,7 +122,7 @@ def edited(number: int, name: str) -> TableSpec:
     for edit in SPEC_EDITS[number]:
         spec = edit.of(spec)
     spec = replace(spec, name=name)
-    with tempfile.TemporaryDirectory() as folder:
+    with folder_of_example() as folder:
         (Path(folder) / "lake.yaml").write_text(lake_to_yaml(LakeSpec(INSTANCE, (spec,))), encoding="utf-8")
         try:
             load_lake(Path(folder), Path("lake.yaml"))
@@ -241,7 +240,7 @@ def events(said: str) -> list[tuple[str, str]]:
 
 
 def check(base: Path, rounds: list[Round]) -> None:
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+    with folder_of_example() as folder, pytest.MonkeyPatch.context() as patch:
         project = shutil.copytree(base, Path(folder) / "project")
         with inside(project):
             played = Project(patch)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import io
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from deployer.state.model.entities import TableEntry
+from tests.projects import folder_of_example
 
 from . import forge
 from .strategies import NUMBERS, atoms_of, entries, texts
@@ -60,7 +60,7 @@ class Lake:
 
 @contextmanager
 def thrown_away(made: Path) -> Iterator[Lake]:
-    with tempfile.TemporaryDirectory() as folder:
+    with folder_of_example() as folder:
         project = Path(folder) / "project"
         shutil.copytree(made, project, symlinks=True)
         outside = Path(folder) / "outside"

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import random
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from deployer.specs import load_lake
 from deployer.specs.model import Lake
 from deployer.specs.serialized.specs import table_from_json, table_to_json
 from deployer.specs.types.types import Column, format_type
+from tests.projects import folder_of_example
 
 from .test_shape import SEEDS, mutated, values
 
@@ -61,7 +61,7 @@ renamed_from: rides
 
 
 def load(text: str) -> Lake:
-    with tempfile.TemporaryDirectory() as folder:
+    with folder_of_example() as folder:
         (Path(folder) / "lake.yaml").write_text(text, encoding="utf-8")
         return load_lake(Path(folder), Path("lake.yaml"))
 

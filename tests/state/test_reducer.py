@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,6 +50,7 @@ from deployer.state.log.updates import (
 from deployer.state.model import files as files_module
 from deployer.state.model.entities import INSTANCE_LOG, InstanceState, Intent, Job, Partition, State, TableState
 from deployer.state.model.services import Savepoint, Service
+from tests.projects import folder_of_example
 
 from .samples import NEVER, TABLE, added, creation, entry, file, place, store_at
 from .strategies import next_service_updates, next_updates
@@ -263,7 +263,7 @@ def test_a_log_that_cannot_be_folded_is_corrupt_and_names_the_entry(entry: LogEn
 @given(data=st.data())
 def test_a_history_folds_the_same_with_and_without_snapshots(data: st.DataObject) -> None:
     limit = data.draw(st.sampled_from([2, 1000]), label="files held one by one")
-    with tempfile.TemporaryDirectory() as folder, patch.object(files_module, "OVERLAY_LIMIT", limit):
+    with folder_of_example() as folder, patch.object(files_module, "OVERLAY_LIMIT", limit):
         writer = store_at(Path(folder), policy=NEVER)
         states = [writer.commit(TABLE, [creation()])]
         for number in range(data.draw(st.integers(1, 12), label="commits")):

@@ -5,7 +5,6 @@ Chains of three. The rows to expect are computed by Python alone (tests/tables/a
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from deployer.specs.types.arrow import arrow_schema
 from deployer.specs.types.types import Column, FixedSizeList, ListOf, MapOf, Struct
 from deployer.tables.admin.tables import create_table, update_table
 from deployer.tables.schema.check import checked_on_data
+from tests.projects import folder_of_example
 from tests.tables.any_specs import Edited, breaks_nullability, changes, row_after, rows_for, tables
 from tests.tables.lakes import Lake
 from tests.values import array
@@ -151,7 +151,7 @@ def plain(column: Column) -> Column:
 
 
 def try_any(data: st.DataObject) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with folder_of_example() as folder:
         table = Changing(Path(folder), data.draw(tables()))
         for _ in range(2):
             table.add(data.draw(st.sampled_from([5, 3, 0])), data.draw(st.integers(0, 9)), data.draw(st.booleans()))

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -28,6 +27,7 @@ from deployer.tables.partitions.sizes import file_infos, partition_infos, sizes_
 from deployer.tables.partitions.split import SplitResult, declare_split_points, split_after_load, split_leaves
 from deployer.tables.read.table import Table
 from tests import forks
+from tests.projects import folder_of_example
 from tests.state.samples import leaf_for
 from tests.tables.lakes import Lake, flights, sorted_rows
 
@@ -308,7 +308,7 @@ def test_any_keys_are_parted_into_a_valid_tree_and_found(kind: str, data: st.Dat
     batches = data.draw(st.lists(st.lists(strategy, min_size=1, max_size=12), min_size=1, max_size=3))
     limits = data.draw(st.lists(st.integers(1, 20), min_size=1, max_size=2))
     splits: tuple[tuple[KeyValue, ...], ...] = ()
-    with tempfile.TemporaryDirectory() as folder:
+    with folder_of_example() as folder:
         lake = Lake(Path(folder))
         lake.table(schema, names, splits=splits)
         for batch in batches:

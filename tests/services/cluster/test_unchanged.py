@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from deployer.services.rewriting.tasks import Sizes, Task
 from deployer.services.triggers.due import due_services
 from deployer.state.model.entities import File
 from deployer.state.model.services import Service
+from tests.projects import folder_of_example
 from tests.services.compact.test_compact import append
 from tests.tables.indexed import TREE, Indexed
 from tests.tables.lakes import Lake, flights
@@ -212,7 +212,7 @@ choices = st.fixed_dictionaries(
 def test_a_run_does_what_was_foreseen(
     keyed: bool, loads: list[tuple[int, bool]], options: Cluster, deletes: bool, again: bool
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with folder_of_example() as folder:
         lake = Lake(Path(folder))
         lake.table(row_keys=KEYS if keyed else (), splits=())
         service = attached(lake, options)

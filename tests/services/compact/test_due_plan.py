@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from deployer.services.triggers.due import due_in, due_services
 from deployer.state.model.entities import Files, Job, TableProperties, TableState
 from deployer.state.model.services import Figures, Run, Service
 from deployer.tables.append import open_appender
+from tests.projects import folder_of_example
 from tests.services.compact.test_planning import (
     LEAVES,
     apply_by_leaf,
@@ -140,7 +140,7 @@ appends = st.lists(st.sampled_from([10, 60, 120]), min_size=1, max_size=5)
 def test_a_table_that_is_due_is_rewritten_and_then_left_alone(
     keyed: bool, appends: list[int], percent: int, trigger: dict[str, JSON], given: dict[str, JSON]
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with folder_of_example() as folder:
         lake = Lake(Path(folder))
         table = lake.table(row_keys=("carrier", "flight") if keyed else (), splits=()).opened
         create_service(lake.store, table.entry.table_id, Service("COMPACT", "AUTOMATIC", trigger, given))
