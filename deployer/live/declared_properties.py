@@ -54,4 +54,4 @@ def declare(
         except Conflict:
             if store.table(table_id).properties.generation == properties.generation:
                 raise
-    raise CommitTimedOut("others change the table's properties again and again", where=f"table {table_id}")
+    raise CommitTimedOut("other writers keep changing the table's properties", where=f"table {table_id}")

@@ -54,7 +54,7 @@ def _regex(text: object, label: str) -> FormatFault | None:
         re.compile(str(text))
     except re.error as error:
         what = f"{label} is not a valid regular expression: {error}"
-        return FormatFault(what, "write one as Python's re has them")
+        return FormatFault(what, "write a regular expression for Python's `re`")
     return None
 
 

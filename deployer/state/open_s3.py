@@ -135,7 +135,7 @@ def _refuse_others(root: str, sign: _Sign, requests: Requests) -> None:
         raise Refused(
             f"the state store that {_FOLDER}/{_SIGN} names in {sign.table} is {what}, so it is not removed",
             where=root,
-            remedy=f"look who wrote {root.rstrip('/')}/{_FOLDER}/{_SIGN}",
+            remedy=f"check who wrote {root.rstrip('/')}/{_FOLDER}/{_SIGN}",
         )
 
 

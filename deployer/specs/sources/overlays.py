@@ -143,7 +143,9 @@ def _bad_removals(node: Node) -> Iterator[Problem]:
             at, what = item.value[_REMOVE].at, "`remove` is not true"
             yield Problem(at, what, "write `remove: true`, or leave it out", Rule.BAD_REMOVAL)
         elif "name" not in item.value:
-            yield Problem(item.at, "`remove` says not what", "write `{name: x, remove: true}`", Rule.BAD_REMOVAL)
+            yield Problem(
+                item.at, "`remove` does not name anything", "write `{name: x, remove: true}`", Rule.BAD_REMOVAL
+            )
         elif others:
             what = f"what is removed has `{others[0]}`"
             yield Problem(item.value[others[0]].key_at, what, "leave it out", Rule.BAD_REMOVAL)

@@ -90,7 +90,7 @@ def server_of(uri: str) -> Server:
         raise InvalidInput(f"{server.host} is {why}", remedy="name the catalog's server")
     if scheme == "http" and not server.is_loopback:
         raise InvalidInput(
-            "http:// sends in clear what anybody on the way can read",
+            "http:// is not encrypted, so others on the network can read what is sent",
             remedy="write https://; http:// is for localhost alone",
         )
     return server
