@@ -47,15 +47,15 @@ def test_written_expressions_fire_when_cron_does(schedule: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schedule", "words"),
+    ("schedule", "text"),
     [
         ("0 3 */2 * 1", "a day of the month that is a certain day of the week"),
         ("0 3 LW * *", "last working day"),
         ("0 3 * * 5L", "last of a day of the week"),
     ],
 )
-def test_what_aws_cannot_say_is_refused(schedule: str, words: str) -> None:
-    with pytest.raises(Refused, match=words):
+def test_what_aws_cannot_say_is_refused(schedule: str, text: str) -> None:
+    with pytest.raises(Refused, match=text):
         aws_expressions(schedule)
 
 

@@ -46,8 +46,8 @@ def test_the_cluster_is_chosen(name: str) -> None:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_chosen_is_said(name: str) -> None:
-    clusters, given, error, said = REFUSED[name]
-    with pytest.raises(error, match=said) as raised:
+    clusters, given, error, message = REFUSED[name]
+    with pytest.raises(error, match=message) as raised:
         local_cluster(clusters, given, "instance/demo")
     assert str(raised.value).startswith("instance/demo: ")
 

@@ -86,8 +86,8 @@ def test_a_start_that_fails_is_said(
 ) -> None:
     monkeypatch.setattr(aws_calls, "ATTEMPTS", 2)
     between = faulty({fault: 1.0}, only=("POST",))
-    cause, said = FAILURES[fault]
-    with pytest.raises(CallFailed, match=said) as raised:
+    cause, message = FAILURES[fault]
+    with pytest.raises(CallFailed, match=message) as raised:
         cluster_at(application).start(JOB)
     assert raised.value.cause is cause
     assert str(raised.value).startswith(f"cluster small (EMR Serverless application {application}): ")
@@ -120,15 +120,15 @@ def test_a_role_that_never_comes_is_said(application: str, faulty: PutBetween) -
 
 
 @pytest.mark.parametrize(
-    ("said", "not_ready"),
+    ("message", "not_ready"),
     [
         ("Could not assume runtime role arn:… because it does not exist or isn't set up with the trust", True),
         ("User: a is not authorized to perform: iam:PassRole on resource: role/x", False),
         ("Application does not exist", False),
     ],
 )
-def test_which_refusals_are_of_a_role_that_is_not_ready(said: str, not_ready: bool) -> None:
-    assert role_is_not_ready(said) is not_ready
+def test_which_refusals_are_of_a_role_that_is_not_ready(message: str, not_ready: bool) -> None:
+    assert role_is_not_ready(message) is not_ready
 
 
 def test_cancelling_ends_a_run_and_leaves_an_ended_one(aws: str, application: str) -> None:

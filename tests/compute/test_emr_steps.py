@@ -51,9 +51,9 @@ def test_what_is_started(long_lived: str) -> None:
     (step,) = steps_of(long_lived)
     assert run.run_id == f"{long_lived}/{step['Id']}"
     assert step["Name"] == f"ingest air.flights monday [{run.key}]" and step["ActionOnFailure"] == "CONTINUE"
-    told = step["Config"]
-    assert told["Jar"] == "command-runner.jar"
-    arguments = told["Args"]
+    recorded = step["Config"]
+    assert recorded["Jar"] == "command-runner.jar"
+    arguments = recorded["Args"]
     assert arguments[:3] == ["spark-submit", "--deploy-mode", "cluster"]
     assert arguments[-5:] == ["s3://b/ingest.py", f"--tell={run.key}", *JOB.arguments]
     assert "spark.yarn.appMasterEnv.AWS_REGION=eu-central-1" in arguments

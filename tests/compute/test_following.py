@@ -31,7 +31,7 @@ class Followed:
     cluster: EmrServerless
     run: Run
     statuses: list[str] = field(default_factory=list)
-    told: list[Progress] = field(default_factory=list)
+    recorded: list[Progress] = field(default_factory=list)
 
     def state(self, state: str, details: str = "") -> Step:
         return lambda: set_state(self.server, self.run.run_id, state, details)
@@ -43,7 +43,7 @@ class Followed:
         """Follows it; each time that the follower sleeps, the next step happens."""
         coming: Iterator[Step] = iter(steps)
         hands = Hands(on_sleep=lambda: next(coming, lambda: None)())
-        watcher = Watcher(self._on_status, self.told.append, lambda line: None)
+        watcher = Watcher(self._on_status, self.recorded.append, lambda line: None)
         return follow(self.cluster, self.root, self.run.run_id, self.run.key, watcher, hands.clock())
 
     def _on_status(self, status: RunStatus) -> None:
@@ -66,7 +66,7 @@ def test_a_job_that_succeeds(followed: Followed) -> None:
     )
     assert result == {"rows": 2000}
     assert followed.statuses == ["SUBMITTED", "RUNNING", "SUCCESS"]
-    assert followed.told == [half]
+    assert followed.recorded == [half]
 
 
 @pytest.mark.parametrize("error", [Refused("bad rows", where="table/a.b", remedy="mend them"), NotFound("no table")])
@@ -109,10 +109,10 @@ ENDS: dict[str, tuple[str, str, type[DeployerError], str]] = {
 
 @pytest.mark.parametrize("name", ENDS)
 def test_a_run_that_ends_before_its_job_does(followed: Followed, name: str) -> None:
-    state, details, kind, said = ENDS[name]
+    state, details, kind, message = ENDS[name]
     with pytest.raises(kind) as raised:
         followed.through(followed.state(state, details))
-    assert type(raised.value) is kind and said in raised.value.what
+    assert type(raised.value) is kind and message in raised.value.what
     assert raised.value.where == followed.cluster.describe_run(followed.run.run_id) and raised.value.remedy
 
 

@@ -55,8 +55,8 @@ def test_a_runtime_without_the_module_is_wrapped_once(tmp_path: Path) -> None:
     wrapped = java_home(environ)
     assert wrapped.is_relative_to(tmp_path / "home" / ".cache" / "deployer") and java_home(environ) == wrapped
     arguments = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "--add-modules=other"]
-    told = subprocess.run([wrapped / "bin" / "java", *arguments], capture_output=True, text=True, check=True)
-    assert told.stdout.splitlines() == ["-Xmx1g", "a b", "--add-modules=other"]
+    printed = subprocess.run([wrapped / "bin" / "java", *arguments], capture_output=True, text=True, check=True)
+    assert printed.stdout.splitlines() == ["-Xmx1g", "a b", "--add-modules=other"]
     assert [path.name for path in (wrapped / "bin").iterdir()] == ["java"]
 
 

@@ -14,9 +14,9 @@ from deployer.system.progress import Progress
 def test_what_is_told_is_read(tmp_path: Path) -> None:
     root = str(tmp_path)
     assert read_status(root, "a") == JobStatus()
-    for told in (JobStatus(Progress("loading", 1, None)), JobStatus(result={"rows": 3, "splits": None})):
-        write_status(root, "a", told)
-        assert read_status(root, "a") == told
+    for reported in (JobStatus(Progress("loading", 1, None)), JobStatus(result={"rows": 3, "splits": None})):
+        write_status(root, "a", reported)
+        assert read_status(root, "a") == reported
     assert read_status(root, "b") == JobStatus()
 
 

@@ -54,11 +54,11 @@ def test_a_session_without_java_on_path_leaves_no_trace(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_progress_is_told_and_groups_are_cancelled(spark: Any) -> None:
-    told: list[Tasks] = []
-    with job_group(spark, "counted", "counting", told.append):
+    reported: list[Tasks] = []
+    with job_group(spark, "counted", "counting", reported.append):
         assert spark.range(0, 100, 1, 4).mapInArrow(lambda batches: batches, "id long").count() == 100
-    assert told and told[-1].done <= told[-1].total
-    assert [each.done for each in told] == sorted(each.done for each in told)
+    assert reported and reported[-1].done <= reported[-1].total
+    assert [each.done for each in reported] == sorted(each.done for each in reported)
     with pytest.raises(KeyboardInterrupt), job_group(spark, "stopped", "stopping"):
         raise KeyboardInterrupt
     assert local_session() is spark and spark.range(3).count() == 3

@@ -238,7 +238,7 @@ def test_assumptions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("run_per_day=1", "nothing assumed is called 'run_per_day'; did you mean runs_per_day?"),
         ("x=1", "there are loads_per_day, requests_per_load"),
@@ -249,10 +249,10 @@ def test_assumptions() -> None:
         ("workers=inf", "write workers=NUMBER"),
     ],
 )
-def test_what_cannot_be_assumed(text: str, said: str) -> None:
+def test_what_cannot_be_assumed(text: str, message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         assume([text], "--assume")
-    assert said in str(caught.value) and str(caught.value).startswith("--assume: ")
+    assert message in str(caught.value) and str(caught.value).startswith("--assume: ")
 
 
 def live(*tables: tuple[TableSpec, int | None], instance: InstanceSpec = LAKE) -> LiveLake:

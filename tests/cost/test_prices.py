@@ -87,12 +87,12 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_wrong_in_a_file_is_said(name: str, tmp_path: Path) -> None:
-    text, said = BAD[name]
+    text, message = BAD[name]
     file = tmp_path / "prices.yaml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InvalidInput) as caught:
         read_prices(file)
-    assert said in str(caught.value) and caught.value.remedy == "write it as docs/cost.md says"
+    assert message in str(caught.value) and caught.value.remedy == "write it as docs/cost.md says"
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:

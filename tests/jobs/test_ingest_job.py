@@ -48,9 +48,14 @@ def test_progress_tells_tasks_and_rows(lake: Lake, spark: Any) -> None:
     from spark_jobs.ingest import run
 
     lake.table()
-    told: list[Progress] = []
-    run(lake.root, "flights", IngestRequest((str(lake.file(flights(100))),), engine="spark"), on_progress=told.append)
-    loading = [each for each in told if each.doing == "loading"]
+    progress: list[Progress] = []
+    run(
+        lake.root,
+        "flights",
+        IngestRequest((str(lake.file(flights(100))),), engine="spark"),
+        on_progress=progress.append,
+    )
+    loading = [each for each in progress if each.doing == "loading"]
     assert loading[-1].rows == 100
     assert 0 < loading[-1].done <= (loading[-1].total or 0)
 
@@ -70,12 +75,12 @@ def test_errors_inside_tasks_come_out_in_words(lake: Lake, spark: Any) -> None:
 def test_a_refusal_is_the_same_with_spark(lake: Lake, spark: Any) -> None:
     lake.table()
     path = lake.text("a.csv", "carrier,flight\n" + "AA,x\n" * 50)
-    said = []
+    message = []
     for engine in ("driver", "spark"):
         with pytest.raises(Refused) as raised:
             lake.ingest(path, engine=engine, missing_as_null=True)
-        said.append(str(raised.value))
-    assert said[0] == said[1] and "50 rows cannot be loaded" in said[0]
+        message.append(str(raised.value))
+    assert message[0] == message[1] and "50 rows cannot be loaded" in message[0]
 
 
 @pytest.mark.spark
@@ -135,5 +140,5 @@ def test_an_interrupt_reports_what_became_of_the_load(
 
 def _processes_naming(text: str) -> list[str]:
     """Command lines of running processes that mention the text, other than the asking one."""
-    told = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    return [line for line in told.splitlines() if text in line]
+    reported = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    return [line for line in reported.splitlines() if text in line]

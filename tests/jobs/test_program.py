@@ -46,22 +46,22 @@ def test_without_a_key_nothing_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("raised", "code", "said"),
+    ("raised", "code", "message"),
     [
         (Refused("bad rows", where="table/a.b"), 3, "table/a.b: bad rows"),
         (KeyboardInterrupt(), 130, "interrupted: the table is as it was"),
     ],
 )
 def test_errors_are_told(
-    raised: BaseException, code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    raised: BaseException, code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def work(on_progress: OnProgress) -> Mapping[str, Any]:
         raise raised
 
     assert run_program(str(tmp_path), "key", work) == code
     error = read_status(str(tmp_path), "key").error
-    assert error is not None and (str(error), error.exit_code) == (said, code)
-    assert said in capsys.readouterr().err
+    assert error is not None and (str(error), error.exit_code) == (message, code)
+    assert message in capsys.readouterr().err
 
 
 def test_a_bug_is_told_and_traced(tmp_path: Path) -> None:
@@ -103,8 +103,8 @@ def test_work_goes_on_when_nobody_can_be_told(
         return {"rows": 1}
 
     assert run_program(str(tmp_path), "key", work) == 0
-    told = capsys.readouterr()
-    assert told.out == '{"rows": 1}\n' and "the status of the job cannot be stored: s3://b: no access" in told.err
+    printed = capsys.readouterr()
+    assert printed.out == '{"rows": 1}\n' and "the status of the job cannot be stored: s3://b: no access" in printed.err
 
 
 REQUESTS = {

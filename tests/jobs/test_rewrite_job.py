@@ -54,12 +54,12 @@ def test_spark_places_rows_as_the_driver_does(change: dict[str, Any], lake: Lake
     table = apply(lake, spec)
     update_table(here.store, here.root, here.open().opened.entry.table_id, spec)
 
-    def told(state: Any) -> list[Any]:
+    def reported(state: Any) -> list[Any]:
         names = {leaf.partition_id: i for i, leaf in enumerate(state.leaves())}
         return sorted((names[f.partition], f.rows, f.min_key, f.max_key, f.sorted) for f in state.files)
 
     assert sorted_rows(table.scan().to_table()) == sorted_rows(rows)
-    assert told(table.opened.state) == told(here.open().opened.state)
+    assert reported(table.opened.state) == reported(here.open().opened.state)
 
 
 def test_ranges_that_are_written_are_not_written_again(

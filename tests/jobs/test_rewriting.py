@@ -111,11 +111,11 @@ def check_is_rewritten(lake: Lake, dataset: int) -> None:
 
 
 def test_a_table_is_rewritten_by_a_job_and_its_progress_is_told(filled: Lake, cluster: Processes) -> None:
-    told: list[Progress] = []
-    up(filled, cluster, told.append)
+    reported: list[Progress] = []
+    up(filled, cluster, reported.append)
     check_is_rewritten(filled, 2)
     [key] = cluster.runs
-    assert f"run {key[:8]}: running (RUNNING)" in {each.doing for each in told}
+    assert f"run {key[:8]}: running (RUNNING)" in {each.doing for each in reported}
     up(filled, cluster)
     assert len(cluster.runs) == 1  # nothing is left to do
 

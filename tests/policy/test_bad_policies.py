@@ -109,7 +109,7 @@ CASES: dict[str, dict[str, str]] = {
 }
 
 
-def said(project: Path, files: dict[str, str]) -> str:
+def message(project: Path, files: dict[str, str]) -> str:
     """Each problem on a line, as commands print them."""
     (project / "policies").mkdir()
     for name, text in files.items():
@@ -125,7 +125,7 @@ def said(project: Path, files: dict[str, str]) -> str:
 def test_problems_are_said_in_the_words_of_their_golden_file(name: str, tmp_path: Path, update_golden: bool) -> None:
     files = CASES[name]
     shown = "".join(f"----- policies/{file}\n{text}" for file, text in files.items())
-    text = f"{shown}=====\n{said(tmp_path, files)}"
+    text = f"{shown}=====\n{message(tmp_path, files)}"
     golden = GOLDEN / "bad" / f"{name}.txt"
     if update_golden:
         golden.parent.mkdir(parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ STATEMENTS = {
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_sql_that_does_more_than_read_is_refused_and_does_nothing(name: str, tmp_path: Path) -> None:
     file = tmp_path / "written"
-    assert "rule a does not only read; give one SELECT" in said(
+    assert "rule a does not only read; give one SELECT" in message(
         tmp_path, {"a.sql": STATEMENTS[name].format(file=file) + "\n"}
     )
     assert not file.exists()
@@ -171,8 +171,8 @@ def test_sql_that_does_more_than_read_is_refused_and_does_nothing(name: str, tmp
 def test_sql_cannot_name_a_file_as_a_table(suffix: str, tmp_path: Path) -> None:
     file = tmp_path / f"secret{suffix}"
     file.write_text("address,message\na,b\n", encoding="utf-8")
-    words = said(tmp_path, {"a.sql": "SELECT address, message FROM '{file}'\n".replace("{file}", str(file))})
-    assert "and there is no such table" in words
+    output = message(tmp_path, {"a.sql": "SELECT address, message FROM '{file}'\n".replace("{file}", str(file))})
+    assert "and there is no such table" in output
 
 
 def link_out(project: Path) -> None:

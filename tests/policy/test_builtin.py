@@ -303,9 +303,9 @@ CASES: dict[str, tuple[str, dict[str, object], PlanView, list[str], list[str]]] 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_rule_says_what_breaks_it(name: str, tmp_path: Path) -> None:
-    rule, options, plan, said, notes = CASES[name]
+    rule, options, plan, expected, notes = CASES[name]
     verdict = verdict_of(tmp_path, policy(rule, **options), plan)
-    assert [violation.message for violation in verdict.violations] == said
+    assert [violation.message for violation in verdict.violations] == expected
     assert list(verdict.notes) == notes
     assert {violation.rule for violation in verdict.violations} <= {rule}
     assert verdict.denied == verdict.violations
@@ -314,8 +314,8 @@ def test_a_rule_says_what_breaks_it(name: str, tmp_path: Path) -> None:
 def test_every_rule_is_tried_both_ways() -> None:
     for rule in BUILTIN:
         cases = [case for case in CASES.values() if case[0] == rule]
-        assert any(said for _, _, _, said, _ in cases), rule
-        assert any(not said and not notes for _, _, _, said, notes in cases), rule
+        assert any(expected for _, _, _, expected, _ in cases), rule
+        assert any(not expected and not notes for _, _, _, expected, notes in cases), rule
 
 
 APPROVAL = """

@@ -55,16 +55,16 @@ def test_the_python_rules_find_what_they_say(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "plan", "said"),
+    ("number", "plan", "expected"),
     [
         pytest.param(0, view_of(FLIGHTS, PRICED), ["use decimal128 for ticket_price"], id="floats"),
         pytest.param(1, view_of(FLIGHTS, PRICED), ["a gold table without an owner"], id="owners"),
         pytest.param(1, view_of(PRICED), [], id="owners of other tables"),
     ],
 )
-def test_the_sql_rules_find_what_they_say(number: int, plan: PlanView, said: list[str], tmp_path: Path) -> None:
+def test_the_sql_rules_find_what_they_say(number: int, plan: PlanView, expected: list[str], tmp_path: Path) -> None:
     verdict = judged(tmp_path, ".sql", blocks("sql")[number], plan)
-    assert [each.message for each in verdict.violations] == said
+    assert [each.message for each in verdict.violations] == expected
 
 
 def test_every_rule_and_option_is_there() -> None:
@@ -79,5 +79,5 @@ def test_every_rule_and_option_is_there() -> None:
 )
 def test_every_field_that_rules_see_is_there(table: str, kind: type) -> None:
     [part] = re.findall(rf"\| `{table}`: .*?\n\n", PAGE, re.DOTALL)
-    told = set(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in part.splitlines()[2:] if line)))
-    assert told == {each.name for each in fields(kind)} - {"at"}
+    reported = set(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in part.splitlines()[2:] if line)))
+    assert reported == {each.name for each in fields(kind)} - {"at"}

@@ -25,7 +25,7 @@ def written(project: Path, **files: str) -> Path:
     return project
 
 
-def said(verdict: Verdict) -> list[tuple[str, str, str, str]]:
+def output(verdict: Verdict) -> list[tuple[str, str, str, str]]:
     return [(each.rule, each.address, each.column, each.message) for each in verdict.violations]
 
 
@@ -88,7 +88,7 @@ def test_rules_see_the_plan(name: str, tmp_path: Path) -> None:
         (tmp_path / "policies" / "a.py").write_text(f"{first}\n{HEAD}{rest}", encoding="utf-8")
     else:
         written(tmp_path, a=text)
-    assert said(verdict_in(tmp_path, plan)) == expected
+    assert output(verdict_in(tmp_path, plan)) == expected
 
 
 def test_rules_come_in_the_order_of_files_and_lines_with_their_first_line_of_words(tmp_path: Path) -> None:

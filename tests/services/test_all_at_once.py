@@ -51,7 +51,7 @@ class Worker:
         return self.out.read_text().splitlines()
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         return self._err.read_text()
 
     def stop(self) -> None:
@@ -59,7 +59,7 @@ class Worker:
         stdin: IO[bytes] | None = self.process.stdin
         assert stdin is not None
         stdin.close()
-        assert self.process.wait(120) == 0, (self.what, self.said)
+        assert self.process.wait(120) == 0, (self.what, self.message)
 
     def kill(self) -> None:
         self.process.kill()
@@ -79,7 +79,7 @@ def until(workers: list[Worker], so: Callable[[], bool]) -> None:
     """Waits for it; nobody has failed."""
     while not so():
         for each in workers:
-            assert each.process.poll() is None, (each.what, each.said)
+            assert each.process.poll() is None, (each.what, each.message)
         time.sleep(0.02)
 
 
@@ -135,9 +135,9 @@ def test_nothing_is_lost_whoever_is_killed(tmp_path: Path, row_keys: tuple[str, 
     )
     assert int(reader.lines[-1]) > 0
     assert differences(lake.root) == []
-    said = Counter(line for each in (*ended, *services.values()) for line in each.lines)
-    print(said)
-    assert said["SUCCEEDED"] > 0, said
+    lines = Counter(line for each in (*ended, *services.values()) for line in each.lines)
+    print(lines)
+    assert lines["SUCCEEDED"] > 0, lines
     give_up = time.monotonic() + 120
     while (status := compacted(lake)) != "SKIPPED":
         assert status != "CONFLICT" or time.monotonic() < give_up

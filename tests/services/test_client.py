@@ -110,11 +110,11 @@ def test_names_arguments_and_defaults_are_those_of_the_reference() -> None:
     names = re.findall(r"^(\w+) \|", text.partition("create_table_service(")[0], re.MULTILINE)
     assert len(names) == 10
     for name in names:
-        told = re.search(rf"^{name}\((.*?)\n?\)$", text, re.MULTILINE | re.DOTALL)
-        assert told is not None
+        reported = re.search(rf"^{name}\((.*?)\n?\)$", text, re.MULTILINE | re.DOTALL)
+        assert reported is not None
         ours = inspect.signature(getattr(TableServicesClient, name))
         parameters = [each.replace(annotation=each.empty) for each in [*ours.parameters.values()][1:]]
-        assert _names(str(inspect.Signature(parameters))[1:-1]) == _names(told.group(1)), name
+        assert _names(str(inspect.Signature(parameters))[1:-1]) == _names(reported.group(1)), name
 
 
 def _names(arguments: str) -> list[str]:
@@ -211,7 +211,7 @@ def test_a_run_is_cancelled(client: TableServicesClient, lake: Lake) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"lake": "nic"}, "no lake is called `nic`; did you mean nyc"),
         ({"table": "flihgts"}, "flights"),
@@ -226,10 +226,10 @@ def test_a_run_is_cancelled(client: TableServicesClient, lake: Lake) -> None:
     ids=str,
 )
 def test_what_is_wrong_is_said_and_changes_nothing(
-    wrong: dict[str, Any], said: str, client: TableServicesClient, lake: Lake
+    wrong: dict[str, Any], message: str, client: TableServicesClient, lake: Lake
 ) -> None:
     version = lake.open().opened.state.version
-    with pytest.raises((InvalidInput, NotFound), match=re.escape(said)):
+    with pytest.raises((InvalidInput, NotFound), match=re.escape(message)):
         client.create_table_service(**(TABLE | {"service": "COMPACT"} | wrong))
     assert lake.open().opened.state.version == version
 
@@ -333,7 +333,7 @@ def move(client: TableServicesClient, cluster: str) -> tuple[TableService, ...]:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"lake": None}, "`lake` is None; give a text"),
         ({"database": 3}, "`database` is of type int; give a text"),
@@ -355,14 +355,14 @@ def move(client: TableServicesClient, cluster: str) -> tuple[TableService, ...]:
     ids=str,
 )
 def test_an_argument_of_a_wrong_type_is_named(
-    wrong: dict[str, Any], said: str, client: TableServicesClient, lake: Lake
+    wrong: dict[str, Any], message: str, client: TableServicesClient, lake: Lake
 ) -> None:
     version = lake.open().opened.state.version
     arguments = TABLE | {"service": "COMPACT"} | wrong
-    with pytest.raises(InvalidInput, match=re.escape(said)):
+    with pytest.raises(InvalidInput, match=re.escape(message)):
         client.create_table_service(**arguments)
     if not wrong.keys() & {"trigger_mode", "options"}:
-        with pytest.raises(InvalidInput, match=re.escape(said)):
+        with pytest.raises(InvalidInput, match=re.escape(message)):
             client.run_service_in_table(arguments.pop("table"), **arguments)
     assert lake.open().opened.state.version == version
 

@@ -56,11 +56,11 @@ def attach(lake: Lake, kind: ServiceKind, options: dict[str, JSON]) -> Callable[
 def test_a_run_does_what_was_foreseen(
     kind: ServiceKind, options: dict[str, JSON], before: str, after: str, lake: Lake
 ) -> None:
-    words = attach(lake, kind, options)
-    assert before in words()
+    text = attach(lake, kind, options)
+    assert before in text()
     done = run_service(lake.root, "flights", kind)
     assert done.status == "SUCCEEDED"
-    assert after in words()
+    assert after in text()
 
 
 def test_what_cannot_be_foreseen_says_why(lake: Lake) -> None:

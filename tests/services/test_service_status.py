@@ -105,7 +105,7 @@ def one(now: TableState, at: int, before: TableState | None = None) -> ServiceSt
 
 
 @pytest.mark.parametrize(
-    ("now", "at", "said"),
+    ("now", "at", "message"),
     [
         pytest.param(state(), 2 * HOUR, "asked for a run at 2026-01-31 03:00:00 UTC, and there was none", id="never"),
         pytest.param(
@@ -123,10 +123,10 @@ def one(now: TableState, at: int, before: TableState | None = None) -> ServiceSt
         pytest.param(state(run("RUNNING", THREE)), 3 * HOUR, "expired at 2026-01-31 03:01:00", id="dead"),
     ],
 )
-def test_what_did_not_run_is_overdue(now: TableState, at: int, said: str) -> None:
+def test_what_did_not_run_is_overdue(now: TableState, at: int, message: str) -> None:
     found = one(now, THREE + at)
-    assert bool(found.overdue) is bool(said) and said in found.overdue
-    assert (found.label == "OVERDUE") is bool(said)
+    assert bool(found.overdue) is bool(message) and message in found.overdue
+    assert (found.label == "OVERDUE") is bool(message)
 
 
 SMALL = state(run("SUCCEEDED", THREE, service=COMPACT), service=COMPACT, files=3)

@@ -26,7 +26,7 @@ class Watched:
     """The lake, and what its agents told."""
 
     lake: Lake
-    told: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    reported: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     agents: list[Agent] = field(default_factory=list)
 
     @property
@@ -54,14 +54,14 @@ class Watched:
         clock = Clock(now=lambda: round((time.time() + later) * 1000))
 
         def tell(event: str, **about: Any) -> None:
-            self.told.append((event, about))
+            self.reported.append((event, about))
 
         found = Agent(open_store(self.lake.root), self.lake.root, tell, settings or Settings(every=0.2), clock)
         self.agents.append(found)
         return found
 
     def events(self, event: str) -> list[dict[str, Any]]:
-        return [about for name, about in self.told if name == event]
+        return [about for name, about in self.reported if name == event]
 
 
 @pytest.fixture

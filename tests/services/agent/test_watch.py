@@ -47,11 +47,11 @@ def test_what_did_not_move_is_not_thought_about_and_not_opened(
     opened: list[str] = []
     real = lance.dataset
 
-    def told(uri: str, *arguments: object, **more: object) -> object:
+    def reported(uri: str, *arguments: object, **more: object) -> object:
         opened.append(uri)
         return real(uri, *arguments, **more)
 
-    monkeypatch.setattr(lance, "dataset", told)
+    monkeypatch.setattr(lance, "dataset", reported)
     assert [watch.look(now + number).examined for number in range(5)] == [0] * 5
     assert watch.look(now + 365 * 86_400_000).examined == 0  # no time means anything to it
     assert opened == []
@@ -82,11 +82,11 @@ def test_a_condition_that_nobody_answers_is_overdue_once_its_grace_is_over(watch
     watch = Watch(open_store(watched.lake.root), watched.lake.root, grace=600)
     now = round(time.time() * 1000)
     found = {after: watch.look(now + after) for after in (1000, 500_000, 700_000)}
-    words = {
+    message = {
         after: [each.label for seen in look.tables.values() for each in seen.service_statuses]
         for after, look in found.items()
     }
-    assert words == {1000: ["DUE"], 500_000: ["DUE"], 700_000: ["OVERDUE"]}
+    assert message == {1000: ["DUE"], 500_000: ["DUE"], 700_000: ["OVERDUE"]}
     compact_table(watched.lake.root, "flights")
     [seen] = watch.look(now + 700_001).tables.values()
     assert [each.label for each in seen.service_statuses] == ["OK"]

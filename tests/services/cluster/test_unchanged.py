@@ -88,8 +88,8 @@ def test_nothing_is_written_where_nothing_can_improve(lake: Lake, name: str, *, 
     size = lake.open().opened.state.files.bytes // parts + 200
     service = attached(lake, {**options, "target_file_bytes": size, "incremental": incremental})
     version = lake.open().opened.state.lance_version
-    said = forecast(lake.open().opened, service.kind)
-    assert said.startswith("nothing: all files") if is_known else "a run that finds the files in that order" in said
+    found = forecast(lake.open().opened, service.kind)
+    assert found.startswith("nothing: all files") if is_known else "a run that finds the files in that order" in found
     for _ in range(2):
         watched = Watched(lake)
         done = run(lake)
@@ -226,12 +226,12 @@ def test_a_run_does_what_was_foreseen(
         if deletes:
             lance.dataset(lake.open().opened.location).delete("flight < 100")
         for _ in range(2):
-            said = forecast(lake.open().opened, service.kind)
+            found = forecast(lake.open().opened, service.kind)
             done = run(lake)
-            event(f"{said.split()[0]} {'unknown' if 'a run that finds' in said else 'known'}: {done.status}")
-            if said.startswith("nothing"):
+            event(f"{found.split()[0]} {'unknown' if 'a run that finds' in found else 'known'}: {done.status}")
+            if found.startswith("nothing"):
                 assert done.status == "SKIPPED"
-            elif "a run that finds" not in said:
+            elif "a run that finds" not in found:
                 assert done.status == "SUCCEEDED"
         lake.store.close()
 
@@ -244,13 +244,13 @@ def test_what_is_called_the_same_cannot_overlap_less(files: list[list[int]], fil
     found = [File(number, "root", len(values), len(values)) for number, values in enumerate(files)]
     arrangement = Arrangement("sort", ("a",), ("int64",), (), (), clustering_of("sort", [1]))
     task = Task(tuple(range(len(files))), ("root",), sum(map(len, files)), 1, 0, "")
-    said = outlook(task, found, own, arrangement, Sizes(10**9, file_rows))
+    expected = outlook(task, found, own, arrangement, Sizes(10**9, file_rows))
     values = [set(each) for each in files]
     apart = sum(map(len, values)) == len(set().union(*values))
-    if said == "same":
+    if expected == "same":
         assert apart or len(set().union(*values)) == 1
         assert len(files) == -(-task.rows // file_rows)
-    assert outlook(task, found, [None] * len(found), arrangement, Sizes(10**9, file_rows)) in (said, "unknown")
+    assert outlook(task, found, [None] * len(found), arrangement, Sizes(10**9, file_rows)) in (expected, "unknown")
 
 
 def test_the_bounds_of_keys_are_those_that_a_run_would_find(lake: Lake) -> None:

@@ -52,8 +52,8 @@ def test_loads_by_many_processes_are_never_held_up_or_lost(lake: Lake, row_keys:
         while any(writer.poll() is None for writer in writers):
             compacted += compact_table(lake.root, "flights", {"portion_bytes": 5000}).work.portions
         for writer in writers:
-            _, said = writer.communicate(timeout=60)
-            assert writer.returncode == 0, said
+            _, message = writer.communicate(timeout=60)
+            assert writer.returncode == 0, message
     finally:
         for writer in writers:
             if writer.poll() is None:
@@ -196,16 +196,16 @@ def test_a_paused_run_waits_until_it_is_resumed(lake: Lake, monkeypatch: pytest.
 def test_an_interrupt_keeps_what_is_committed(lake: Lake) -> None:
     lake.table()
     append(lake, flights(400), 5)
-    told: list[Progress] = []
+    reported: list[Progress] = []
 
     def interrupt(now: Progress) -> None:
-        told.append(now)
+        reported.append(now)
         if now.done > 200:
             raise Interrupted("interrupted")
 
     done = compact_table(lake.root, "flights", {"portion_bytes": 1}, on_progress=interrupt)
     assert done.status == "CANCELLED" and 0 < done.work.portions < 4
-    assert (told[0].doing, told[0].total) == ("compacting", 400)
+    assert (reported[0].doing, reported[0].total) == ("compacting", 400)
     assert last_run(lake).status == "CANCELLED"
     assert sorted_rows(lake.open().scan().to_table()) == sorted_rows(flights(400))
     assert differences(lake.root) == []

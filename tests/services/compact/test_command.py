@@ -23,7 +23,7 @@ def test_small_files_are_merged_and_said(loaded: Run) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("arguments", "code", "text"),
     [
         (["flights", "TIDY"], 1, "'TIDY' is not a valid service; use one of COMPACT, CLUSTER"),
         (["flight", "COMPACT"], 1, "did you mean 'flights'?"),
@@ -34,8 +34,8 @@ def test_small_files_are_merged_and_said(loaded: Run) -> None:  # noqa: F811
         (["flights", "COMPACT", "--cluster", "big"], 1, "no cluster 'big'"),
     ],
 )
-def test_bad_input_is_said_and_changes_nothing(loaded: Run, arguments: list[str], code: int, words: str) -> None:  # noqa: F811
+def test_bad_input_is_said_and_changes_nothing(loaded: Run, arguments: list[str], code: int, text: str) -> None:  # noqa: F811
     before = loaded("table", "files", "flights", "--json")
     found = loaded("service", "run", *arguments)
-    assert found[0] == code and words in " ".join((found[1] + found[2]).split())
+    assert found[0] == code and text in " ".join((found[1] + found[2]).split())
     assert loaded("table", "files", "flights", "--json") == before

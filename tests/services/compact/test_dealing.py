@@ -89,7 +89,7 @@ def test_a_file_that_cannot_be_written_ends_all(threads: int, files: tuple[int, 
 
 @pytest.mark.parametrize("after", [0, 5, 150])
 def test_rows_that_cannot_be_read_end_all_files(after: int) -> None:
-    told: list[str] = []
+    reported: list[str] = []
 
     def damaged() -> Iterator[pa.RecordBatch]:
         yield from batches([1] * after)
@@ -99,12 +99,12 @@ def test_rows_that_cannot_be_read_end_all_files(after: int) -> None:
         try:
             kept(rows)
         except OSError as failure:
-            told.append(str(failure))
+            reported.append(str(failure))
             raise
 
     with pytest.raises(OSError, match="a page is damaged"):
         deal(damaged(), [(100, write), (100, write)], 2)
-    assert told == ["a page is damaged"], "no file was ended as if it had all of its rows"
+    assert reported == ["a page is damaged"], "no file was ended as if it had all of its rows"
 
 
 def test_too_few_rows_are_no_file() -> None:

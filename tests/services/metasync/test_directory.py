@@ -64,10 +64,10 @@ def test_lancedb_opens_tables_by_name_and_sees_new_rows_and_columns(lake: Lake) 
 
 def test_partitions_and_keys_are_told(lake: Lake) -> None:
     sync(lake, DIRECTORY)
-    told = entry(lake).properties
-    assert json.loads(told["deployer.row_keys"]) == ["carrier", "flight"]
-    assert json.loads(told["deployer.partitions"]) == {"count": 4, "split_points": [["B6"], ["DL", 500], ["UA"]]}
-    assert told["deployer.table_id"] == lake.open().opened.entry.table_id
+    reported = entry(lake).properties
+    assert json.loads(reported["deployer.row_keys"]) == ["carrier", "flight"]
+    assert json.loads(reported["deployer.partitions"]) == {"count": 4, "split_points": [["B6"], ["DL", 500], ["UA"]]}
+    assert reported["deployer.table_id"] == lake.open().opened.entry.table_id
 
 
 def test_a_dataset_that_took_the_place_of_another_is_found_under_the_same_name(lake: Lake) -> None:
@@ -92,8 +92,8 @@ def test_what_others_changed_is_told_and_mended(lake: Lake, change: str) -> None
         metadata = {**before.properties, "deployer.row_keys": '["delay"]', "mine": "kept"}
         manifest.update({"metadata": f"'{json.dumps(metadata)}'"}, where="object_id = 'air$flights'")
     done = sync(lake, DIRECTORY)
-    told = {"removed": ("removed",), "moved": ("location", "properties"), "altered": ("deployer.row_keys",)}
-    assert (done.changed_by_others, done.action) == (told[change], "created" if change == "removed" else "updated")
+    reported = {"removed": ("removed",), "moved": ("location", "properties"), "altered": ("deployer.row_keys",)}
+    assert (done.changed_by_others, done.action) == (reported[change], "created" if change == "removed" else "updated")
     after = entry(lake)
     assert after.location == before.location
     kept = {"mine": "kept"} if change == "altered" else {}

@@ -48,8 +48,8 @@ def test_a_load_publishes_at_its_end(lake: Lake) -> None:
     newest, first = runs_of(lake.open().opened.state)
     assert "version 3 is published to 1 catalog already: directory" in newest.reason
     assert (first.figures.lance_version_after, newest.figures.lance_version_after) == (2, 3)
-    [(title, told)] = first.figures.after.items()
-    assert title.startswith("directory ") and told == {"action": "created", "version": 2}
+    [(title, reported)] = first.figures.after.items()
+    assert title.startswith("directory ") and reported == {"action": "created", "version": 2}
 
 
 def test_a_run_that_failed_is_due_again(lake: Lake) -> None:
@@ -85,14 +85,14 @@ def test_from_python_and_as_a_job(lake: Lake, capsys: pytest.CaptureFixture[str]
 
 
 def test_by_command(loaded: Run) -> None:  # noqa: F811
-    code, out, said = loaded("service", "run", "flights", "metasync")
+    code, out, message = loaded("service", "run", "flights", "metasync")
     assert code == 0 and "air.flights: created version 2: directory " in " ".join(out.split())
     code, out, _ = loaded("service", "run", "flights", "metasync", "-o", "targets=directory", "--json")
     document = json.loads(out)
     assert (document["status"], document["targets"][0]["action"]) == ("SKIPPED", "unchanged")
     target = json.dumps([{"type": "rest", "uri": "http://127.0.0.1:1", "token_variable": "DEPLOYER_TOKEN_NOT_SET"}])
-    code, _, said = loaded("service", "run", "flights", "metasync", "-o", f"targets={target}")
-    assert code == 1 and "the environment variable DEPLOYER_TOKEN_NOT_SET holds no token" in " ".join(said.split())
+    code, _, message = loaded("service", "run", "flights", "metasync", "-o", f"targets={target}")
+    assert code == 1 and "the environment variable DEPLOYER_TOKEN_NOT_SET holds no token" in " ".join(message.split())
     assert loaded("drift")[0] == 0  # what was published is nothing that specs declare
 
 

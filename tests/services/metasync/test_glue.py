@@ -75,9 +75,9 @@ def test_lances_client_for_glue_opens_the_table(lake: Lake, glue: Any) -> None:
     assert namespace.list_tables(ListTablesRequest(id=[database(lake)])).tables == ["flights"]
     found = lance.dataset(namespace_client=namespace, table_id=[database(lake), "flights"])
     assert sorted_rows(found.to_table()) == sorted_rows(flights(20))
-    told = namespace.describe_table(DescribeTableRequest(id=[database(lake), "flights"])).properties
-    assert told["deployer.version"] == "2"
-    assert json.loads(told["deployer.partitions"])["split_points"] == [["B6"], ["DL", 500], ["UA"]]
+    reported = namespace.describe_table(DescribeTableRequest(id=[database(lake), "flights"])).properties
+    assert reported["deployer.version"] == "2"
+    assert json.loads(reported["deployer.partitions"])["split_points"] == [["B6"], ["DL", 500], ["UA"]]
 
 
 def test_columns_comments_and_versions_are_told_and_kept_up(lake: Lake, glue: Any) -> None:
@@ -87,14 +87,14 @@ def test_columns_comments_and_versions_are_told_and_kept_up(lake: Lake, glue: An
     sync(lake, GLUE, "told")
     found = entry(glue, lake, "told")
     assert (found["Description"], found["TableType"]) == ("All of them.", "EXTERNAL_TABLE")
-    told = found["StorageDescriptor"]["Columns"]
-    assert told[0] == {
+    reported = found["StorageDescriptor"]["Columns"]
+    assert reported[0] == {
         "Name": "carrier",
         "Type": "string",
         "Comment": "Two letters.",
         "Parameters": {"arrow.type": "string"},
     }
-    assert [each["Type"] for each in told[1:]] == ["int", "smallint", "timestamp", "decimal(8,2)"]
+    assert [each["Type"] for each in reported[1:]] == ["int", "smallint", "timestamp", "decimal(8,2)"]
     lake.ingest(lake.file(flights(20)), table="told")
     live = replace(spec, columns=(*columns, replace(columns[2], name="late")), description="")
     update_table(lake.store, lake.root, lake.open("told").opened.entry.table_id, live)
@@ -125,14 +125,14 @@ def test_what_others_changed_is_told_and_mended(lake: Lake, glue: Any, what: str
         case _:
             change(glue, lake, Parameters={"table_type": "lance"})
     done = sync(lake, GLUE)
-    told = {
+    reported = {
         "removed": ("removed",),
         "moved": ("location",),
         "columns": ("columns",),
         "described": ("description",),
         "emptied": ("properties",),
     }
-    assert done.changed_by_others == told[what]
+    assert done.changed_by_others == reported[what]
     after = entry(glue, lake)
     kept = {"mine": "kept"} if what == "described" else {}
     assert after["Parameters"] == {**before["Parameters"], **kept}
@@ -216,8 +216,8 @@ def test_types_that_hive_does_not_have_are_told_exactly_beside() -> None:
         "Total, net": pa.struct([("Post Code", pa.int64()), ("Größe_2", pa.int8())]),
         "ratio": pa.list_(pa.struct([("a:b", pa.int64())])),
     }
-    told = {each["Name"]: each for each in glue_columns(pa.schema(list(fields.items())))}
-    assert {name: each["Type"] for name, each in told.items()} == {
+    reported = {each["Name"]: each for each in glue_columns(pa.schema(list(fields.items())))}
+    assert {name: each["Type"] for name, each in reported.items()} == {
         "vector": "array<float>",
         "large": "decimal(20,0)",
         "tags": "map<string,array<tinyint>>",
@@ -227,5 +227,5 @@ def test_types_that_hive_does_not_have_are_told_exactly_beside() -> None:
         "Total, net": "struct<Post Code:bigint,Größe_2:tinyint>",
         "ratio": "array<string>",
     }
-    assert told["vector"]["Parameters"] == {"arrow.type": "fixed_size_list<float32, 4>"}
+    assert reported["vector"]["Parameters"] == {"arrow.type": "fixed_size_list<float32, 4>"}
     assert comment("a\tb\n" + "x" * 300) == "a b " + "x" * 250 + "…"

@@ -78,13 +78,13 @@ def test_one_that_is_not_installed_is_named_with_those_that_are(lake: Lake, cata
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"type": "plugin"}, "name"),
         ({"type": "plugin", "name": "../evil"}, "name"),
         ({"type": "plugin", "name": "json", "options": {"a": {"b": 1}}}, "a"),
     ],
 )
-def test_a_wrong_declaration_is_refused(lake: Lake, wrong: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidInput, match=said):
+def test_a_wrong_declaration_is_refused(lake: Lake, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
         sync_all(lake, wrong)

@@ -160,8 +160,8 @@ def test_a_server_that_keeps_properties_is_told_each_version_in_one_step(lake: L
     assert (done.action, done.version_before, done.version_after) == ("updated", 2, 3)
     assert done.changed_by_others == ("deployer.partitions",)
     assert catalog.asked == ["table describe", "table register"]  # nobody misses the table meanwhile
-    told = catalog.tables["air$flights"]["properties"]
-    assert (told["deployer.version"], told["theirs"]) == ("3", "kept")
+    reported = catalog.tables["air$flights"]["properties"]
+    assert (reported["deployer.version"], reported["theirs"]) == ("3", "kept")
     assert sync_all(lake, catalog.target).status == "SKIPPED"
 
 

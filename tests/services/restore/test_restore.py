@@ -141,8 +141,8 @@ def test_columns_settings_and_services_are_those_of_then(lake: Lake) -> None:
     service = lake.open().opened.state.services["COMPACT"]
     alter_service(lake.store, table_id, service, replace(service, options={"min_files": 9}))
     create_service(lake.store, table_id, Service("CLEAN"))
-    words = " ".join(preview(lake, "served").changes)
-    assert all(word in words for word in ("twice", "price", "online", "min_files", "clean"))
+    text = " ".join(preview(lake, "served").changes)
+    assert all(word in text for word in ("twice", "price", "online", "min_files", "clean"))
     saved, _ = restore(lake, "served")
     assert content(lake) == before and rows(lake) == sorted_rows(flights(60))
     clean(lake)
