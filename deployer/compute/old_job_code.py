@@ -25,7 +25,7 @@ _CODE = re.compile(rf"{PREFIX}/([0-9a-f]{{64}})/[^/]+")
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """Objects of code that are gone, and their bytes."""
+    """The removed objects of code, and their bytes."""
 
     objects: int = 0
     bytes: int = 0

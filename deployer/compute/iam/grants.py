@@ -62,5 +62,5 @@ def of(service: str, actions: Iterable[str], what: str = "") -> tuple[str, ...]:
 
 
 def one_or_all(values: tuple[str, ...]) -> str | list[str]:
-    """As policies write one value, and several."""
+    """The form of policies: one value alone, several as a list."""
     return values[0] if len(values) == 1 else list(values)

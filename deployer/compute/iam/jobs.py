@@ -68,7 +68,7 @@ def job_policy(
 
 
 def lake_statements(root: str, table_arn: str) -> list[dict[str, Any]]:
-    """Reading and writing one lake: the objects below `root` (s3://…), and the items of its state's table.
+    """Rights to read and write one lake: the objects below `root` (s3://…), and the items of its state's table.
 
     The code of jobs is read only, so that no job changes what others run. Logs and statuses of runs may be
     written and not deleted; what is written over stays as an old version.
@@ -114,7 +114,7 @@ def lake_statements(root: str, table_arn: str) -> list[dict[str, Any]]:
 
 
 def log_statements(log_uri: str, root: str, table_arn: str) -> list[dict[str, Any]]:
-    """Writing logs to a folder on S3; none is needed below `root`."""
+    """Rights to write logs to a folder on S3; none are needed below `root`."""
     if f"{log_uri}/".startswith(f"{root.rstrip('/')}/"):
         return []
     parts = urlsplit(log_uri)

@@ -26,7 +26,7 @@ MOST_POLICIES = 10  #: managed ones of a role, unless AWS was asked for more
 
 
 class PolicyRole(StrEnum):
-    """Whose policies are written."""
+    """The roles for which policies are written."""
 
     DEPLOY = "deploy"
     PREVIEW = "preview"

@@ -148,7 +148,7 @@ def _measured(path: Path, *, is_new: bool = False) -> PackagedFile:
 
 
 def _written(path: Path, contents: bytes) -> PackagedFile:
-    """Put in place whole, since other runs may read it; a file that is as it should be is left alone."""
+    """Writes the file by a rename, since other runs may read it; an up-to-date file is left alone."""
     if is_new := not path.is_file() or path.read_bytes() != contents:
         write_private(path, contents)
     return PackagedFile(path, hashlib.sha256(contents).hexdigest(), len(contents), is_new)

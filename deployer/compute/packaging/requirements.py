@@ -50,7 +50,7 @@ def pins(names: Iterable[str] = REQUIREMENTS.values()) -> list[str]:
 
 @lru_cache(maxsize=4)
 def _pins(names: Sequence[str], path: Sequence[str]) -> list[str]:
-    """Read once for the same `path` of modules: a command wants them up to three times."""
+    """Resolves the pins, once for the same `path` of modules: a command needs them up to three times."""
     found: dict[str, str] = {}
     seen: set[tuple[str, str | None]] = set()
     todo: list[tuple[str, str | None, bool]] = [(canonical(name), None, True) for name in names]

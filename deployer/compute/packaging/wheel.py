@@ -45,7 +45,7 @@ def build_wheel() -> bytes:
 
 @lru_cache(maxsize=1)
 def _zipped(files: Sequence[tuple[str, bytes]], record: str) -> bytes:
-    """Made once for the same files: a command wants it up to three times."""
+    """Builds the wheel once for the same files: a command needs it up to three times."""
     listed = [f"{name},sha256={_digest(contents)},{len(contents)}" for name, contents in files]
     recorded = (record, "\n".join([*listed, f"{record},,", ""]).encode())
     buffer = io.BytesIO()

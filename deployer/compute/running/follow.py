@@ -128,7 +128,7 @@ def _read_status(root: str, key: str) -> JobStatus:
 
 
 def _show_lines(cluster: RemoteCluster, run_id: str, watcher: Watcher) -> None:
-    """Lines are a help and no more: a run whose logs cannot be read is followed all the same."""
+    """Passes new lines on. A run whose logs cannot be read is followed without them."""
     try:
         lines = cluster.new_lines(run_id)
     except CallFailed as failure:

@@ -181,4 +181,4 @@ def _end(cluster: RemoteCluster, root: str, started: StartedJob, clock: Clock) -
 
 
 def _unread(_: str) -> None:
-    """Lines of the job's log are for AWS's own tools: what matters is in its result."""
+    """Drops the lines of the job's log: AWS's own tools show them, and the result has what matters."""

@@ -18,7 +18,7 @@ _INSTEAD = "name other days, or let the service run after commits or rows instea
 
 
 def aws_expressions(schedule: str) -> tuple[str, ...]:
-    """AWS's expressions that fire, together, when the cron expression does: `("cron(0 3 * * ? *)",)`.
+    """Translates a cron expression into AWS's expressions that together fire when it does: `("cron(0 3 * * ? *)",)`.
 
     They are several where cron wants one of two: a day of the month or a day of the week. Raises InvalidInput for what
     is not a cron expression, Refused for one that AWS cannot express.
@@ -30,7 +30,7 @@ def aws_expressions(schedule: str) -> tuple[str, ...]:
 
 
 def _days(cron: CronSim, schedule: str) -> Iterator[tuple[str, str]]:
-    """Day of the month and day of the week of each expression; one of the two is `?`."""
+    """The day of the month and day of the week of each expression; one of the two is `?`."""
     weekdays = {(day % 7) + 1 if isinstance(day, int) else day for day in cron.weekdays}
     all_days, all_weekdays = set(range(1, 32)) <= cron.days, set(range(1, 8)) <= weekdays
     if cron.day_and and not all_days and not all_weekdays:

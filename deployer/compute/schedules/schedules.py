@@ -35,7 +35,7 @@ class ScheduledService:
 
     @property
     def name(self) -> str:
-        """Such as `air.flights/compact`."""
+        """The title, such as `air.flights/compact`."""
         return f"{self.table.full_name}/{self.service.name}"
 
     @property
@@ -243,7 +243,7 @@ def scheduler_policy(
 
 
 def tls_only_queue(queue_arn: str) -> Policy:
-    """Denies whatever comes to a queue without TLS."""
+    """Denies requests to a queue without TLS."""
     statement = {
         "Sid": "TlsOnly",
         "Effect": "Deny",

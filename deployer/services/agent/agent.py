@@ -89,7 +89,7 @@ class Agent:
 
     @property
     def silent_for(self) -> float:
-        """Seconds since a look last succeeded."""
+        """The seconds since the last successful look."""
         return self._clock.monotonic() - self._well_at
 
     @property

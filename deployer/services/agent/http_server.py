@@ -22,7 +22,7 @@ _LINGER = 0.5  #: seconds in which a client that is turned away may take its ans
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds for one connection, and how many connections at a time."""
+    """The seconds for one connection, and the number of concurrent connections."""
 
     deadline: float = 5.0
     connections: int = 64
@@ -134,7 +134,7 @@ class _Server:
         await writer.drain()
 
     async def _drained(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Ends the answer and waits until the client has it: a close with something unread would take it back."""
+        """Ends the answer and waits until the client has it: closing with unread input would discard it."""
         writer.write_eof()
         with suppress(asyncio.LimitOverrunError):
             while await reader.read(_LONGEST_HEAD):
@@ -142,7 +142,7 @@ class _Server:
 
 
 def _parsed(head: bytes) -> tuple[str, str, str]:
-    """Method, path and `Host` of a request; empty where there is none."""
+    """Parses the method, path and `Host` of a request; empty where missing."""
     first, *lines = head.decode("latin-1").split("\r\n")
     method, _, rest = first.partition(" ")
     path = rest.partition(" ")[0]

@@ -21,7 +21,7 @@ _SERVICE = ["table", "service"]  #: labels
 
 
 def address_of(text: str) -> tuple[str, int]:
-    """Host and port of `127.0.0.1:9178`, `:9178` (every interface) or `[::1]:9178`. Raises InvalidInput."""
+    """Parses host and port of `127.0.0.1:9178`, `:9178` (every interface) or `[::1]:9178`. Raises InvalidInput."""
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
         remedy = f"write HOST:PORT, such as {LISTEN}, or `off`"
@@ -33,7 +33,7 @@ def address_of(text: str) -> tuple[str, int]:
 def served(agent: Agent, listen: str, limits: Limits = LIMITS) -> Iterator[str]:
     """Answers at `listen` (see `address_of`) from a thread; yields the address; port 0 is replaced by a free one.
 
-    Raises InvalidInput when the address cannot be had.
+    Raises InvalidInput when the address is not available.
     """
     host, port = address_of(listen)
     metrics = AgentMetrics(agent)
@@ -64,7 +64,7 @@ def _health(agent: Agent) -> Answer:
 
 
 class AgentMetrics:
-    """Collects from an agent's last look; nothing is asked of the state or of storage. For any thread."""
+    """Collects metrics of an agent's last look, without reading the state or storage. Safe for threads."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -72,7 +72,7 @@ class AgentMetrics:
         self._registry.register(self)
 
     def text(self) -> bytes:
-        """Prometheus's text format."""
+        """The metrics in Prometheus's text format."""
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:

@@ -197,7 +197,7 @@ class TableServicesClient:
         timeout: float | None = None,
         poll_interval: float | None = None,
     ) -> TableService:
-        """Undoes a pause."""
+        """Undoes a pause: runs may start, and a waiting one continues."""
         found = self._table(lake, database, table)
         now = management.resume(found, kind_named(service), author=self._author)
         return _described(lake, found.refreshed(), now)

@@ -69,7 +69,7 @@ def overlap_depth(boxes: Sequence[tuple[Bounds, int]]) -> Depth:
 
 
 def all_leaves(leaves: Sequence[Depth]) -> Depth:
-    """That of a table: the average by rows, and the most of any leaf."""
+    """The depth of a table: the average by rows, and the maximum of its leaves."""
     rows = sum(each.rows for each in leaves)
     files = sum(each.files for each in leaves)
     if not rows:

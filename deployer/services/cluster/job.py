@@ -50,7 +50,7 @@ def cluster(
     on_progress: OnProgress = no_progress,
     run_id: str | None = None,
 ) -> ClusterResult:
-    """Arranges the rows of each leaf by the options' curve and columns, those of files that are not arranged so yet.
+    """Arranges rows of each leaf by the options' curve and columns: those of files that are not arranged so yet.
 
     A run that is ended early leaves indexes to the next load. Raises Conflict as `RewriteRun` does,
     and InvalidInput for columns that cannot be.
@@ -196,7 +196,7 @@ class _Arranging:
         return recorded(table.state, self._arrangement, self._sizes, leaves)
 
     def is_better(self, table: OpenTable, task: Task, made: Sequence[Written]) -> bool:
-        """Not where the new files have the same bounds and rows as the old ones: they would be read as often.
+        """False where the new files have the same bounds and rows as the old ones: they would be read as often.
 
         What is known to come out so is not written at all (`_can_improve`).
         """
@@ -213,7 +213,7 @@ class _Arranging:
         return False
 
     def mark(self, table: OpenTable) -> None:
-        """Records the bounds of the files that came out as they were: they count as clustered, and stay."""
+        """Records the bounds of files that would not change: they count as clustered, and stay."""
         files = [file for number in sorted(self._best) if (file := table.state.files.get(number)) is not None]
         unknown = [file for file in files if file.clustering != self._arrangement.name and self._bounds(file) is None]
         self._survey(table.dataset(), unknown, self._on_progress)  # files of loads during the run

@@ -46,7 +46,7 @@ class ClusterOptions:
 
     @property
     def portion(self) -> int:
-        """Bytes of a leaf that are arranged at once."""
+        """The bytes of a leaf that are arranged at once."""
         return max(self.portion_bytes, self.target_file_bytes)
 
     def arrangement(self, table: ReadTable) -> Arrangement:

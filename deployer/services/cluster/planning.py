@@ -46,10 +46,10 @@ def plan_clusters(
     portion_bytes: int,
     place: Callable[[Piece], Any],
 ) -> tuple[Task, ...]:
-    """Tasks of at most `portion_bytes`, a leaf each; `leaves` in the order of their keys.
+    """Plans tasks of at most `portion_bytes`, a leaf each; `leaves` in the order of their keys.
 
     Where something of a leaf is to be arranged, its small files that are already are arranged with it, so that they do
-    not become many. Files that lie in no leaf, or across several, are parted into those that they reach. A leaf that is
+    not become many. Files that lie in no leaf, or across several, are split into those that they reach. A leaf that is
     too much at once is taken file by file in the order of `place`, so that what lies near comes together.
     """
     names = {leaf.partition_id: i for i, leaf in enumerate(leaves)}
@@ -93,7 +93,7 @@ def _is_small(piece: Piece, sizes: Sizes) -> bool:
 def outlook(
     task: Task, files: Sequence[File], bounds: Sequence[Bounds | None], arrangement: Arrangement, sizes: Sizes
 ) -> Outlook:
-    """What the task comes to. `files` are those of the task that are recorded, with their bounds where these are known.
+    """Classifies the effect of a task. `files` are its recorded files, with `bounds` where these are known.
 
     Files that are as many as the new ones would be, and follow each other by the columns already, are `same`, and so is
     one file alone, and files whose rows are one point of the columns' space.

@@ -70,7 +70,7 @@ class Shuffle:
         return len(self.splits) + 1
 
     def done(self, dataset: LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
-        """Through files in a temporary folder."""
+        """Shuffles through files in a temporary folder."""
         with temporary_folder("cluster") as folder, translated_errors(dataset.uri):
             self._spill(dataset, folder, on_rows)
             return [

@@ -59,7 +59,7 @@ class Arrange:
 
 
 class translated_errors:  # noqa: N801 -- reads as a statement
-    """Errors of Lance and Arrow as ours."""
+    """Translates errors of Lance and Arrow."""
 
     def __init__(self, where: str) -> None:
         self._where = where

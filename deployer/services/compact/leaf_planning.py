@@ -15,7 +15,7 @@ TIER_FILES = 4  #: least number of files of a tier that are merged, unless `min_
 
 
 def plan_by_leaf(pieces: Sequence[Piece], leaves: Sequence[Partition], sizes: Sizes) -> tuple[Task, ...]:
-    """Tasks for a table whose rows are in order within each leaf; `leaves` in the order of their keys.
+    """Plans tasks for a table whose rows are in order within each leaf; `leaves` in the order of their keys.
 
     Files that lie in no leaf, or across several, are rewritten together with what is small in the leaves they reach.
     """

@@ -82,7 +82,7 @@ class _Way:
         self._queue: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(_WAITING)
 
     def put(self, batch: pa.RecordBatch | None, writing: Sequence[Future[Any]]) -> None:
-        """None ends the file. Raises what any of the files has failed with."""
+        """Adds a batch; None ends the file. Raises the failure of any of the files."""
         while True:
             for each in writing:
                 if each.done():

@@ -31,7 +31,7 @@ def small_files(state: TableState) -> int:
 
 
 def merged_files(state: TableState) -> int:
-    """Small files that COMPACT would rewrite: it leaves one that is alone in its leaf.
+    """The number of small files that COMPACT would rewrite: it leaves one that is alone in its leaf.
 
     What only the dataset has, such as deleted rows, does not count.
     """
@@ -49,7 +49,7 @@ def own_sizes(state: TableState) -> Sizes:
 
 
 def plan_table(state: TableState, pieces: Sequence[Piece], sizes: Sizes) -> tuple[Task, ...]:
-    """The tasks for all of the table's files, which are given in the order of the dataset.
+    """Plans tasks for all of the table's files, which are given in the order of the dataset.
 
     A file that is recorded in no leaf is planned for the leaf that holds all of its keys: COMPACT records it there.
     """
@@ -68,7 +68,7 @@ def plan_table(state: TableState, pieces: Sequence[Piece], sizes: Sizes) -> tupl
 
 
 def _apart(piece: Piece) -> Piece:
-    """One that CLUSTER arranged is joined with no other: its rows are near each other."""
+    """Gives a piece that CLUSTER arranged a kind of its own, so that it is not joined: its rows are near each other."""
     file = piece.file
     return replace(piece, kind=f"{piece.kind} {file.fragment_id}") if file.keeps_clustering else piece
 
@@ -101,7 +101,7 @@ def plan_in_order(pieces: Sequence[Piece], leaf: str, sizes: Sizes) -> tuple[Tas
 
 
 def _runs(pieces: Sequence[Piece], wanted: Sequence[bool]) -> Iterator[list[Piece]]:
-    """Neighbours that are wanted and of one kind."""
+    """Groups neighbours that are wanted and of one kind."""
     run: list[Piece] = []
     for piece, want in zip(pieces, wanted, strict=True):
         if run and (not want or piece.kind != run[-1].kind):
@@ -114,7 +114,7 @@ def _runs(pieces: Sequence[Piece], wanted: Sequence[bool]) -> Iterator[list[Piec
 
 
 def _filled(run: Sequence[Piece], sizes: Sizes) -> Iterator[list[Piece]]:
-    """Neighbours for one file each, which is never above a weight unless a single one is."""
+    """Splits a run into neighbours for one file each, at most one weight unless a single piece is larger."""
     part: list[Piece] = []
     rows = size = 0
     for piece in run:

@@ -64,7 +64,7 @@ def records_of(instance: InstanceState, table_id: str) -> list[Record]:
 
 
 def published_tables(instance: InstanceState) -> set[str]:
-    """Ids of all tables that have entries, tables that are gone among them."""
+    """The ids of all tables with entries, deleted tables included."""
     return {name.removeprefix(PREFIX) for name in instance.properties if name.startswith(PREFIX)}
 
 

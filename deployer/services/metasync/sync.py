@@ -56,7 +56,7 @@ def sync(
 
 
 def _once(open_target: Callable[[Declared], Target]) -> Callable[[Declared], Target]:
-    """Opens each target once: its connections are used for all that is done there."""
+    """Opens each target once, so that its connections are used for all of its calls."""
     opened: dict[str, Target] = {}
 
     def open_once(declared: Declared) -> Target:
@@ -147,7 +147,7 @@ def _require_ours(
 def _remove_old(
     table: OpenTable, targets: Sequence[Declared], open_target: Callable[[Declared], Target], all_of_them: bool
 ) -> list[PublishedEntry]:
-    """Entries of the table's former names; and of targets that are not declared any more, if these are all."""
+    """Removes entries of the table's former names; with all targets given, also those of undeclared targets."""
     table_id, entry = table.entry.table_id, table.entry
     found: list[PublishedEntry | None] = []
     for record in records_of(table.store.instance(), table_id):
@@ -167,7 +167,7 @@ def _remove_old(
 def _remove_gone(
     table: OpenTable, targets: Sequence[Declared], open_target: Callable[[Declared], Target]
 ) -> list[PublishedEntry]:
-    """Entries of tables that are deleted: their own METASYNC does not run any more."""
+    """Removes entries of deleted tables, whose own METASYNC no longer runs."""
     instance = table.store.instance()
     declared: list[Target] = []
     for each in targets:
@@ -204,7 +204,7 @@ def _removed(record: Record, remove: Callable[[], PublishedEntry | None]) -> Pub
 
 
 def _remove(table: OpenTable, table_id: str, record: Record, target: Target) -> PublishedEntry | None:
-    """None where another table of the lake has taken the place."""
+    """Removes one entry; returns None where another table of the lake has taken the place."""
     found = target.find(record.place)
     title, before = _title(target, record.place), found.version if found is not None else None
     done = PublishedEntry(title, "removed", before, changed_by_others=() if found is not None else ("removed",))

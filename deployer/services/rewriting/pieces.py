@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def pieces_of(table: ReadTable, dataset: LanceDataset, *, any_kind: bool = False) -> list[Piece]:
-    """The recorded files that the dataset has, in its order. `any_kind`: all of one."""
+    """The recorded files of the dataset in its order. `any_kind`: all have one kind."""
     kinds = {} if any_kind else _kinds(table, dataset)
     found = []
     for fragment in dataset.get_fragments():
@@ -28,7 +28,7 @@ def pieces_of(table: ReadTable, dataset: LanceDataset, *, any_kind: bool = False
 
 
 def _kinds(table: ReadTable, dataset: LanceDataset) -> dict[int, str]:
-    """Which parts of indexes have each fragment, where that parts what can be joined (see `by_indexes`)."""
+    """The parts of indexes that cover each fragment, where that limits what can be joined (see `by_indexes`)."""
     from deployer.services.rewriting.run import by_indexes  # it sets up Lance for work on all cores
 
     if not by_indexes(table, dataset):
@@ -42,19 +42,19 @@ def _kinds(table: ReadTable, dataset: LanceDataset) -> dict[int, str]:
 
 
 def placed(state: TableState, piece: Piece) -> Piece:
-    """A piece in no leaf as a run has it, which first records files in the leaf that holds all of their keys."""
+    """The piece in the leaf that holds all of its keys, as a run records it before it plans."""
     leaf = leaf_of(state, piece.file)
     return piece if leaf is None else replace(piece, file=replace(piece.file, partition=leaf.partition_id))
 
 
 def reach_of(file: File, leaves: Sequence[Partition]) -> tuple[int, int]:
-    """The places of the first and last leaf that can hold a row of it."""
+    """The places of the first and last leaf that can hold a row of the file."""
     found = [i for i, leaf in enumerate(leaves) if file.overlaps(leaf.lower, leaf.upper)]
     return (found[0], found[-1]) if found else (0, len(leaves) - 1)
 
 
 def joined_across(across: Iterable[tuple[int, int, Piece]]) -> list[tuple[int, int, list[Piece]]]:
-    """Files together that reach a leaf in common."""
+    """Groups files that reach a leaf in common."""
     found: list[tuple[int, int, list[Piece]]] = []
     for first, last, piece in sorted(across, key=lambda each: (each[0], each[1], each[2].file.fragment_id)):
         if found and first <= found[-1][1]:

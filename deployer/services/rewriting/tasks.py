@@ -21,7 +21,7 @@ SMALL = 0.5  #: of a weight
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What decides: `file_bytes` and `file_rows` are what a file is to have, `task_bytes` what a task is to read."""
+    """The sizes of a plan: `file_bytes` and `file_rows` are of a full file, `task_bytes` what a task reads."""
 
     file_bytes: int = 256_000_000
     file_rows: int = 1_048_576
@@ -47,7 +47,7 @@ class Piece:
 
     @property
     def live_bytes(self) -> int:
-        """Its bytes without those of deleted rows, as far as rows are alike."""
+        """The bytes of live rows, if all rows are equally large."""
         return self.file.bytes * self.file.rows // max(1, self.file.rows + self.deleted)
 
     @property
@@ -57,7 +57,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Fragments that become others, in the order of the dataset; `leaves` are where their rows may go.
+    """Fragments to rewrite, in the order of the dataset; `leaves` are where their rows may go.
 
     One leaf: all rows stay in it. Several, for tables with keys: each row goes to the one that holds its key.
     """
@@ -87,7 +87,7 @@ def files_of(rows: int, size: int, sizes: Sizes) -> int:
 
 
 def in_batches(tasks: Sequence[Task], portion_bytes: int) -> list[list[Task]]:
-    """The tasks in their order, those of each portion committed together."""
+    """Groups the tasks in their order; the tasks of a portion are committed together."""
     batches: list[list[Task]] = []
     size = 0
     for task in tasks:
@@ -100,8 +100,8 @@ def in_batches(tasks: Sequence[Task], portion_bytes: int) -> list[list[Task]]:
 
 
 def is_small(piece: Piece, sizes: Sizes) -> bool:
-    """Whether it is to be merged with others, going by the rows that are left in it. What CLUSTER arranged is its own
-    to join."""
+    """Whether it is to be merged with others, going by the rows that are left in it. Only CLUSTER joins
+    what it arranged."""
     return not piece.file.keeps_clustering and sizes.weight(piece.file.rows, piece.live_bytes) < SMALL
 
 
@@ -111,7 +111,7 @@ def is_due(piece: Piece, sizes: Sizes) -> bool:
 
 
 def chunks(pieces: Sequence[Piece], most: int) -> Iterator[list[Piece]]:
-    """The pieces in their order, in parts of at most `most` bytes unless one is larger."""
+    """Splits the pieces in their order, in parts of at most `most` bytes unless one is larger."""
     part: list[Piece] = []
     for piece in pieces:
         if part and sum(each.file.bytes for each in part) + piece.file.bytes > most:

@@ -43,7 +43,7 @@ class LocalRun:
         return lines[-1] if lines else ""
 
     def close(self) -> None:
-        """After the end of the run: waits for the process, which ends now."""
+        """Waits for the process, which ends after its run."""
         try:
             self.process.wait(STOPPING)
         except subprocess.TimeoutExpired:

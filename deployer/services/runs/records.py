@@ -260,7 +260,7 @@ def end_queued_run(store: StateStore, table_id: str, run_id: str, status: FinalS
 
 
 def _masked(figures: Figures) -> Figures:
-    """Figures whose texts, such as failures of catalogs, hold no known secret."""
+    """Masks known secrets in the texts of figures, such as failures of catalogs."""
     return replace(figures, before=masked_values(figures.before), after=masked_values(figures.after))
 
 

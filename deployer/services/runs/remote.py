@@ -103,10 +103,10 @@ class RemoteRun:
         self._end_queued(ended, self._why(self._started, status))
 
     def close(self) -> None:
-        """Holds nothing."""
+        """Does nothing: there are no resources to release."""
 
     def leave(self) -> None:
-        """Holds nothing; the job ends the run."""
+        """Does nothing: the job ends the run."""
 
     def stop(self) -> None:
         """Asks the job to end, and the cluster to end it."""

@@ -98,7 +98,7 @@ class DirectoryTarget:
         return relative
 
     def _merge(self, place: Place, before: str, location: str, properties: Mapping[str, str]) -> None:
-        """Changes the entry that is at `before`. Raises TargetFailed when it is not there any more."""
+        """Changes the entry that is at `before`. Raises TargetFailed when it is no longer there."""
         import lance
 
         uri = f"{self._root}/{MANIFEST}"

@@ -56,7 +56,7 @@ def glue_columns(schema: pa.Schema) -> list[dict[str, Any]]:
 
 
 def hive_type(found: pa.DataType) -> str:
-    """Hive's type that holds an Arrow type's values; text for what it has none for. Nulls are text."""
+    """The type of Hive that holds an Arrow type's values; text where there is none, and for nulls."""
     if isinstance(found, pa.BaseExtensionType):
         return hive_type(found.storage_type)
     if pa.types.is_dictionary(found):
