@@ -21,7 +21,7 @@ FORMER: Mapping[str, str] = {
     "deployer.compute.aws_alarms": "deployer.compute.schedules.alarms Told=EventRule",
     "deployer.compute.aws_cron": "deployer.compute.schedules.cron",
     "deployer.compute.aws_names": "deployer.aws.names",
-    "deployer.compute.aws_schedules": "deployer.compute.schedules.schedules",
+    "deployer.compute.aws_schedules": "deployer.compute.schedules.schedules Scheduled=ScheduledService",
     "deployer.compute.bucket_access": "deployer.compute.iam.bucket",
     "deployer.compute.emr_access": "deployer.compute.iam.emr",
     "deployer.compute.emr_flow": "deployer.compute.emr.flow",
@@ -29,7 +29,9 @@ FORMER: Mapping[str, str] = {
     "deployer.compute.job_code": "deployer.compute.jobs.code",
     "deployer.compute.job_package": "deployer.compute.packaging.package",
     "deployer.compute.key_access": "deployer.compute.iam.key",
-    "deployer.compute.told": "deployer.compute.jobs.status tell=write_status",
+    "deployer.compute.told": (
+        "deployer.compute.jobs.status Told=JobStatus Started=StartedJob read_told=read_status tell=write_status"
+    ),
     "deployer.graph": "deployer.plan.graph",
     "deployer.specs.glue": "deployer.specs.values.glue",
     "deployer.state.dynamodb_items": "deployer.state.backends.dynamodb.items",
