@@ -461,7 +461,7 @@ def test_rows_that_came_too_late_are_named_at_once_and_loaded_as_the_document_sa
     assert f"after version {version}, " in kept.why
     assert table.opened.location in kept.why and kept.why.endswith(f"and delete {old}")
     page = (Path(__file__).parents[2] / "docs" / "changes.md").read_text(encoding="utf-8")
-    _, _, section = page.partition("### Rows that came too late")
+    _, _, section = page.partition("### Writes to a replaced dataset")
     code = section.split("```python\n")[1].split("```")[0]
     monkeypatch.chdir(tmp_path)
     code = code.replace("lakes/nyc/nyc/flights-0a1b2c3d.lance", old).replace("version=12", f"version={version}")
