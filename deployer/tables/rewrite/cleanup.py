@@ -115,7 +115,7 @@ def came_late(root: str, current: Location, table: str, dataset: FormerDataset) 
     return (
         f"others than deployer committed {versions} to it after version {last}, when the table had other data already, "
         f"and what they wrote is in no table. Tell them to write to {dataset_uri(root, current)}, load what "
-        f"they added into {table} (docs/changes.md, Rows that came too late), and delete {location}"
+        f"they added into {table} (docs/changes.md, Writes to a replaced dataset), and delete {location}"
     )
 
 
