@@ -39,8 +39,11 @@ FORMER: Mapping[str, str] = {
     "deployer.services.metasync.target": "deployer.services.metasync.targets.target",
     "deployer.services.reading": "deployer.services.savepoints.read_lease",
     "deployer.tables.dataset": "deployer.tables.open_table",
+    "deployer.tables.deletion": "deployer.tables.admin.deletion",
     "deployer.tables.leaf_split": "deployer.tables.partitions.split",
+    "deployer.tables.naming": "deployer.tables.admin.naming",
     "deployer.tables.partition_sizes": "deployer.tables.partitions.sizes",
+    "deployer.tables.reinitialise": "deployer.tables.rewrite.truncate",
     "deployer.tables.split_estimate": "deployer.tables.importing.split_estimate",
     "deployer.tables.table": "deployer.tables.read.table",
 }

@@ -43,9 +43,8 @@ from deployer.tables.indexes.apply import apply_index_change, settle_indexes
 from deployer.tables.inspect.protection import require_as_planned
 from deployer.tables.inspect.recorded import recorded_table
 from deployer.tables.partitions.split_points import declared_partitions
-from deployer.tables.schema.apply import apply_column_change
+from deployer.tables.schema.apply import apply_column_change, declare_unique
 from deployer.tables.schema.check import refuse_what_rows_forbid
-from deployer.tables.schema.unique import declare_unique
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset

@@ -5,6 +5,7 @@ A value converts when nothing of it is lost: a cast that Arrow would do by round
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -13,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deployer.tables.conversion.documents import check_document
 from deployer.tables.conversion.nested_casts import cast_nested, is_entries, is_nested_pair
 from deployer.tables.conversion.numbers import decimals_to_decimals, floats_to_decimals, integers_to_decimals
 
@@ -197,3 +197,35 @@ def _storage(values: Any, target: Any) -> Any:
             if text is not None:
                 check_document(text)
     return storage
+
+
+def check_document(text: str) -> None:
+    """Raises ValueError for text that is not JSON, or that Lance would not store as the same document.
+
+    Lance stores documents in a binary form. It rounds numbers as doubles do, replaces a number that is too large by
+    null, and fails on an object that has two fields of one name.
+    """
+    try:
+        json.loads(text, parse_int=_integer, parse_float=_float, parse_constant=_constant, object_pairs_hook=_object)
+    except RecursionError:
+        raise ValueError("values are nested too deep") from None
+
+
+def _integer(digits: str) -> None:
+    if len(digits) > 20 or not -(2**63) <= int(digits) < 2**64:
+        raise ValueError(f"{digits} has more than 64 bits")
+
+
+def _float(digits: str) -> None:
+    if abs(float(digits)) == float("inf"):
+        raise ValueError(f"{digits} is too large for a double")
+
+
+def _constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _object(fields: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in fields]
+    if len(names) != len(set(names)):
+        raise ValueError("an object has two fields of one name")

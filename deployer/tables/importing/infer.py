@@ -11,13 +11,12 @@ import pyarrow as pa
 
 from deployer.errors import InvalidInput
 from deployer.specs.types.arrow import column_of
-from deployer.specs.types.column_names import listed
+from deployer.specs.types.column_names import is_source, legal_names, listed
 from deployer.specs.types.lance_support import type_findings
 from deployer.specs.types.types import Column
 from deployer.tables.conversion.text_values import parsed
 from deployer.tables.importing.json_columns import document_note, joined_json, json_rows
 from deployer.tables.importing.key_candidates import key_candidate
-from deployer.tables.importing.names import as_in_files, legal_columns, with_names
 from deployer.tables.importing.text_columns import type_of_texts, typed, usual_nulls
 from deployer.tables.ingest.files.columnar import read_units, schema_of
 from deployer.tables.ingest.files.dialects import notes_on, with_dialects
@@ -261,3 +260,25 @@ def _column(rows: pa.Table, name: str, complete: bool) -> Column:
     for finding in type_findings(column):
         raise InvalidInput(f"column `{name}`: {finding.what}", remedy=finding.remedy)
     return column
+
+
+def legal_columns(tables: Sequence[pa.Table]) -> dict[str, str]:
+    """A name that a column can have for each name of a column in the tables, itself where it can.
+
+    Raises InvalidInput for another name that no spec can have as `source:`.
+    """
+    legal = legal_names(list(dict.fromkeys(name for table in tables for name in table.schema.names)))
+    for old, new in legal.items():
+        if new != old and not is_source(old):
+            raise InvalidInput(f"the data has a column {old!r}, which no spec can name", remedy="rename it in the data")
+    return legal
+
+
+def with_names(table: pa.Table, legal: Mapping[str, str]) -> pa.Table:
+    """The table with the names of `legal`."""
+    return table.rename_columns([legal[name] for name in table.schema.names])
+
+
+def as_in_files(columns: pa.Schema, originals: Mapping[str, str]) -> pa.Schema:
+    """The columns with the names that the files have, which are in `originals` where they are other ones."""
+    return pa.schema([field.with_name(originals.get(field.name, field.name)) for field in columns])

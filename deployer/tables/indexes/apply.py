@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from deployer.datasets.indexes import live_indexes
+from deployer.datasets.dataset import dataset_location, open_dataset
+from deployer.datasets.index_sections import rename_segments
+from deployer.datasets.indexes import Remembered, live_indexes, observed_indexes, remembered_indexes
+from deployer.datasets.lance_transactions import commit_now
 from deployer.datasets.recovery.rollforward import refresh
+from deployer.errors import NotFound
 from deployer.plan import changes as c
 from deployer.plan.diff.indexes import diff_indexes
+from deployer.system.failpoints import reached
 from deployer.system.progress import OnProgress, no_progress
-from deployer.tables.indexes.build import build_index, drop_index
-from deployer.tables.indexes.rename import rename_index
+from deployer.tables.indexes.build import build_index, change_remembered, committed, drop_index, remember
 
 if TYPE_CHECKING:
-    from deployer.specs.model import TableSpec
+    from deployer.datasets.lance_types import LanceDataset
+    from deployer.specs.model import IndexSpec, TableSpec
     from deployer.state.store import StateStore
 
 
@@ -39,3 +44,31 @@ def settle_indexes(
     live = live_indexes(refresh(store, root, table_id))
     for change in diff_indexes(spec.address, live, spec.indexes):
         apply_index_change(store, root, table_id, change, on_progress)
+
+
+def rename_index(store: StateStore, root: str, table_id: str, name: str, after: IndexSpec) -> None:
+    """Calls the index of that name as `after`, which it equals in all else. Can be repeated after a crash.
+
+    Raises Conflict when others keep committing, NotFound when there is no such index.
+    """
+    entry = store.instance().tables[table_id]
+    location = dataset_location(root, entry)
+    state = refresh(store, root, table_id)
+    waiting = remembered_indexes(state.properties).get(name)
+    if name in observed_indexes(open_dataset(location)):
+        remember(store, table_id, Remembered(after, "building", state.dataset))  # what Lance does not tell is kept
+        reached("tables.index.begun")
+
+        def rename(dataset: LanceDataset) -> None:
+            commit_now(location, dataset, rename_segments(location, dataset, name, after.name))
+
+        committed(entry, root, rename)
+        reached("tables.index.renamed")
+        refresh(store, root, table_id)
+    elif waiting is not None:  # it has no files yet
+        renamed = Remembered(after, waiting.status, waiting.dataset)
+        change_remembered(
+            store, table_id, lambda all_: {**{key: all_[key] for key in all_ if key != name}, after.name: renamed}
+        )
+    else:
+        raise NotFound(f"the table has no index {name} any more", where=entry.address, remedy="preview again")

@@ -20,7 +20,6 @@ from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.indexes.build import CaughtUp, catch_up
 from deployer.tables.ingest.commit.append import commit_append
 from deployer.tables.ingest.driver import load_in_driver
-from deployer.tables.ingest.duplicates import refused_duplicates, unique_load, with_duplicates_set_aside
 from deployer.tables.ingest.files.dialects import notes_on, with_dialects
 from deployer.tables.ingest.files.find import find_sources, refuse_credentials, splits_of
 from deployer.tables.ingest.files.loaded_files import (
@@ -33,7 +32,7 @@ from deployer.tables.ingest.files.loaded_files import (
 from deployer.tables.ingest.files.model import Format, ReadOptions, Source
 from deployer.tables.ingest.files.source_files import is_on_s3
 from deployer.tables.ingest.keys.unique import Admission, UniqueLoad
-from deployer.tables.ingest.loading import Loaded, LoadPlan
+from deployer.tables.ingest.loading import Loaded, LoadPlan, refused_duplicates, unique_load, with_duplicates_set_aside
 from deployer.tables.ingest.readers.splits import bad_by_file, key_sample, plan_reading
 from deployer.tables.ingest.rows.bad_row_files import check_bad_rows_file, remove_bad_rows, write_bad_rows
 from deployer.tables.ingest.rows.bad_rows import LISTED, BadRowLimit, refusal, too_many

@@ -1,10 +1,14 @@
-"""Applies each change of columns to a live table: as one commit to Lance, and one to the log."""
+"""Applies the changes of a live table: of a column as one commit to Lance and one to the log, of the uniqueness of row
+keys in the log alone."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, assert_never
 
+from deployer.datasets.dataset import dataset_location, open_dataset
+from deployer.datasets.recovery.rollforward import current
 from deployer.datasets.schema.change import (
     add_null_column,
     drop_column,
@@ -13,17 +17,23 @@ from deployer.datasets.schema.change import (
     reorder_columns,
     set_nullable,
 )
+from deployer.errors import Conflict
 from deployer.plan import changes as c
 from deployer.plan.render.changes import describe
 from deployer.specs.types.arrow import DEFAULT, DESCRIPTION, SOURCE, source_note
 from deployer.specs.types.types import Column, ColumnType, children
+from deployer.state.log.updates import CommitAbandoned, SetTableProperties
+from deployer.state.model.declared_properties import UNIQUE
+from deployer.state.transactions.tables import to_make_unique
 from deployer.system.progress import OnProgress, no_progress
+from deployer.tables.ingest.commit.unique_keys import PATIENCE, dead_loads, stuck
 from deployer.tables.schema.check import refuse_what_fails
 from deployer.tables.schema.commit import commit_schema_change
 from deployer.tables.schema.rewrite import add_field, convert_column, drop_field, fill_column, is_read_whole
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset, LanceOperation
+    from deployer.plan.changes import SetUnique
     from deployer.specs.model import TableSpec
     from deployer.state.store import StateStore
 
@@ -90,3 +100,24 @@ def _declared(columns: Sequence[Column], path: c.ColumnPath) -> Sequence[Column]
         found: ColumnType = next(column.type for column in columns if column.name == name)
         columns = children(found)
     return columns
+
+
+def declare_unique(store: StateStore, root: str, table_id: str, change: SetUnique) -> None:
+    """Makes the row keys unique from now on. Raises Refused when rows have the keys of others, Conflict when other
+    loads do not end."""
+    until, lost = time.monotonic() + PATIENCE, 0
+    while True:
+        entry, state = current(store, root, store.instance().tables[table_id], store.table(table_id))
+        refuse_what_fails(open_dataset(dataset_location(root, entry), state.lance_version), change)
+        declared = SetTableProperties({"declared": {**state.properties.declared, UNIQUE: True}})
+        dead = dead_loads(state, time.time_ns() // 1_000_000)
+        required = to_make_unique(state.properties.generation, state.lance_version, state.dataset, dead)
+        try:
+            store.commit(table_id, [*map(CommitAbandoned, dead), declared], required)
+        except Conflict as conflict:
+            if time.monotonic() > until:
+                raise stuck(store.table(table_id), "", conflict, change.address) from conflict
+        else:
+            return
+        lost += 1
+        store.pause(lost)

@@ -29,9 +29,18 @@ from deployer.state.log.requirements import JobNotDone
 from deployer.state.model.entities import Job, TableEntry
 from deployer.state.transactions.tables import to_add_files
 from deployer.system.failpoints import reached
-from deployer.tables.ingest.commit.batching import ALONE, LOOK, Other, alike, answered, taken
-from deployer.tables.ingest.commit.lance_append import append_to_lance, fence_appends, has_fields, has_files, moved_on
-from deployer.tables.ingest.commit.pending import Pending
+from deployer.tables.ingest.commit.lance_append import append_to_lance, fence_appends, moved_on
+from deployer.tables.ingest.commit.pending import (
+    ALONE,
+    LOOK,
+    Other,
+    Pending,
+    alike,
+    answered,
+    has_fields,
+    has_files,
+    taken,
+)
 from deployer.tables.ingest.commit.unique_keys import begin_alone
 from deployer.tables.ingest.keys.unique import Admission
 

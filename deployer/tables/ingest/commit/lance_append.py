@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -45,24 +44,6 @@ def moved_on(dataset: LanceDataset, state: TableState) -> LanceDataset:
         return dataset.checkout_version(state.lance_version)
     except (OSError, ValueError):  # Lance will say what is the matter
         return dataset
-
-
-def has_fields(dataset: LanceDataset, pending: Pending) -> bool:
-    """Whether the dataset has all fields of the rows still: Lance would read nulls where a column's place was taken by
-    another of the same name and type."""
-    held = pending.field_ids()
-    todo = [*dataset.lance_schema.fields()]
-    while held and todo:
-        field = todo.pop()
-        held.discard(field.id())
-        todo += field.children()
-    return not held
-
-
-def has_files(location: str, pending: Pending) -> bool:
-    """Whether the files are there still, as far as that can be told without a request."""
-    files = pending.info.files
-    return "://" in location or all(os.path.exists(f"{location}/data/{file.path}") for file in files)  # noqa: PTH110
 
 
 def append_to_lance(

@@ -1,16 +1,22 @@
-"""An append whose fragments are written and not committed, as a value that another process can commit too."""
+"""Appends whose fragments are written but not committed, as values that another process can commit too."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.lance_transactions import lance_release
 from deployer.datasets.writer import Written
+from deployer.state.backends.commit_requests import CommitRequest
 from deployer.state.log.requirements import schema_fingerprint
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
 
 FORMAT = 1
 
@@ -62,3 +68,61 @@ class Pending:
             return Pending(info, tuple(document["fragments"]), document["schema"], document["dataset"])
         except (ValueError, KeyError, TypeError):
             return None
+
+
+ALONE = b"alone"  #: the answer to a request that was not committed; its process commits by itself and sees the error
+LOOK = b"look"  #: the answer to a request whose outcome only the log and Lance show
+
+
+def has_fields(dataset: LanceDataset, pending: Pending) -> bool:
+    """Returns whether the dataset still has all fields of the rows. Lance would read nulls where a column was replaced
+    by another of the same name and type."""
+    held = pending.field_ids()
+    todo = [*dataset.lance_schema.fields()]
+    while held and todo:
+        field = todo.pop()
+        held.discard(field.id())
+        todo += field.children()
+    return not held
+
+
+def has_files(location: str, pending: Pending) -> bool:
+    """Returns whether the files still exist. In a bucket they are assumed to: a check would take a request."""
+    files = pending.info.files
+    return "://" in location or all(os.path.exists(f"{location}/data/{file.path}") for file in files)  # noqa: PTH110
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """An append that another process waits to commit."""
+
+    request: CommitRequest
+    pending: Pending
+
+
+def alike(requests: Sequence[CommitRequest], own: Pending) -> Iterator[Other]:
+    """Yields the appends of other processes that can be committed with `own`: they require the same table."""
+    jobs = {own.job_id}
+    for request in requests:
+        pending = Pending.from_bytes(request.body)
+        if pending is None or pending.job_id in jobs:
+            continue
+        if (pending.schema, pending.dataset) == (own.schema, own.dataset):
+            jobs.add(pending.job_id)
+            yield Other(request, pending)
+
+
+def taken(location: str, dataset: LanceDataset, others: Sequence[Other]) -> list[Other]:
+    """Takes the requests that can be committed on top of the dataset and were not withdrawn."""
+    able = (each for each in others if has_fields(dataset, each.pending) and has_files(location, each.pending))
+    return [each for each in able if each.request.take()]
+
+
+@contextlib.contextmanager
+def answered(others: Sequence[Other]) -> Iterator[None]:
+    """Answers each taken request in the end, even if the commit fails."""
+    try:
+        yield
+    finally:
+        for each in others:
+            each.request.answer(LOOK)  # no effect if it was answered before

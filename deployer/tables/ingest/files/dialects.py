@@ -10,13 +10,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deployer.errors import InvalidInput
 from deployer.tables.ingest.files.model import Dialect, Format, ReadOptions, Source
-from deployer.tables.ingest.files.not_data import check_is_data
-from deployer.tables.ingest.files.source_files import open_text, without_codec
+from deployer.tables.ingest.files.source_files import open_file, open_text, without_codec
 from deployer.tables.ingest.files.space_separated import WHITESPACE, single_spaced
 from deployer.tables.ingest.files.undecodable import has_nul, not_in_encoding
+
+if TYPE_CHECKING:
+    from deployer.tables.ingest.files.model import Source
 
 LONGEST_HEADER = 1_000_000  #: characters
 DELIMITERS = (",", ";", "\t", "|")
@@ -203,3 +206,26 @@ def _is_space_separated(lines: Sequence[str]) -> bool:
     return bool(values) and any(
         all(_NUMBER.fullmatch(value) for value in column) for column in zip(*values, strict=True)
     )
+
+
+#: How files of macOS begin: AppleSingle and AppleDouble (RFC 1740), and .DS_Store.
+_MACOS = (b"\x00\x05\x16\x00", b"\x00\x05\x16\x07", b"\x00\x00\x00\x01Bud1")
+
+
+def check_is_data(source: Source) -> None:
+    """Raises InvalidInput for a file that is empty or that macOS wrote. Reading finds all other problems."""
+    if source.format == "lance":
+        return
+    try:
+        with open_file(source.path) as file:
+            start = file.read(8)
+    except OSError:
+        return
+    if not start:
+        raise InvalidInput("the file is empty", where=source.name, remedy="remove it, or write it again")
+    if start.startswith(_MACOS):
+        raise InvalidInput(
+            "it holds attributes that macOS stores beside a file, and no data",
+            where=source.name,
+            remedy="leave it out, or remove all such files of the folder, whose names begin with ._",
+        )
