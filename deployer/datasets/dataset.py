@@ -119,7 +119,9 @@ def _require_files(location: str) -> None:
 
 def not_a_manifest(name: str, location: str) -> Corrupt:
     """The error for a pipe, a device or a folder in the place of a manifest."""
-    return Corrupt(f"the manifest {name} is not a file", where=location, remedy="remove it, or find out who made it")
+    return Corrupt(
+        f"the manifest {name} is not a file", where=location, remedy="find out what created it, or remove it"
+    )
 
 
 def _explained(failure: BaseException, location: str, version: int | None) -> DeployerError:

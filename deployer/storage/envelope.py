@@ -72,6 +72,6 @@ RECOVERY = (
 )
 #: What no repair applies: deployer never writes it, so somebody else wrote the log.
 FORGED = (
-    "deployer does not write this, so find out who changed the state; `deployer state verify` lists all of it, and a "
-    "backup of the instance's _state folder or an export of before puts it right"
+    "deployer does not write this, so find out what changed the state; `deployer state verify` lists all of it, and a "
+    "backup of the instance's _state folder or an earlier export restores it"
 )

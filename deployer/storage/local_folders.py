@@ -25,7 +25,7 @@ def parts_of(path: str) -> tuple[str, ...]:
     if any(part in ("", ".", "..") or "\0" in part for part in parts):
         raise Refused(
             f"{shortened(path)} is not a path below the folder, so nothing is removed there",
-            remedy="find out who wrote it: deployer writes no such path",
+            remedy="find out what wrote it; deployer does not write such paths",
         )
     return parts
 

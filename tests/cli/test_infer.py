@@ -242,7 +242,7 @@ def test_rows_of_another_width_are_reported(deployer: Deployer, tmp_path: Path) 
     path = tmp_path / "r.csv"
     path.write_text("a,b\n1,2,3,4\n2,3,4,5\n", encoding="utf-8")
     ran = deployer("schema", "infer", str(path))
-    assert ran.code == 1 and "all rows have another number of values" in ran.err
+    assert ran.code == 1 and "all rows differ from the header line in their number of values" in ran.err
     path.write_text("a,b\n1,2\n1,2,3\n", encoding="utf-8")
     ran = deployer("schema", "infer", str(path))
     assert ran.code == 0 and f"# 1 rows of {path} were left out, and cannot be loaded: row 2: the row has 3" in ran.out
@@ -279,7 +279,7 @@ def test_a_part_of_the_rows_says_nothing_about_nulls_or_keys(deployer: Deployer,
         ("t.csv", "a\x07b\n1\n", "a column 'a\\x07b', which no spec can name"),
         ("t.json", '{\n "a": 1\n}\n', "one JSON object over several lines"),
         ("t.jsonl", "[1]\n", "not a JSON object"),
-        ("t.xyz", "a\n", "format cannot be told"),
+        ("t.xyz", "a\n", "the name does not show the format"),
         ("t.csv", "1,x\n2,y\n", "names a column '1', as a row would; if it is a row, give --no-header"),
         ("t.csv", "3.5,x\n2,y\n", "names a column '3.5', as a row would; if it is a row"),
         ("t.csv", "0,1,0\n0,2,0\n", "names a column '0', as a row would; if it is a row"),

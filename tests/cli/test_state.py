@@ -158,7 +158,7 @@ def test_verify_and_repair_after_somebody_else_committed(filled: Path, deployer:
     ran = deployer("state", "verify")
     assert ran.code == 2
     assert "air.flights: 1 difference (version 7" in ran.out
-    assert "table/air.flights: Lance has 1 commit that the log has not (versions 5 to 5)" in ran.out
+    assert "table/air.flights: Lance has 1 commit that the log lacks (versions 5 to 5)" in ran.out
     planned = deployer("state", "repair", "--dry-run")
     assert planned.code == 2 and planned.out.startswith(
         "would be done: table/air.flights: record what Lance has, up to"

@@ -432,6 +432,6 @@ def test_a_field_beside_a_blob_is_not_written_anew(tmp_path: Path) -> None:
     table = Evolving(tmp_path, (column("id: int64 not null"), column("x: struct<photo: blob, n: int16>")))
     append_nulls(table)
     version = table.dataset.version
-    with pytest.raises(Refused, match="column x holds blobs, which Lance does not write anew"):
+    with pytest.raises(Refused, match="column x holds blobs, which Lance cannot rewrite"):
         table.change(columns=(COLUMNS[0], column("x: struct<photo: blob, n: int32>")))
     assert table.dataset.version == version

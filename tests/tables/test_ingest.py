@@ -153,7 +153,7 @@ def test_formats_can_be_named(lake: Lake) -> None:
         ("a.parquet", "no parquet", InvalidInput, "it cannot be read as parquet"),
         ("a.arrow", "no arrow", InvalidInput, "it cannot be read as arrow"),
         ("a.jsonl", '{"carrier": "AA", "flight": 1, "dely": 3}\n', InvalidInput, "(did you mean 'delay'?)"),
-        ("a.bin", "x", InvalidInput, "the format cannot be told from the name"),
+        ("a.bin", "x", InvalidInput, "the name does not show the format"),
         ("a.csv.zip", "x", InvalidInput, "zip archives are not read"),
         ("a.parquet.gz", "x", InvalidInput, "a compressed parquet file is not read"),
     ],

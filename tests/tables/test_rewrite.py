@@ -446,7 +446,7 @@ def test_a_retired_dataset_with_rows_of_others_is_kept(lake: Lake) -> None:
     apply(lake, other_keys)
     lance.write_dataset(flights(3), old, mode="append")
     (kept,) = remove_old_datasets(lake.store, lake.root, now_ms=NEVER)
-    assert "others than deployer committed 1 version to it after version 1" in kept.why and Path(old).exists()
+    assert "programs other than deployer committed 1 version to it after version 1" in kept.why and Path(old).exists()
 
 
 def test_rows_that_came_too_late_are_named_at_once_and_loaded_as_the_document_says(

@@ -73,9 +73,9 @@ BAD: dict[str, tuple[Sequence[str], bytes, bool, str]] = {
     "repeated": (["string"], b"a\na\n", False, "points.txt:2: the split point 'a' is not above"),
     "too long": (["string", "int32"], b'["a", 1, 2]\n', False, "points.txt:1: 3 values for 2 row keys"),
     "an empty list": (["string", "int32"], b"[]\n", False, "points.txt:1: 0 values for 2 row keys"),
-    "a broken list": (["string", "int32"], b'["a", 1\n', False, "points.txt:1: '[\"a\", 1' is no JSON list"),
-    "no base64": (["string"], b"DL!\n", True, "points.txt:1: 'DL!' is no base64 of a key"),
-    "not UTF-8": (["string"], b"\xff\xfe\n", False, "it is no text in UTF-8; give --base64"),
+    "a broken list": (["string", "int32"], b'["a", 1\n', False, "points.txt:1: '[\"a\", 1' is not a JSON list"),
+    "no base64": (["string"], b"DL!\n", True, "points.txt:1: 'DL!' is not a key in base64"),
+    "not UTF-8": (["string"], b"\xff\xfe\n", False, "it is not UTF-8 text; give --base64"),
     "no keys": ([], b"a\n", False, "the table has no row keys"),
 }
 

@@ -64,7 +64,7 @@ def test_what_others_commit_is_named_and_recorded(name: str, lake: Lake) -> None
     FOREIGN[name](dataset)
     before = states(lake)
     [said] = differences(lake)
-    assert said.startswith("table/air.flights: Lance has ") and "that the log has not (versions 4" in said
+    assert said.startswith("table/air.flights: Lance has ") and "that the log lacks (versions 4" in said
     [(left, planned)] = repaired(lake, dry_run=True)
     assert not left and planned.startswith("table/air.flights: record what Lance has, up to its version ")
     assert states(lake) == before
@@ -187,7 +187,7 @@ def test_an_older_copy_of_the_dataset_is_named(lake: Lake) -> None:
     shutil.rmtree(location)
     shutil.copytree(lake.folder / "copy", location)
     [said] = differences(lake)
-    assert "version 1, but version 2 was recorded: somebody put an older copy in its place" in said
+    assert "version 1, but version 2 was recorded: an older copy replaced it" in said
     assert [left for left, _ in repaired(lake)] == [True]
 
 

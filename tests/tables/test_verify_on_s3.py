@@ -41,7 +41,7 @@ def test_commits_of_others_are_named_and_recorded(lake: Lake) -> None:
     location = lake.open().opened.location
     lance.dataset(location, storage_options=storage_options(location)).delete("flight < 300")
     [said] = differences(lake)
-    assert "Lance has 1 commit that the log has not (versions 3 to 3)" in said
+    assert "Lance has 1 commit that the log lacks (versions 3 to 3)" in said
     [(left, _)] = repaired(lake)
     assert not left and differences(lake) == []
 

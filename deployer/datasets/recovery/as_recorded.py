@@ -74,7 +74,7 @@ def newest_version(location: str, entry: TableEntry, state: TableState) -> int:
         raise Corrupt(
             f"the dataset is at version {newest}, but version {state.lance_version} was recorded",
             where=f"table/{entry.full_name} ({location})",
-            remedy="somebody put an older copy in its place: put the newest back",
+            remedy="an older copy replaced it; put the newest copy back",
         )
     return newest
 

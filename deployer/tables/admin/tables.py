@@ -178,7 +178,9 @@ def _register(store: StateStore, spec: TableSpec) -> TableEntry:
     try:
         location = new_location(spec.database, spec.name, table_id)
     except ValueError as error:
-        raise InvalidInput(f"no table can be there: {error}", where=spec.address, remedy="use another name") from None
+        raise InvalidInput(
+            f"a table cannot be stored there: {error}", where=spec.address, remedy="use another name"
+        ) from None
     entry = TableEntry(table_id, spec.database, spec.name, location, "creating", int(time.time() * 1000))
     store.commit(INSTANCE_LOG, [RegisterTable(entry)], to_register(spec.database, spec.name))
     return entry

@@ -61,7 +61,7 @@ def _of_table(root: str, address: str, table: LiveTable, planned: ResourcePlan |
         elif not is_due(each, now):
             continue
         elif each.status == "writing":
-            why = "a rewrite that was cut off is not wanted any more"
+            why = "an interrupted rewrite is not needed any more"
             if rewritten:
                 why = "a rewrite that was cut off; this run resumes it if it has the same target"
             yield _removal(root, address, table.table_id, each, "unfinished", why)
@@ -87,7 +87,7 @@ def _of_unfinished(
     current = FormerDataset(entry.dataset, entry.location, "retired", entry.created_at, 0, 0)
     if entry.status == "creating":
         if created and files:
-            refused = "it has a log already, as no table has that is being created" if table.rows is not None else None
+            refused = "it has a log already, which a table in creation never has" if table.rows is not None else None
             why = "its creation was cut off; it is created again"
             yield _removal(root, entry.address, entry.table_id, current, "creating", why, size, table.rows, refused)
         return
@@ -95,7 +95,7 @@ def _of_unfinished(
         return
     refused = None
     if entry.address not in allow_destroy and ((table.rows and table.protected) or (table.rows is None and files)):
-        held = f"{table.rows:,} rows, protected from deletion" if table.rows else "files that its log says nothing of"
+        held = f"{table.rows:,} rows, protected from deletion" if table.rows else "files that its log does not record"
         refused = f"its deletion was begun, and it holds {held}; to end it: --allow-destroy {entry.address}"
     why = "its deletion was cut off; it is ended"
     yield _removal(root, entry.address, entry.table_id, current, "deleting", why, size, table.rows, refused)
@@ -134,4 +134,4 @@ def _day(at: int) -> str:
     try:
         return f"{dt.datetime.fromtimestamp(at / 1000, dt.UTC):%Y-%m-%d}"
     except (OverflowError, OSError, ValueError):
-        return "a day that is no date"
+        return "an invalid date"

@@ -82,7 +82,7 @@ def rewritten(line: bytes, table: pa.Schema, columns: frozenset[str], *, ignore_
     try:
         return f"{{{','.join(parts)}}}".encode()
     except UnicodeEncodeError:
-        raise Misfit("", "has half a character, such as \\ud800 alone", text) from None
+        raise Misfit("", "has an unpaired surrogate, such as \\ud800 alone", text) from None
 
 
 def _object(fields: list[tuple[str, Any]]) -> dict[str, Any]:

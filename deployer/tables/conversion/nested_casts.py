@@ -85,7 +85,7 @@ def _list(values: Any, target: Any, cast: Cast) -> Any:
     _refuse_nulls(items, target.value_field)
     if pa.types.is_fixed_size_list(target):
         if (lengths[valid] != target.list_size).any():
-            raise ValueError(f"a list has not {target.list_size} items")
+            raise ValueError(f"a list does not have {target.list_size} items")
         held = np.repeat(valid, target.list_size)
         items = items.take(pa.array(np.cumsum(held) - 1, mask=~held))
         return pa.FixedSizeListArray.from_arrays(items, type=target, mask=values.is_null())

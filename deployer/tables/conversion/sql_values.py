@@ -32,7 +32,7 @@ def values_of(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> Any
     check_one_expression(expression, lenient=True)  # it may be a lake's own, and one that is too deep ends the process
     array, lost, kind = _computed(rows, expression, target, _here)
     if lost is not None and lost.any():
-        raise ValueError(f"some of its values of type {kind} are no {target}")
+        raise ValueError(f"some of its values of type {kind} are not valid as {target}")
     return array
 
 
@@ -83,7 +83,7 @@ def _computed(
     try:
         array, lost = lossless(values, target)
     except (pa.ArrowException, ValueError) as failure:
-        raise ValueError(f"its values of type {values.type} are no {target}: {failure}") from failure
+        raise ValueError(f"its values of type {values.type} are not valid as {target}: {failure}") from failure
     return array, lost, values.type
 
 

@@ -73,7 +73,9 @@ def adoptable(root: str, path: Path, database: str, name: str) -> Adoptable:
         location = Location(under)
     except ValueError as error:
         raise Refused(
-            f"no table can be there: {error}", where=path, remedy="move the folder, or import it by copy: add --copy"
+            f"a table cannot be stored there: {error}",
+            where=path,
+            remedy="move the folder, or import it by copy: add --copy",
         ) from None
     dataset = open_dataset(str(path))
     version = str(dataset.data_storage_version)

@@ -204,7 +204,7 @@ def _csv(source: Source, options: ReadOptions, limit: int, notes: list[str]) -> 
         first = unreadable.problems[0]
         if not rows.num_rows:
             raise InvalidInput(
-                f"all rows have another number of values than the header line: {first}",
+                f"all rows differ from the header line in their number of values: {first}",
                 where=source.name,
                 remedy="name every column in the first line (R leaves out the name of row names); check --delimiter",
             )

@@ -78,7 +78,7 @@ def held_by_unfinished(store: StateStore, root: str, entry: TableEntry) -> str:
     try:
         state = store.table(entry.table_id)
     except NotFound:
-        return "files that its log says nothing of" if has_data_files(root, entry.location) else ""
+        return "files that its log does not record" if has_data_files(root, entry.location) else ""
     except Corrupt:
         return UNKNOWN_ROWS
     if entry.status == "creating":

@@ -243,7 +243,7 @@ def dataset_at(table: ReadTable, at: At) -> tuple[int, LanceDataset, int]:
     if _aware(moment).timestamp() * 1000 < table.entry.created_at:
         why = f"it was created at {dt.datetime.fromtimestamp(table.entry.created_at / 1000, dt.UTC).isoformat()}"
     else:
-        why = "it was rewritten since, and the dataset of before is removed"
+        why = "it was rewritten since, and the former dataset was removed"
     raise NotFound(
         f"the table's rows of {_aware(moment).isoformat()} are not kept",
         where=table.address,

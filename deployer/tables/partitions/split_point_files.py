@@ -37,9 +37,7 @@ def read_split_points(
             f"it cannot be read: {error.strerror}", where=path, remedy="give a file of split points"
         ) from None
     except UnicodeDecodeError:
-        raise InvalidInput(
-            "it is no text in UTF-8", where=path, remedy="give --base64 for keys of other bytes"
-        ) from None
+        raise InvalidInput("it is not UTF-8 text", where=path, remedy="give --base64 for keys of other bytes") from None
     if not keys:
         raise InvalidInput("the table has no row keys", where=path, remedy="leave the split points out")
     points: list[tuple[KeyValue, ...]] = []
@@ -79,7 +77,7 @@ def _decoded(line: str, keys: Sequence[Column], where: str) -> str:
         return data.hex() if binary and len(keys) == 1 else data.decode()
     except (binascii.Error, UnicodeDecodeError):
         raise InvalidInput(
-            f"{line[:40]!r} is no base64 of a key", where=where, remedy="leave --base64 out for plain text"
+            f"{line[:40]!r} is not a key in base64", where=where, remedy="leave --base64 out for plain text"
         ) from None
 
 
@@ -93,7 +91,7 @@ def _point(text: str, keys: Sequence[Column], where: str) -> tuple[KeyValue, ...
         not_text = isinstance(keys[0].type, Scalar) and keys[0].type.name in _NOT_TEXT
         return (key_value(keys[0], resolve_plain(text) if not_text else text),)
     except json.JSONDecodeError:
-        raise InvalidInput(f"{text!r} is no JSON list", where=where, remedy='write it as ["DL", 500]') from None
+        raise InvalidInput(f"{text!r} is not a JSON list", where=where, remedy='write it as ["DL", 500]') from None
     except InvalidInput as error:
         raise InvalidInput(error.what, where=where, remedy=error.remedy) from None
 

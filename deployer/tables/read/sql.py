@@ -108,7 +108,7 @@ def _explained(failure: Exception, columns: dict[str, list[str]]) -> DeployerErr
         near = difflib.get_close_matches(name, names, 1)
         near += [each for each in names if each.lower() == name.lower() and each not in near]
         if near and not _BARE.fullmatch(near[0]):
-            remedy = f"did you mean `{near[0]}`? Other names than small letters, digits and _ are quoted, in backticks"
+            remedy = f"did you mean `{near[0]}`? Write names with other characters than a-z, digits and _ in backticks"
         else:
             remedy = f"did you mean {near[0]!r}?" if near else "`deployer describe TABLE` lists columns"
         return InvalidInput(f"there is no column {name!r}", remedy=remedy)

@@ -113,9 +113,9 @@ def came_late(root: str, current: Location, table: str, dataset: FormerDataset) 
         return None
     versions = "1 version" if late == 1 else f"{late} versions"
     return (
-        f"others than deployer committed {versions} to it after version {last}, when the table had other data already, "
-        f"and what they wrote is in no table. Tell them to write to {dataset_uri(root, current)}, load what "
-        f"they added into {table} (docs/changes.md, Writes to a replaced dataset), and delete {location}"
+        f"programs other than deployer committed {versions} to it after version {last}, when the table had "
+        f"other data already, and what they wrote is in no table. Let them write to {dataset_uri(root, current)}, load "
+        f"what they added into {table} (docs/changes.md, Writes to a replaced dataset), and delete {location}"
     )
 
 

@@ -106,7 +106,7 @@ def swap_in_empty(
         unchanged = to_swap(state.dataset, state.properties.generation, state.lance_version)
         try:
             if latest_version(table.location) != state.lance_version:  # what was added is to be seen, and is kept too
-                raise Conflict("somebody committed to the dataset")
+                raise Conflict("another process committed to the dataset")
             after = store.commit_all(
                 [
                     Part(INSTANCE_LOG, [moved], [TableHasStatus(entry.table_id, "active")]),

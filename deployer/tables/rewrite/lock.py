@@ -62,7 +62,7 @@ def held(location: str, path: str, holder: Holder = NO_JOB, lease: float = LEASE
         raise Refused(
             f"the lock of a rewrite cannot be opened: {error}",
             where=file,
-            remedy="see who put it there; remove it when no rewrite runs",
+            remedy="find out what created it; remove it when no rewrite runs",
         ) from None
     try:
         try:

@@ -162,7 +162,7 @@ def _rewrite(
             commit_fragments(new, _job_id(table.entry, number, planned.number), written)
             reached("tables.rewrite.committed")
     raise Conflict(
-        "rows are added faster than they can be copied; the rewrite goes on where it is with the next `deployer up`",
+        "rows are added faster than they can be copied; the next `deployer up` resumes the rewrite where it stopped",
         where=spec.address,
         remedy="run it again when fewer write",
     )

@@ -63,5 +63,5 @@ def _abandoned(commits: TableCommits, job_id: str, failure: Exception, kind: str
     return Conflict(
         f"Lance refused to {kind}: {first_line(failure)}",
         where=address,
-        remedy="somebody else may have changed the table meanwhile: preview again",
+        remedy="another process may have changed the table; preview again",
     )

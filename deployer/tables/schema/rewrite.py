@@ -99,7 +99,7 @@ def is_read_whole(schema: pa.Schema, path: Sequence[str]) -> bool:
 def _refuse_blobs(dataset: LanceDataset, name: str) -> None:
     if dataset.get_fragments() and _holds_blobs(column_of(dataset.schema.field(name)).type):
         raise Refused(
-            f"column {name} holds blobs, which Lance does not write anew",
+            f"column {name} holds blobs, which Lance cannot rewrite",
             remedy="add a column for the new values, and drop the field that is to change",
         )
 
@@ -190,7 +190,7 @@ def _cast(name: str, target: pa.DataType) -> Compute:
     def cast(rows: pa.RecordBatch) -> Any:
         values, bad = lossless(rows.column(name), target)
         if bad is not None and bad.any():
-            raise ValueError(f"{int(bad.sum())} values are no {target}")
+            raise ValueError(f"{int(bad.sum())} values cannot become {target}")
         return values
 
     return cast

@@ -70,9 +70,9 @@ def audit_dataset(root: str, entry: TableEntry, state: TableState, *, full: bool
     if newest > state.lance_version:
         missing = newest - state.lance_version
         commits = "1 commit" if missing == 1 else f"{missing:,} commits"
-        words = f"Lance has {commits} that the log has not (versions {state.lance_version + 1} to {newest})"
+        words = f"Lance has {commits} that the log lacks (versions {state.lance_version + 1} to {newest})"
         found.append(
-            Difference(where, f"{words}; whoever writes to the table next records them, and so does state repair")
+            Difference(where, f"{words}; the next writer of the table, or `deployer state repair`, records them")
         )
     stale = tuple(each for each, differences in by_file.items() if any(not one.lasting for one in differences))
     return DatasetAudit(tuple(found), len(chosen), stale, newest)
@@ -80,7 +80,7 @@ def audit_dataset(root: str, entry: TableEntry, state: TableState, *, full: bool
 
 def _behind(where: str, newest: int, state: TableState) -> Difference:
     words = f"the dataset is at version {newest}, but version {state.lance_version} was recorded"
-    return Difference(where, f"{words}: somebody put an older copy in its place", lasting=True)
+    return Difference(where, f"{words}: an older copy replaced it", lasting=True)
 
 
 def _savepoints(root: str, location: str, state: TableState, where: str) -> Iterator[Difference]:

@@ -57,7 +57,7 @@ def find_datasets(root: str, files: RecordFiles, instance: str) -> FoundDataset:
     records: dict[Location, TableRecord] = {}
     for path in sorted(_paths(root)):
         if fault := Location.fault(path):
-            found.problems.append(Problem(shortened(path), f"no table can be there: it {fault}"))
+            found.problems.append(Problem(shortened(path), f"a table cannot be stored there: it {fault}"))
             continue
         location = Location(path)
         try:
@@ -126,7 +126,7 @@ def _fault_of(record: TableRecord) -> str | None:
     if not record.datasets:
         return "its record says that it is in a later dataset, and not where" if record.entry.dataset != 1 else None
     if [(each.number, each.location) for each in current] != [(record.entry.dataset, record.entry.location)]:
-        return "its record names another current dataset than its table has"
+        return "the current dataset in its record is not that of its table"
     return None
 
 

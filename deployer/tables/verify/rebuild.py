@@ -151,7 +151,7 @@ def apply_rebuild(planned: Rebuild) -> str | None:
 def _rebuilt(claim: Claim, origin: str, notes: tuple[str, ...]) -> RebuiltTable:
     entry, current = claim.record.entry, claim.current
     if current is None:
-        return RebuiltTable(entry, origin, None, ("its deletion was begun; the next `deployer up` finishes it",))
+        return RebuiltTable(entry, origin, None, ("its deletion is unfinished; the next `deployer up` finishes it",))
     record = current.record
     if reaching := [each.kind for each in record.services if each.kind in _REACH_OUT]:
         kept = tuple(each for each in record.services if each.kind not in _REACH_OUT)
@@ -236,7 +236,7 @@ def _newest(root: str, several: Sequence[Location]) -> Location:
     if any(kind != "rewrite" for kind in kinds):  # a load: readers and writers know of it only when it is the table's
         return newest
     raise Conflict(
-        f"{len(several)} datasets are of one table, and no mark tells which is its current one: "
+        f"{len(several)} datasets are of one table, and no commit metadata shows which one is current: "
         f"{', '.join(sorted(several))}",
         where=root,
         remedy="move those that are not out of the root",

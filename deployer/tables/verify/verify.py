@@ -103,8 +103,8 @@ def named_entry(entries: Iterable[TableEntry], name: str) -> TableEntry:
 def _verified(store: StateReader, root: str, entry: TableEntry, *, full: bool, again: int = _AGAIN) -> Verified:
     name = entry.full_name
     unfinished = {
-        "creating": (f"table/{name}: its creation was begun; the next `deployer up` goes on with it",),
-        "deleting": (f"table/{name}: its deletion was begun; the next `deployer up` or `destroy` ends it",),
+        "creating": (f"table/{name}: its creation is unfinished; the next `deployer up` resumes it",),
+        "deleting": (f"table/{name}: its deletion is unfinished; the next `deployer up` or `destroy` ends it",),
         "active": (),
     }[entry.status]
     try:

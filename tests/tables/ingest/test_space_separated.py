@@ -48,7 +48,7 @@ def test_blocks_are_cut_where_no_value_is_open(size: int) -> None:
 def test_a_quote_without_its_other_half_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deployer.tables.ingest.files.space_separated.LONGEST_LINE", 100)
     assert LONGEST_LINE > 100
-    with pytest.raises(InvalidInput, match="a quote has no other half"):
+    with pytest.raises(InvalidInput, match="a quote is not closed"):
         single_spaced_stream(io.BytesIO(b'a "b\n' * 101), "t").read()
 
 

@@ -128,8 +128,7 @@ def _source(path: str, format_name: Format | None, is_lance: bool) -> Source:
         raise InvalidInput("zip archives are not read", where=path, remedy="unzip it first")
     if form is None:
         raise InvalidInput(
-            f"the format cannot be told from the name (known: {', '.join(SUFFIXES)}, "
-            "each CSV or JSON also with .gz or .zst)",
+            f"the name does not show the format (known: {', '.join(SUFFIXES)}, each CSV or JSON also with .gz or .zst)",
             where=path,
             remedy=f"give --format: {', '.join(Format)}",
         )

@@ -140,7 +140,7 @@ def unreadable(path: str, failure: Exception) -> InvalidInput:
     said = str(failure).splitlines()[0]
     denied = any(code in said.upper().replace(" ", "_") for code in ("ACCESS_DENIED", "FORBIDDEN", "HTTP_STATUS_403"))
     remedy = (
-        "allow who reads it (on a cluster its execution role) s3:GetObject there, or copy it below the lake's root"
+        "allow the user (on a cluster its execution role) s3:GetObject there, or copy it below the lake's root"
         if denied
         else "check the object, and that AWS_REGION is the region of its bucket"
     )

@@ -55,7 +55,7 @@ class _SingleSpaced(io.RawIOBase):
         self._begun = block[cut:]
         if len(self._begun) > LONGEST_LINE:
             raise InvalidInput(
-                f"a line is longer than {in_mib(LONGEST_LINE)}, or a quote has no other half",
+                f"a line is longer than {in_mib(LONGEST_LINE)}, or a quote is not closed",
                 where=self._name,
                 remedy="check the file",
             )
