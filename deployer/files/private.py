@@ -200,7 +200,7 @@ def _refuse_other_kinds(path: Path) -> None:
 
 def kind_of(mode: int) -> str:
     """What something on a disk is, from its `st_mode`."""
-    for is_kind, words in (
+    for is_kind, description in (
         (stat.S_ISREG, "a file"),
         (stat.S_ISDIR, "a folder"),
         (stat.S_ISLNK, "a link"),
@@ -208,5 +208,5 @@ def kind_of(mode: int) -> str:
         (stat.S_ISSOCK, "a socket"),
     ):
         if is_kind(mode):
-            return words
+            return description
     return "a device"

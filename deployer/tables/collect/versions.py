@@ -59,8 +59,8 @@ def remove_versions(
     if not old:
         return Gone()
     if dry_run:
-        told = dataset.explain_cleanup_old_versions(versions=old, error_if_tagged_old_versions=False).stats
-        return Gone(len(old), int(told.bytes_removed), tuple(sorted(old)))
+        stats = dataset.explain_cleanup_old_versions(versions=old, error_if_tagged_old_versions=False).stats
+        return Gone(len(old), int(stats.bytes_removed), tuple(sorted(old)))
     to_change(table).store.keep_record(table.entry.table_id)  # the marks of these versions go
     stats = dataset.cleanup_old_versions(versions=old, error_if_tagged_old_versions=False)
     reached("tables.collect.versions")

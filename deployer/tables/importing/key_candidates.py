@@ -83,8 +83,8 @@ def _candidate(rows: pa.Table, column: Column) -> _Candidate | None:
 def _identifies(name: str, values: Any, distinct: int) -> bool:
     if pa.types.is_date(values.type) or pa.types.is_timestamp(values.type):
         return True
-    words = [word.lower() for word in _WORDS.findall(name)]
-    if words and (words[-1] in _ID_WORDS or words[-1] in _TIME_WORDS):
+    parts = [part.lower() for part in _WORDS.findall(name)]
+    if parts and (parts[-1] in _ID_WORDS or parts[-1] in _TIME_WORDS):
         return True
     if distinct < len(values):
         return False

@@ -116,9 +116,9 @@ def _history(table: ReadTable, number: int, dataset: LanceDataset) -> list[Table
     return found
 
 
-def _joined(words: Iterable[str]) -> str:
+def _joined(texts: Iterable[str]) -> str:
     """Each once, in order."""
-    return ", ".join(dict.fromkeys(word for word in words if word))
+    return ", ".join(dict.fromkeys(text for text in texts if text))
 
 
 def _rewritten(table: ReadTable, swap: LogEntry) -> tuple[str, ...]:
@@ -160,8 +160,8 @@ def _foreign_index(dataset: LanceDataset, transaction: Any, entries: Sequence[Lo
 def _operation(transaction: Any) -> str:
     if transaction is None:
         return ""
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(transaction.operation).__name__).lower()
-    if words == "create index":  # one that is only dropped, or brought up to date, is such a commit too
+    operation = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(transaction.operation).__name__).lower()
+    if operation == "create index":  # one that is only dropped, or brought up to date, is such a commit too
         new, removed = transaction.operation.new_indices, transaction.operation.removed_indices
         made = {index.name for index in new}
         dropped = {index.name for index in removed} - made
@@ -170,7 +170,7 @@ def _operation(transaction: Any) -> str:
         return "; ".join(
             f"{verb} index {', '.join(sorted(names))}" for verb, names in (("build", made), ("drop", dropped)) if names
         )
-    return "" if words == "base operation" else words
+    return "" if operation == "base operation" else operation
 
 
 def _rows_added(transaction: Any) -> int | None:

@@ -216,7 +216,7 @@ def _job_id(entry: TableEntry, number: int, round_number: int) -> str:
 
 def _rounds_done(new: str, entry: TableEntry, number: int) -> int:
     """How many rounds are committed to the new dataset: Lance knows, whatever was noted."""
-    done = {mark.job_id for marks in metadata_since(open_dataset(new), 0).values() for mark in marks}
+    done = {commit.job_id for commits in metadata_since(open_dataset(new), 0).values() for commit in commits}
     return next(i for i in range(len(done) + 1) if _job_id(entry, number, i + 1) not in done)
 
 

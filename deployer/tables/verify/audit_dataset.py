@@ -70,17 +70,17 @@ def audit_dataset(root: str, entry: TableEntry, state: TableState, *, full: bool
     if newest > state.lance_version:
         missing = newest - state.lance_version
         commits = "1 commit" if missing == 1 else f"{missing:,} commits"
-        words = f"Lance has {commits} that the log lacks (versions {state.lance_version + 1} to {newest})"
+        message = f"Lance has {commits} that the log lacks (versions {state.lance_version + 1} to {newest})"
         found.append(
-            Difference(where, f"{words}; the next writer of the table, or `deployer state repair`, records them")
+            Difference(where, f"{message}; the next writer of the table, or `deployer state repair`, records them")
         )
     stale = tuple(each for each, differences in by_file.items() if any(not one.lasting for one in differences))
     return DatasetAudit(tuple(found), len(chosen), stale, newest)
 
 
 def _behind(where: str, newest: int, state: TableState) -> Difference:
-    words = f"the dataset is at version {newest}, but version {state.lance_version} was recorded"
-    return Difference(where, f"{words}: an older copy replaced it", lasting=True)
+    message = f"the dataset is at version {newest}, but version {state.lance_version} was recorded"
+    return Difference(where, f"{message}: an older copy replaced it", lasting=True)
 
 
 def _savepoints(root: str, location: str, state: TableState, where: str) -> Iterator[Difference]:
@@ -91,8 +91,10 @@ def _savepoints(root: str, location: str, state: TableState, where: str) -> Iter
         try:
             open_dataset(place, savepoint.lance_version)
         except NotFound:
-            words = f"savepoint {savepoint.name} is of version {savepoint.lance_version} of dataset {savepoint.dataset}"
-            yield Difference(where, f"{words}, which is not there any more", lasting=True)
+            message = (
+                f"savepoint {savepoint.name} is of version {savepoint.lance_version} of dataset {savepoint.dataset}"
+            )
+            yield Difference(where, f"{message}, which is not there any more", lasting=True)
 
 
 @dataclass(slots=True)
@@ -119,12 +121,12 @@ class _DatasetAudit:
     def files(self) -> Iterator[Difference]:
         held = {file.fragment_id: file for file in self.state.files}
         now = fragments_of(self.dataset)
-        for words, ids in (
+        for message, ids in (
             ("recorded, and not in the dataset", held.keys() - now.keys()),
             ("in the dataset, and not recorded", now.keys() - held.keys()),
         ):
             if ids:
-                yield Difference(self.where, f"{_fragments(sorted(ids))} {words}")
+                yield Difference(self.where, f"{_fragments(sorted(ids))} {message}")
         for fragment_id in sorted(held.keys() & now.keys()):
             yield from self._sizes(held[fragment_id], now[fragment_id])
 
@@ -139,8 +141,8 @@ class _DatasetAudit:
             if size is None:
                 yield Difference(self.where, f"{name}: its data file data/{each.path} is missing", lasting=True)
             elif each.file_size_bytes and size != each.file_size_bytes:
-                words = f"has {size:,} bytes; {each.file_size_bytes:,} were written"
-                yield Difference(self.where, f"{name}: its data file data/{each.path} {words}", lasting=True)
+                message = f"has {size:,} bytes; {each.file_size_bytes:,} were written"
+                yield Difference(self.where, f"{name}: its data file data/{each.path} {message}", lasting=True)
 
     def _data_files(self) -> Mapping[str, int]:
         if self.listed is None:
@@ -169,8 +171,10 @@ class _DatasetAudit:
             return
         if repeated.rows:
             have = "row has the row key" if repeated.rows == 1 else "rows have the row keys"
-            words = f"{repeated.rows:,} {have} of another, such as {' and '.join(repeated.examples)}"
-            yield Difference(self.where, f"{words}: its keys are unique; others added them, remove all but one of each")
+            message = f"{repeated.rows:,} {have} of another, such as {' and '.join(repeated.examples)}"
+            yield Difference(
+                self.where, f"{message}: its keys are unique; others added them, remove all but one of each"
+            )
 
     def clustering(self, file: File) -> Iterator[Difference]:
         """Whether the bounds of the columns that it is clustered by are around its rows."""

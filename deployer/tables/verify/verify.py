@@ -119,8 +119,8 @@ def _verified(store: StateReader, root: str, entry: TableEntry, *, full: bool, a
         return Verified(name, audit, more=gone)
     more = []
     if entry.dataset != state.dataset:
-        words = f"the instance says that its dataset is number {entry.dataset}, its own log {state.dataset}"
-        more.append(Difference(f"table/{name}", words))
+        message = f"the instance says that its dataset is number {entry.dataset}, its own log {state.dataset}"
+        more.append(Difference(f"table/{name}", message))
     elif wrong := fault_of_pair(entry, state):
         return Verified(name, audit, more=(Difference(f"table/{name}", wrong),))
     try:
