@@ -96,7 +96,7 @@ def restore(
         if not yes:
             names = ", ".join(each.table for each in due)
             what = names if len(due) == 1 else f"{count(len(due), 'table')} ({names}), all or none,"
-            confirm(f"Restore {what} to {due[0].point.words}?")
+            confirm(f"Restore {what} to {due[0].point.label}?")
         with Meter(as_json=as_json) as meter:
             meter.begin(name, name)
 
@@ -111,7 +111,7 @@ def restore(
         return 0
     for one in done:
         if one.status == "SUCCEEDED":
-            stdout().print(f"{one.table}: restored to {one.undone.point.words}, as version {one.lance_version}")
+            stdout().print(f"{one.table}: restored to {one.undone.point.label}, as version {one.lance_version}")
     if saved:
         note(f"`deployer restore {saved}` undoes it, for 30 days")
     if any(one.undone.changes for one in done):
@@ -172,7 +172,7 @@ def _print(undone: Undoing) -> None:
 
     out = stdout()
     if undone.nothing:
-        out.print(f"{undone.table}: it is as it was at {undone.point.words}")
+        out.print(f"{undone.table}: it is as it was at {undone.point.label}")
         return
     (rows, then), (files, files_then), (held, held_then), (leaves, leaves_then) = (
         undone.rows,

@@ -33,7 +33,7 @@ def print_done(
     elif isinstance(done, AutosavepointResult):
         _autosaved(done)
     elif isinstance(done, Restored):
-        stdout().print(f"{done.table}: restored to {done.undone.point.words}, as version {done.lance_version}")
+        stdout().print(f"{done.table}: restored to {done.undone.point.label}, as version {done.lance_version}")
     else:
         _compacted(done)
 

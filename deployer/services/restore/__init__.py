@@ -86,7 +86,7 @@ def _save(store: StateStore, root: str, planned: Sequence[Undoing], author: str 
     entries = [store.instance().tables[each.table_id] for each in planned]
     taken = {name for each in entries for name in store.table(each.table_id).savepoints}
     name = name_by_time(BEFORE, now, taken)
-    note = f"before the restore of {planned[0].point.words}"
+    note = f"before the restore of {planned[0].point.label}"
     until = now + round(KEPT.total_seconds() * 1000)
     make_savepoint(store, root, entries, name, expires_at=until, note=note, author=author)
     return name

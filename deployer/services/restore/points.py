@@ -23,7 +23,7 @@ class RestorePoint:
     """
 
     name: str
-    words: str
+    label: str
     dataset: int
     lance_version: int
     state_version: int
@@ -48,7 +48,7 @@ def version_point(table: OpenTable, at: str) -> RestorePoint:
     has no record of.
     """
     number, dataset, version = dataset_at(table, at)
-    words = f"version {version}" if number == table.state.dataset else f"version {number}:{version}"
+    label = f"version {version}" if number == table.state.dataset else f"version {number}:{version}"
     recorded = list(_recorded_versions(table, number))
     moment = time_of(at)
     known = [each for each in recorded if each.lance_version == version]
@@ -59,13 +59,13 @@ def version_point(table: OpenTable, at: str) -> RestorePoint:
         known = [each for each in known if each.lance_version == last]
     if not known:
         raise Refused(
-            f"the columns and settings of {words} are not recorded",
+            f"the columns and settings of {label} are not recorded",
             where=table.address,
             remedy="its record was removed by retention; restore a newer version that `deployer history` lists",
         )
     before = [each for each in known if moment is not None and each.at <= moment.timestamp() * 1000]
     chosen = known[-1] if moment is None else before[-1] if before else known[0]
-    return RestorePoint(f"version-{number}.{version}", words, number, version, chosen.state_version)
+    return RestorePoint(f"version-{number}.{version}", label, number, version, chosen.state_version)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ def restore_all(
     due = [(table, undone) for table, undone in looked_at if not undone.nothing]
     done = {}
     if due:
-        on_progress(Progress(f"restoring {due[0][1].point.words}", 0, len(due), "versions"))  # the last moment to stop
+        on_progress(Progress(f"restoring {due[0][1].point.label}", 0, len(due), "versions"))  # the last moment to stop
         done = _restore(store, root, due, run_id)
     seconds = time.monotonic() - started
     return [
@@ -87,14 +87,14 @@ def restore_all(
 
 
 def _skipped(table: OpenTable, undone: Undoing, run_id: str) -> Restored:
-    why = f"it is as it was at {undone.point.words}"
+    why = f"it is as it was at {undone.point.label}"
     return Restored(undone.table, run_id, "SKIPPED", why, undone, table.state.lance_version, 0.0)
 
 
 def _looked_at(store: StateStore, root: str, planned: Undoing, *, force: bool) -> tuple[OpenTable, Undoing]:
     table, point = open_entry(store, root, store.instance().tables[planned.table_id]), planned.point
     if point.savepoint is not None and table.state.savepoints.get(point.name) != point.savepoint:
-        raise Conflict(f"{point.words} was removed meanwhile", where=table.address, remedy="choose another one")
+        raise Conflict(f"{point.label} was removed meanwhile", where=table.address, remedy="choose another one")
     if Base.of(table.state) != planned.base and not force:
         raise _changed(table)
     return table, undoing(table, point)

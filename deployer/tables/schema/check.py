@@ -36,7 +36,7 @@ class Failing:
 
     rows: int
     of: int
-    words: str
+    reason: str
     examples: tuple[str, ...] = ()  #: what a few of those rows hold, as people read it
 
     def __str__(self) -> str:
@@ -44,8 +44,8 @@ class Failing:
 
     @property
     def counted(self) -> str:
-        least = "at least " if self.rows >= MOST_COUNTED and self.words not in (_NULL, _NO_VALUE, _REPEATED) else ""
-        return f"{least}{self.rows:,} of {count(self.of, 'row')} {self.words}"
+        least = "at least " if self.rows >= MOST_COUNTED and self.reason not in (_NULL, _NO_VALUE, _REPEATED) else ""
+        return f"{least}{self.rows:,} of {count(self.of, 'row')} {self.reason}"
 
     @property
     def such(self) -> str:

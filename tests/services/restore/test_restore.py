@@ -378,7 +378,7 @@ def test_a_version_without_a_savepoint_comes_back_and_can_be_undone(lake: Lake) 
     lake.ingest(lake.file(flights(10, 100)), job_id="third")
     now = rows(lake)
     undone = preview_restore_at(lake.store, lake.root, entry(lake), "3")
-    assert (undone.rows, undone.versions, undone.point.words) == ((110, 100), 1, "version 3")
+    assert (undone.rows, undone.versions, undone.point.label) == ((110, 100), 1, "version 3")
     assert [job.job_id for job in undone.jobs] == ["third"] and rows(lake) == now
     saved, done = restore_at(lake, "3")
     assert done.status == "SUCCEEDED" and rows(lake) == sorted_rows(flights(100))
@@ -396,7 +396,7 @@ def test_a_version_from_before_a_rewrite_comes_back_by_its_dataset(lake: Lake) -
     reinitialise_table(lake.store, lake.root, entry(lake).table_id, allow_destroy=True)
     lake.ingest(lake.file(flights(10, 500)))
     saved, done = restore_at(lake, "1:2")
-    assert done.undone.point.words == "version 1:2" and content(lake) == before
+    assert done.undone.point.label == "version 1:2" and content(lake) == before
     clean(lake)
     restore(lake, saved)
     assert rows(lake) == sorted_rows(flights(10, 500))
