@@ -114,7 +114,7 @@ def load_with_spark(session: SparkSession, plan: LoadPlan, on_progress: OnProgre
 
 
 def arguments_of(root: str, table: str, request: IngestRequest) -> tuple[str, ...]:
-    """The command line that says what `main` is to load; of a request that has a job id."""
+    """Returns the command line by which `main` loads a request that has a job id."""
     options = {
         "--root": root,
         "--table": table,

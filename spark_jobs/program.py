@@ -84,12 +84,12 @@ def _tell_end(root: str, key: str | None, status: JobStatus) -> None:
         return
     try:
         write_status(root, key, status)
-    except DeployerError as error:  # the work of the job is kept, and its exit code says how it ended
+    except DeployerError as error:  # the work of the job is kept, and its exit code is the outcome
         sys.stderr.write(f"the status of the job cannot be stored: {error}\n")
 
 
 class _StatusWriter:
-    """Tells progress now and then, one word at a time, and ends the work when somebody asked for that.
+    """Reports progress now and then, and ends the work when its cancellation is requested.
 
     Not every cluster ends a job whose run is cancelled: the driver of an EMR step continues without it.
     """

@@ -46,7 +46,7 @@ def clustered_fields(clustering: str) -> tuple[int, ...]:
 
 
 def joined(found: Sequence[Clustered | None]) -> Clustered | None:
-    """What holds of rows of all of these together; None where they were not all arranged by the same."""
+    """Returns the arrangement of all of these rows together; None where they were not all arranged by the same."""
     first = found[0] if found else None
     if first is None or any(each is None or each.by != first.by for each in found):
         return None

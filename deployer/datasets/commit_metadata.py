@@ -1,4 +1,4 @@
-"""What a commit to Lance says about itself in its transaction's properties, so that a lost record can be made again."""
+"""The metadata of a commit to Lance in its transaction's properties, so that a lost record can be made again."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from deployer.datasets.key_ranges import KeyRange
 
 JOB, KIND, ROWS, FILES = "deployer.job", "deployer.kind", "deployer.rows", "deployer.files"
 SOURCES = "deployer.sources"
-RESTORE = "restore"  #: the kind of a restore's intent and of its mark
+RESTORE = "restore"  #: the kind of a restore's intent and of its commit metadata
 FENCE = "fence"  #: the kind of a version that changes nothing and keeps late appends out
-ALSO = "deployer.also"  #: marks of further jobs that the same commit is of, as a JSON list of such properties
+ALSO = "deployer.also"  #: metadata of further jobs of the same commit, as a JSON list of such properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class CommitMetadata:
 
     @staticmethod
     def of(properties: Mapping[str, str] | None) -> CommitMetadata | None:
-        """The mark in a transaction's properties; None when the commit is not ours or its mark cannot be read."""
+        """Returns the metadata in a transaction's properties; None when the commit is not ours or it cannot be read."""
         if not properties or JOB not in properties:
             return None
         try:
@@ -92,7 +92,8 @@ def properties_of(infos: Sequence[CommitMetadata]) -> dict[str, str]:
 
 
 def commit_metadata_of(properties: Mapping[str, str] | None) -> tuple[CommitMetadata, ...]:
-    """The marks in a transaction's properties: none where the commit is not ours, or one of them cannot be read."""
+    """Returns all metadata in a transaction's properties: none where the commit is not ours, or a part cannot be
+    read."""
     if not properties or JOB not in properties:
         return ()
     try:

@@ -59,7 +59,7 @@ def manifest_of(location: str, version: int) -> str:
 
 
 def versions_written(location: str) -> dict[int, float]:
-    """The dataset's versions, and when their manifests were written, in seconds since 1970, as storage says.
+    """The dataset's versions, and when their manifests were written, in seconds since 1970, as storage reports it.
 
     That is when they were committed, or later where the folder was copied. Nothing is opened.
     """
@@ -69,7 +69,7 @@ def versions_written(location: str) -> dict[int, float]:
 
 
 def _version_of(manifest: str) -> int:
-    """The version that a manifest's name says; 0 for other files and for detached versions."""
+    """Returns the version in a manifest's name; 0 for other files and for detached versions."""
     stem, dot, suffix = manifest.partition(".")
     if not dot or suffix != "manifest" or not stem.isdecimal():
         return 0

@@ -1,5 +1,5 @@
-"""What Lance and Arrow say when a dataset cannot be read or storage refuses, in words: their own texts tell requests,
-addresses, and the source lines of the machine that built them."""
+"""Readable errors for a dataset that cannot be read or a refusal of storage: the texts of Lance and Arrow contain
+requests, addresses, and source lines of the machine that built them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_RIGHT = re.compile(r"(?:open file |operation on )?(/[^:]*)?:? ?Permission de
 
 
 def lost_data(table: str = "TABLE") -> str:
-    """What to do about a data file that is missing or damaged."""
+    """Returns the remedy for a data file that is missing or damaged."""
     return (
         "copy the file back from a backup; else return to a version that does not need it: `deployer history "
         f"{table}`, then `deployer restore {table} --at VERSION`; else `deployer table delete {table} --force`"
@@ -32,7 +32,7 @@ def lost_data(table: str = "TABLE") -> str:
 
 
 def is_of_lance(failure: BaseException) -> bool:
-    """Whether Lance or Arrow may have raised it, a panic in Rust included, which is not an `Exception`."""
+    """Returns whether Lance or Arrow may have raised it, a panic in Rust included, which is not an `Exception`."""
     return (
         isinstance(failure, OF_LANCE)
         or type(failure).__module__.startswith("pyarrow")
@@ -41,7 +41,7 @@ def is_of_lance(failure: BaseException) -> bool:
 
 
 def is_of_files(failure: BaseException) -> bool:
-    """Whether it is about the dataset's files, and not about what was asked for."""
+    """Returns whether it is about the dataset's files, and not about what was asked for."""
     said = str(failure)
     return bool(_NOT_FOUND.search(said)) or "Permission denied" in said or "Lance file" in said
 
@@ -81,7 +81,7 @@ def _below(path: str, location: str) -> str:
 
 
 def first_line(failure: BaseException) -> str:
-    """The first line of what was said, without source lines and what says nothing to a user."""
+    """Returns the first line of the message, without source lines and text that does not help a user."""
     line = next(iter(str(failure).strip().splitlines()), "")
     line = _SOURCE_LINE.sub("", line)
     before = ""
@@ -106,7 +106,7 @@ def refused_by_storage(failure: BaseException, location: str) -> DeployerError |
 
 @contextmanager
 def lance_errors(location: str) -> Iterator[None]:
-    """Around what reads the dataset at `location` with Lance or Arrow: raises what they raise in words."""
+    """Wraps reads of the dataset at `location` by Lance or Arrow: raises their failures as readable errors."""
     try:
         yield
     except BaseException as failure:
@@ -117,7 +117,8 @@ def lance_errors(location: str) -> Iterator[None]:
 
 @contextmanager
 def storage_errors(location: str) -> Iterator[None]:
-    """Around what Lance writes to a dataset at `location`: raises what storage refused in words, all else as it is."""
+    """Wraps Lance's writes to a dataset at `location`: raises refusals of storage as readable errors, all else
+    unchanged."""
     try:
         yield
     except DeployerError:
@@ -129,6 +130,6 @@ def storage_errors(location: str) -> Iterator[None]:
 
 
 def message_of(failure: BaseException, location: str) -> str:
-    """The failure in one line, for a message that says more."""
+    """The failure in one line, for a message with more context."""
     refused = refused_by_storage(failure, location)
     return refused.what if refused is not None else first_line(failure)

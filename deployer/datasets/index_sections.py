@@ -1,7 +1,7 @@
-"""Renames indexes. For that it reads what pylance does not tell of a version's index segments: their details, as bytes.
+"""Renames indexes. For that it reads the details of a version's index segments as bytes, which pylance does not return.
 
-A manifest ends with its message's position (8 bytes), the format's version (4) and a mark (4). The message names the
-position of the section of indexes. Both are preceded by their length (4 bytes). The messages are `Manifest`,
+A manifest ends with its message's position (8 bytes), the format's version (4) and a magic number (4). The message
+names the position of the section of indexes. Both are preceded by their length (4 bytes). The messages are `Manifest`,
 `IndexSection` and `IndexMetadata` of Lance's protos/table.proto, of which only what is needed is declared here.
 """
 

@@ -1,8 +1,8 @@
 """The indexes of a table: what its dataset has, beside what the state remembers of their declarations.
 
-Lance tells an index's type, columns and most of its parameters. It does not tell how many partitions were asked for,
-and changes them by itself, so declarations are remembered in the table's properties and kept for as long as the
-dataset's index fits them. An index that others drop, add or build otherwise is noticed by the roll-forward.
+Lance returns an index's type, columns and most of its parameters. It does not return the declared number of partitions,
+and changes it by itself, so declarations are remembered in the table's properties and kept for as long as the dataset's
+index fits them. An index that others drop, add or build otherwise is noticed by the roll-forward.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ INDEXES = "indexes"
 Status = Literal["pending", "building", "ready"]
 
 _OF_LANCE = "__lance_"  # names of indexes that Lance keeps for itself
-_UNTOLD = frozenset(("custom_stop_words",))  # pylance 14 always says that there are none
+_UNREPORTED = frozenset(("custom_stop_words",))  # pylance 14 always returns none
 _KINDS: Mapping[str, str] = {
     "BTree": "btree",
     "Bitmap": "bitmap",
@@ -41,7 +41,7 @@ _KINDS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """An index of the dataset. `parameters` are all that Lance tells, defaults too; `segments` are its parts' ids."""
+    """An index of the dataset. `parameters` are all that Lance returns, defaults too; `segments` are its parts' ids."""
 
     index: IndexSpec
     parameters: Mapping[str, Any]
@@ -49,7 +49,7 @@ class Observed:
     fragments: frozenset[int]
 
     def fits(self, declared: IndexSpec) -> bool:
-        """Whether it may have been built from that declaration, its column's name aside."""
+        """Returns whether it may have been built from that declaration, its column's name aside."""
         wanted = all_parameters(declared.kind, declared.parameters)
         return declared.kind == self.index.kind and all(
             _plain(wanted.get(name)) == value for name, value in self.parameters.items()
@@ -58,7 +58,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """A declaration, and in which of the table's datasets it was seen last: a rewrite goes on to another, without it.
+    """A declaration, and in which of the table's datasets it was seen last: a rewrite moves to another, without it.
 
     While it is built, `before` is the index that it takes the place of, and `segments` are that one's.
     """
@@ -129,7 +129,7 @@ def _live(remembered: Remembered, dataset: int) -> IndexSpec | None:
 
 
 def observed_indexes(dataset: lance.LanceDataset) -> dict[str, Observed]:
-    """The indexes of the opened version by name; those that no spec can declare are left to who made them."""
+    """The indexes of the opened version by name; those that no spec can declare are left alone."""
     described = [each for each in dataset.describe_indices() if not each.name.startswith(_OF_LANCE)]
     observed = {each.name: _observed(each) for each in described}
     return {name: each for name, each in observed.items() if _declarable(each.index)}
@@ -154,7 +154,7 @@ def _observed(described: Any) -> Observed:
 
 def _parameters(kind: str, details: Mapping[str, Any]) -> dict[str, Any]:
     if kind == "inverted":
-        shown = (name for name in parameter_names(kind) if name in details and name not in _UNTOLD)
+        shown = (name for name in parameter_names(kind) if name in details and name not in _UNREPORTED)
         return {name: _plain(details[name]) for name in shown}
     found: dict[str, Any] = {}
     if metric := details.get("metric_type"):
@@ -169,12 +169,12 @@ def _parameters(kind: str, details: Mapping[str, Any]) -> dict[str, Any]:
 def reconciled(
     remembered: Mapping[str, Remembered], observed: Mapping[str, Observed], dataset: int
 ) -> dict[str, Remembered]:
-    """What is to be remembered when the table's dataset of that number has the `observed` indexes."""
+    """Returns what is to be remembered when the table's dataset of that number has the `observed` indexes."""
     found = {name: _known(remembered.get(name), index, dataset) for name, index in observed.items()}
     for name, each in remembered.items():
         if name in observed:
             continue
-        if each.status != "ready" or each.dataset != dataset:  # else somebody dropped it
+        if each.status != "ready" or each.dataset != dataset:  # else another program dropped it
             found[name] = replace(each, before=None, segments=frozenset())
     return found
 

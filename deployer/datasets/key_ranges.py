@@ -41,7 +41,7 @@ def key_kinds(schema: pa.Schema, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def fault_of_keys(columns: Iterable[Column], keys: Sequence[str]) -> str | None:
-    """Why a table of these columns cannot have these row keys or sort keys; None where it can."""
+    """Returns why a table of these columns cannot have these row keys or sort keys; None where it can."""
     types = {column.name: column.type for column in columns}
     for key in keys:
         if key not in types:

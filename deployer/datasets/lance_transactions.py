@@ -1,7 +1,7 @@
 """Transactions of Lance: what a commit does to a dataset, sending it, and the transactions that made past versions.
 
 Lance may have taken a commit that raised, and takes it twice when it is simply sent again. So `send` looks into the
-dataset before it says what became of a commit.
+dataset before it reports the outcome of a commit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Operation(Protocol):
-    """What a commit does to a dataset."""
+    """The change of a dataset by a commit."""
 
     @property
     def removed(self) -> tuple[int, ...] | None:
@@ -146,8 +146,8 @@ class Taken:
     dataset: lance.LanceDataset | None
 
 
-#: `races lost`: others were always first. `overtaken`: storage or Lance speaks of a concurrent change, and not of a
-#: conflict. `removed`: there is no dataset any more. `invalid`: Lance does not accept the operation.
+#: `races lost`: others were always first. `overtaken`: storage or Lance reports a concurrent change, and not a
+#: conflict. `removed`: the dataset does not exist any more. `invalid`: Lance does not accept the operation.
 Reason = Literal["races lost", "conflict", "overtaken", "removed", "invalid"]
 
 
@@ -186,7 +186,7 @@ def prepare(
 
 
 def send(location: str, dataset: lance.LanceDataset, transaction: lance.Transaction) -> Outcome:
-    """Sends the transaction, and finds out what became of it. A transaction that was not taken may be sent again.
+    """Sends the transaction, and finds out its outcome. A transaction that was not taken may be sent again.
 
     Raises DeployerError where the commit raised and the dataset cannot be read either.
     """
@@ -210,7 +210,7 @@ def _outcome(location: str, transaction: lance.Transaction, failure: Exception) 
 
 
 def reason_of(failure: Exception) -> Reason | None:
-    """Why Lance refused a commit, from its message; None where the message does not say that it was refused.
+    """Why Lance refused a commit, from its message; None where the message is not a refusal.
 
     Lance gives a commit up that loses all races, which takes it half a minute.
     """
@@ -225,7 +225,7 @@ def reason_of(failure: Exception) -> Reason | None:
 
 
 def _holds(dataset: lance.LanceDataset, transaction: lance.Transaction) -> bool:
-    """Whether the transaction made one of the versions above the one that it was prepared on."""
+    """Returns whether the transaction made one of the versions above the one that it was prepared on."""
     found = (transaction_of(dataset, version) for version in range(transaction.read_version + 1, dataset.version + 1))
     return any(each is not None and each.uuid == transaction.uuid for each in found)
 

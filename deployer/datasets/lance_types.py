@@ -1,4 +1,4 @@
-"""Lance's own types, for annotations of those who are given a dataset: only `deployer.datasets` imports Lance.
+"""Lance's own types, for annotations of functions that take a dataset: only `deployer.datasets` imports Lance.
 
 They are to be imported under TYPE_CHECKING: at run time they are not here.
 """

@@ -1,7 +1,7 @@
-"""Whether a dataset on a disk has the files that its newest version needs, as far as names and sizes tell.
+"""Whether a dataset on a disk has the files that its newest version needs, as far as names and sizes show.
 
 Every listing asks this of every table. So the check lists two folders and reads the end of one manifest, and opens the
-dataset only where the sizes do not add up. In a bucket each listing is a request; there `deployer state verify` tells.
+dataset only where the sizes do not add up. In a bucket each listing is a request; there `deployer state verify` checks.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from deployer.datasets.errors import as_deployer_error, lance_errors, lost_data,
 from deployer.errors import Corrupt
 
 _ATTEMPTS = 3  #: how often the check starts again because others commit, and clean away what the last version had
-_FOOTER = 16  #: bytes at the end of a manifest: the position of its message (8), the format's version (4), the mark
+_FOOTER = 16  #: bytes at the end of a manifest: message position (8), format version (4), magic number (4)
 _MARK = b"LANC"
 
 
 def require_whole(location: str, recorded: int) -> None:
-    """Raises Corrupt or NotFound, in words, where a file of the newest version is missing or cut short.
+    """Raises Corrupt or NotFound where a file of the newest version is missing or cut short.
 
     `recorded` are the bytes of the data files that the table's log has. Nothing is checked in a bucket.
     """
@@ -67,7 +67,7 @@ def _bytes_of_data(location: str) -> int:
 
 
 def _require_data_files(location: str) -> None:
-    """Compares each data file of the newest version with what its manifest says of it."""
+    """Compares each data file of the newest version with its entry in the manifest."""
     for fragment in open_dataset(location).get_fragments():
         for file in fragment.metadata.files:
             if getattr(file, "base_id", None) is not None:

@@ -1,7 +1,7 @@
 """Row ids of rewritten fragments, for tables whose row ids are stable: each row keeps its own, wherever it goes.
 
 They are kept in the manifest, 4 bytes a row, which is why tables with keys do not have stable row ids unless they are
-asked for.
+declared.
 """
 
 from __future__ import annotations

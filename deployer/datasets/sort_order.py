@@ -61,7 +61,8 @@ class Splitter:
         return low
 
     def _at_least(self, values: Sequence[Any], split: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether each row's key is at or above the split given for it: columns compared from the last to the first."""
+        """Returns whether each row's key is at or above the split given for it: columns compared from the last to the
+        first."""
         result = np.ones(len(split), np.bool_)
         for column, value in zip(reversed(self._columns), reversed(values), strict=True):
             greater, equal = column.compare(value, split)
@@ -70,7 +71,7 @@ class Splitter:
 
 
 class _SplitColumn:
-    """One row-key column of all splits; `given` says which splits have a value for it."""
+    """One row-key column of all splits; `given`: which splits have a value for it."""
 
     def __init__(self, kind: pa.DataType, index: int, splits: Sequence[Sequence[KeyValue]]) -> None:
         found = [split[index] for split in splits if len(split) > index]

@@ -20,7 +20,7 @@ _FOLDERS = ("data", "_deletions", "_indices")
 
 @dataclass(slots=True)
 class Unit:
-    """What belongs to versions as a whole, or to none: a data file with its blobs, a deletion file, an index."""
+    """Files that belong to a version as a whole, or to none: a data file with its blobs, a deletion file, an index."""
 
     name: str
     files: list[Described]
@@ -71,6 +71,6 @@ def remove(location: str, units: list[Unit]) -> None:
         objects.delete([each.path for each in unit.files])
         if "://" not in location:
             for folder in sorted({(Path(location) / each.path).parent for each in unit.files}, reverse=True):
-                if folder.parent != Path(location):  # of an index, or of a file's blobs: nobody else's
+                if folder.parent != Path(location):  # of an index, or of a file's blobs: of nothing else
                     shutil.rmtree(folder, ignore_errors=True)
         reached("tables.collect.removed")

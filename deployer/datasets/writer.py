@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How rows become files: everything a task needs to write them, and small enough to be sent to it.
+    """The settings by which rows become files: everything a task needs to write them, and small enough to be sent to
+    it.
 
     `schema` is that of the rows as they are written (IPC bytes), sizes are in rows and bytes.
     """
@@ -159,7 +160,7 @@ def _write(layout: Layout, reader: pa.RecordBatchReader, dataset: lance.LanceDat
     except (OSError, ValueError) as failure:
         raise _unwritten(layout, failure) from failure
     except BaseException as failure:
-        if type(failure).__name__ != "PanicException":  # what Rust's panics are is no Exception
+        if type(failure).__name__ != "PanicException":  # Rust's panics are not an Exception
             raise
         raise _unwritten(layout, failure) from failure
     return [fragment for fragment in fragments if fragment.physical_rows]
@@ -207,5 +208,5 @@ def read_written(layout: Layout, written: Written, columns: Sequence[str], batch
 def discard(location: str, written: Sequence[Written]) -> None:
     """Removes files of fragments that are known not to be committed."""
     paths = [f"data/{file['path']}" for each in written for file in each.metadata["files"]]
-    with contextlib.suppress(OSError, DeployerError):  # they are in nobody's way
+    with contextlib.suppress(OSError, DeployerError):  # they do no harm
         objects_at(location).delete(paths)

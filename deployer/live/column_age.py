@@ -1,4 +1,4 @@
-"""Since when a table has a column, as far back as its state log reaches."""
+"""The age of a table's columns, as far back as its state log reaches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Since:
 
 
 def column_since(store: StateReader, table_id: str, path: Sequence[str]) -> Since | None:
-    """Since when the table has the column at `path`, followed back through its renames; None when it has none.
+    """Returns since when the table has the column at `path`, followed back through its renames; None when it has none.
 
     A table that was imported has its columns since the import.
     """

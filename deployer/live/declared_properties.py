@@ -1,4 +1,4 @@
-"""What the state keeps of a table's declaration: its properties, and beside them its owner, split points, limit of
+"""The record of a table's declaration in the state: its properties, and beside them its owner, split points, limit of
 leaves and unique keys."""
 
 from __future__ import annotations

@@ -52,6 +52,6 @@ def former_datasets(state: TableState) -> tuple[FormerDataset, ...]:
 
 
 def kept_ms(state: TableState) -> int:
-    """How long a table's retired datasets are kept, in milliseconds."""
+    """Returns how long a table's retired datasets are kept, in milliseconds."""
     kept_for = parse_duration(storage_from_json(state.properties.storage).keep_replaced_for)
     return kept_for // timedelta(milliseconds=1)

@@ -1,4 +1,4 @@
-"""What exists, in the models that the specs have."""
+"""Live resources, in the models that the specs have."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ class UnfinishedTable:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A table of the lake that is there and cannot be read: its log, its dataset or what they say is damaged, or may
+    """A table of the lake that is there and cannot be read: its log, its dataset or their content is damaged, or may
     not be read. Nothing is known of it but its name, and no command changes it.
 
-    `what` says what is wrong, with the place; `remedy` what to do.
+    `what` is the error with its place; `remedy` is what to do.
     """
 
     address: str
@@ -76,7 +76,7 @@ class Unreadable:
 
     @property
     def why(self) -> str:
-        """What is wrong and what to do, in one line."""
+        """Returns the error and the remedy in one line."""
         return f"{self.what}; {self.remedy}" if self.remedy else self.what
 
     def as_row(self) -> dict[str, str | None]:
@@ -107,7 +107,7 @@ class LiveLake:
     resources: Mapping[str, str] = field(default_factory=dict)
 
     def with_applied(self, ids: Mapping[str, str]) -> LiveLake:
-        """The lake with what Pulumi's state says of its tables: `ids` are their ids by the resource's address."""
+        """The lake with the ids of its tables in Pulumi's state: `ids` are their ids by the resource's address."""
         live = {table.table_id: address for address, table in self.tables.items()}
         live |= {table.table_id: address for address, table in self.unreadable.items()}
         applied = {address: live[table_id] for address, table_id in sorted(ids.items()) if table_id in live}

@@ -1,4 +1,4 @@
-"""Who changed a live table, and when, as far as its state log and its Lance commits show it."""
+"""The authors and times of changes of a live table, as far as its state log and its Lance commits show them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Path = tuple[str, ...]  #: of names, from a column to the field inside of it
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a change came from: `who` (an author of the state log, or plain Lance) and when (UTC).
+    """The origin of a change: `who` (an author of the state log, or plain Lance) and when (UTC).
 
     `version` is the dataset's that made it, None for what does not concern the dataset.
     """
@@ -84,7 +84,7 @@ def instance_origin(store: StateReader) -> Origin | None:
 
 
 def removal_origin(store: StateReader, table_id: str) -> Origin | None:
-    """Who began to delete or move the table last; None when its dataset vanished otherwise."""
+    """Returns who began to delete or move the table last; None when its dataset vanished otherwise."""
     for entry in reversed(store.log(INSTANCE_LOG)):
         for update in entry.updates:
             match update:
@@ -148,7 +148,8 @@ def index_names(transaction: Any) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def has_index(dataset: LanceDataset, name: str, version: int) -> bool:
-    """Whether the dataset had the index in that version; True when the version is not kept, so that it may have had it.
+    """Returns whether the dataset had the index in that version; True when the version is not kept, so that it may have
+    had it.
 
     A commit that brings an index on vectors or on a field of a struct up to date only adds a part to it, and looks like
     one that builds it for the first time.

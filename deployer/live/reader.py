@@ -96,8 +96,8 @@ def unreadable(entry: TableEntry, why: DeployerError) -> Unreadable:
 
 
 def as_far_as_known(store: StateReader, live: LiveLake) -> LiveLake:
-    """The lake with its unreadable tables among `tables`, for callers that delete them: as their logs say, else as
-    their entries do. What is unknown of them is taken for protected, and for a table of the instance's owner."""
+    """The lake with its unreadable tables among `tables`, for callers that delete them: by their logs, else by their
+    entries. What is unknown of them is taken for protected, and for a table of the instance's owner."""
     entries = store.instance().tables
     found = {address: entries[each.table_id] for address, each in live.unreadable.items() if each.table_id in entries}
     states, _ = store.each_table(tuple(entry.table_id for entry in found.values()))
@@ -175,7 +175,7 @@ def read_or_why(store: StateReader, root: str, entry: TableEntry, state: TableSt
 def read_table(store: StateReader, root: str, entry: TableEntry, state: TableState | None = None) -> LiveTable:
     """The live table of an active entry, with all that Lance has. Raises Corrupt, NotFound and what storage refuses.
 
-    `state` is for a caller who has read many at once.
+    `state` is for a caller that has read many at once.
     """
     seen = as_recorded(store, root, entry, state or store.table(entry.table_id))
     require_whole(dataset_location(root, seen.entry), seen.state.files.bytes)
@@ -191,17 +191,17 @@ def live_instance(state: InstanceState) -> InstanceSpec | None:
 
 
 def instance_owner(state: InstanceState) -> str:
-    """The `project/stack` that manages the instance; empty when nothing says so."""
+    """The `project/stack` that manages the instance; empty when none is recorded."""
     return str(state.properties.get(OWNER, ""))
 
 
 def live_table(entry: TableEntry, state: TableState) -> LiveTable:
-    """A table's spec from its Lance schema and its properties. Raises Corrupt where they are none of a table."""
+    """A table's spec from its Lance schema and its properties. Raises Corrupt where they are not those of a table."""
     return _read(lambda: _live_table(entry, state), entry.address)
 
 
 def _read(read: Callable[[], T], where: str) -> T:
-    """What `read` gives. Raises Corrupt for a record of another shape, whoever wrote it."""
+    """Returns the result of `read`. Raises Corrupt for a record of another shape."""
     try:
         return read()
     except Corrupt as error:
@@ -261,12 +261,13 @@ def _spec(entry: TableEntry, state: TableState) -> TableSpec:
 
 
 def leaf_limit(state: TableState) -> int | None:
-    """How many rows a leaf of the table may hold before it is split; None when nothing says so."""
+    """Returns how many rows a leaf of the table may hold before it is split; None when no limit is declared."""
     return optional_whole(state.properties.declared, MAX_ROWS_PER_LEAF)
 
 
 def has_unique_keys(state: TableState) -> bool:
-    """Whether no two rows of the table may have the same row keys. Raises InvalidInput for what is not a flag."""
+    """Returns whether no two rows of the table may have the same row keys. Raises InvalidInput for what is not a
+    flag."""
     return bool(state.properties.row_keys) and flag(state.properties.declared, UNIQUE, False)
 
 

@@ -1,5 +1,5 @@
-"""Services as the state store has them and as specs have them. What the state holds may be anybody's, so it is checked
-as specs are before anything is done by it."""
+"""Services as the state store has them and as specs have them. Any program may have written the state, so it is checked
+as specs are before it is used."""
 
 from __future__ import annotations
 

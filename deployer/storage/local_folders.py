@@ -1,7 +1,7 @@
 """Removal of files and folders below a root on disk that follows no link: a link may lead out of the root.
 
-Each folder on the way is opened in the one before, and what is removed is named within an open folder, so that nobody
-can put a link in the place of a folder in between.
+Each folder on the way is opened in the one before, and what is removed is named within an open folder, so that no
+process can put a link in the place of a folder in between.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from deployer.storage.local_folders import remove_files
 
 
 class Missing(Exception):
-    """There is no object of that name."""
+    """The object does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class LocalObjects:
     """Objects as files below a folder: written beside, fsynced, renamed into place, the folder fsynced.
 
     `private` is the folder below which everything belongs to the owner alone (see `deployer.files.private`). If
-    omitted, as for the files of datasets, the umask says who may use what is put.
+    omitted, as for the files of datasets, the umask sets who may use the objects.
     """
 
     def __init__(self, root: Path, *, keeps_folders: bool = False, private: Path | None = None) -> None:
@@ -99,7 +99,7 @@ class LocalObjects:
         return data, _tag(data)
 
     def replace(self, path: str, data: bytes, tag: str | None) -> str | None:
-        """As the protocol says; of two processes that replace the same object at once, both may. A lock keeps others
+        """Implements the protocol; of two processes that replace the same object at once, both may. A lock keeps others
         off where that matters."""
         if tag is None:
             try:

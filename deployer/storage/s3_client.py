@@ -1,6 +1,6 @@
 """The client of a bucket, shared by all that is read and written there; credentials are found as boto3 finds them.
 
-None is written or shown. boto3 renews those that expire, and a client is made anew with them.
+None is written or shown. boto3 renews those that expire, and a new client is made with them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class Bucket:
     def client(self) -> S3Store:
         """The client with the credentials of now. Raises DeployerError where there are none.
 
-        obstore could ask for them itself, from its own threads, where they would wait for whoever has the interpreter.
+        obstore could ask for them itself, from its own threads, where they would wait for the thread that holds the
+        interpreter.
         """
         try:
             with self._lock:
@@ -91,7 +92,7 @@ class Bucket:
             return self._client[1]
 
     def look_again(self) -> None:
-        """Looks for credentials anew: those that were found have expired, or somebody has renewed them on disk."""
+        """Looks for credentials again: those that were found have expired, or were renewed on disk."""
         with self._lock:
             self._found = None
 

@@ -1,4 +1,5 @@
-"""What S3 refuses, in words: by codes in the messages of Rust's object_store, of obstore's requests and Lance's."""
+"""Readable errors for refusals of S3, by codes in the messages of Rust's object_store, of obstore's requests and
+Lance's."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ class Refusal:
 
 
 def refusal_in(said: str) -> Refusal | None:
-    """What S3 refused with, as far as the message tells; None for a message of anything else."""
+    """Returns S3's reason for a refusal, as far as the message shows it; None for other messages."""
     if any(code in said for code in CREDENTIALS):
         expired = "have expired" if "Expired" in said else "are not accepted by AWS"
         return Refusal(f"the credentials {expired}", "renew them, or choose others by AWS_PROFILE, and run it again")

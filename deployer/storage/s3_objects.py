@@ -76,7 +76,7 @@ class S3Objects:
         self._asked("PutObject", path, lambda store, key: obstore.put(store, key, file))
 
     def has(self, path: str) -> bool:
-        """Whether there is an object of that name."""
+        """Returns whether there is an object of that name."""
         try:
             self._asked("HeadObject", path, lambda store, key: obstore.head(store, key))
         except Missing:
@@ -129,7 +129,7 @@ class S3Objects:
         key = self._key(path)
         bucket = bucket_of(self._name, self._access)
         while True:
-            client = bucket.client()  # a file of credentials that is missing is no missing object
+            client = bucket.client()  # a missing file of credentials is not a missing object
             try:
                 return ask(client, key)
             except (AlreadyExistsError, PreconditionError):

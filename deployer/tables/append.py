@@ -28,7 +28,7 @@ from deployer.tables.partitions.key_ranges import Ranges
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-LISTED = 20  #: how many bad rows a refusal tells of
+LISTED = 20  #: how many bad rows an error lists
 ATTEMPTS = 10  #: how often rows are compared again because others added some with the same keys meanwhile
 
 
@@ -80,7 +80,7 @@ class _Target:
 
 
 class Appender:
-    """A writer of one table. Keeps the dataset open between appends, which read nothing while nobody else writes.
+    """A writer of one table. Keeps the dataset open between appends, which read nothing while no other process writes.
 
     Not for several threads at once; processes have one each.
     """
@@ -158,7 +158,7 @@ class Appender:
         return replace(done, skipped=0 if done.already_done else skipped)
 
     def refresh(self) -> None:
-        """Goes on with the table as it is now: its columns, keys and leaves."""
+        """Reads the table again: its columns, keys and leaves."""
         self._target, self._dataset = _Target.of(self._target.opened.refreshed()), None
 
     def close(self) -> None:

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadTable:
-    """A table at one state, to be read. Everything that it tells is of that state; `refreshed` reads again.
+    """A table at one state, to be read. All that it returns is of that state; `refreshed` reads again.
 
-    What Lance has and the log has not is in the state as it would be recorded. `without` are fragments of the dataset
+    What Lance has and the log lacks is in the state as it would be recorded. `without` are fragments of the dataset
     whose rows do not count (see `as_recorded.Seen`).
     """
 
@@ -144,7 +144,7 @@ def _read(store: StateReader, root: str, entry: TableEntry, state: TableState) -
 
 
 def open_entry(store: StateStore, root: str, entry: TableEntry) -> OpenTable:
-    """Opens a table whose entry is known for changing it; records what Lance has and the log has not.
+    """Opens a table whose entry is known for changing it; records what Lance has and the log lacks.
 
     Raises Corrupt where the state's records of it are not a table's.
     """

@@ -28,7 +28,7 @@ def jobs_with(store: StateStore, root: str, table_id: str, wanted: set[str]) -> 
 def undone_job(store: StateStore, table_id: str, job_id: str) -> Job | None:
     """A job that a restore undid, as the log has it after its newest intent.
 
-    None when that was given up or nobody recorded it.
+    None when that was given up or not recorded.
 
     Reads back as far as that intent, and all of the log that is kept where there is none.
     """
@@ -43,7 +43,7 @@ def undone_job(store: StateStore, table_id: str, job_id: str) -> Job | None:
 
 
 def _job_in(entry: LogEntry, job_id: str) -> Job | Literal[False] | None:
-    """The job where the entry recorded it, False where it began it or gave it up, None where it says nothing of it."""
+    """The job where the entry recorded it, False where it began it or gave it up, None where it does not concern it."""
     for update in reversed(entry.updates):
         match update:
             case FilesAdded(job_id=of, kind=kind, rows=rows, lance_version=version, sources=sources) if of == job_id:

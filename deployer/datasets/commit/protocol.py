@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """The log says that the job has begun. `state` is the table's with the intent."""
+    """The log has the job's intent. `state` is the table's with that intent."""
 
     job_id: str
     state: TableState
@@ -139,10 +139,10 @@ class TableCommits:
         return Committed(prepared, outcome.dataset) if isinstance(outcome, Taken) else outcome
 
     def record(self, committed: Committed, *, durable: bool = True) -> Recorded:
-        """Records the commit: from its metadata, without reading anything, where nobody else committed since.
+        """Records the commit: from its metadata, without reading anything, where no other process committed since.
 
-        Else it is recorded as by anybody who finds the log behind the dataset. `durable` as the store's `commit` has
-        it, which the roll-forward always is.
+        Else it is recorded as when the log is found behind the dataset. `durable` as the store's `commit` has it, which
+        the roll-forward always is.
         """
         jobs = recorded_at_once(self.store, committed, durable=durable)
         if jobs is None:
@@ -156,7 +156,7 @@ class TableCommits:
 
     @contextmanager
     def abandoned_on_conflict(self, intent: Intent) -> Iterator[None]:
-        """Around the steps after `begin`: a Conflict says that nothing was committed, and ends the intent."""
+        """Around the steps after `begin`: a Conflict means that nothing was committed, and ends the intent."""
         try:
             yield
         except Conflict:

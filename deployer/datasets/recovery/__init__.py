@@ -1,1 +1,1 @@
-"""What a dataset has and its table's log has not, and the updates that record it."""
+"""What a dataset has and its table's log lacks, and the updates that record it."""

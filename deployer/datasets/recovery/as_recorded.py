@@ -1,5 +1,5 @@
-"""A table's state as it would be recorded, for those who only read: what Lance has and the log has not is added to the
-state in memory, and nothing is written. `rollforward` does the same and records it."""
+"""A table's state as it would be recorded, for readers: what Lance has and the log lacks is added to the state in
+memory, and nothing is written. `rollforward` does the same and records it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ATTEMPTS = 5  #: how often the entry is read again because rewrites keep giving 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """An entry and a state that belong together. `without` are fragments of the state's version that a job committed
-    twice: whoever writes next takes them out, and their rows do not count. `recorded`: the log has all of the state."""
+    twice: the next writer removes them, and their rows do not count. `recorded`: the log has all of the state."""
 
     entry: TableEntry
     state: TableState
@@ -38,7 +38,7 @@ class Seen:
 def as_recorded(store: StateReader, root: str, entry: TableEntry, state: TableState) -> Seen:
     """The newest entry and state that belong together, with all that Lance has.
 
-    Raises Corrupt and NotFound, in words, for a dataset that cannot be read.
+    Raises Corrupt and NotFound for a dataset that cannot be read.
     """
     is_newest = False
     for _ in range(ATTEMPTS):

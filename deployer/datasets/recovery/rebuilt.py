@@ -1,7 +1,7 @@
-"""A table's log as its dataset tells it, for a state store that was lost: versions, marks of commits, and records.
+"""A table's log as its dataset shows it, for a state store that was lost: versions, commit metadata, and records.
 
 Each version that the dataset keeps becomes an entry, at the time at which Lance committed it, so that savepoints, jobs
-and `history` are as they were. What no version tells (keys, partitions, settings) is in the dataset's record
+and `history` are as they were. What versions do not contain (keys, partitions, settings) is in the dataset's record
 (`deployer.state.records.document`). Nothing here writes anything.
 """
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     import lance
 
 Infos = Mapping[int, Sequence[CommitMetadata]]  #: by the version that the commit made
-REWRITE = "rewrite"  #: the kind of marks by which a rewrite copies rows into a new dataset
-_NOT_JOBS = (RESTORE, REWRITE, UNDO)  #: kinds of marks that are of no job of their own
+REWRITE = "rewrite"  #: the kind of commits by which a rewrite copies rows into a new dataset
+_NOT_JOBS = (RESTORE, REWRITE, UNDO)  #: kinds of commits that are not jobs of their own
 STEPS = 300  #: versions of a dataset that become entries of their own: the newest, and those of savepoints
 FRAGMENTS = 30_000  #: of all these versions together, which bounds the time
 
@@ -43,7 +43,7 @@ FRAGMENTS = 30_000  #: of all these versions together, which bounds the time
 class Source:
     """One dataset that a table has or had. `record` and `jobs` are what is recorded in it.
 
-    `own_infos`: the marks of its commits are of this table. In a dataset that was imported in place they may be of
+    `own_infos`: the metadata of its commits is of this table. In a dataset that was imported in place it may be of
     another lake.
     """
 
@@ -224,7 +224,7 @@ def _recorded_now(recorded: JobsRecord | None, version: int, following: int | No
 
 
 def _files(state: TableState, recorded: JobsRecord) -> tuple[File, ...]:
-    """The files with what is recorded of them beside their keys, where no mark tells it: order and clustering."""
+    """Returns the files with recorded facts that no commit metadata has: order and clustering."""
     known = {file.fragment_id: file for file in recorded.files}
     return tuple(_with_order(file, known.get(file.fragment_id), state) for file in state.files)
 
@@ -237,7 +237,7 @@ def _with_order(file: File, known: File | None, state: TableState) -> File:
 
 
 def _step(log: _Log, dataset: lance.LanceDataset, at: int, states: Mapping[int, TableState], infos: Infos) -> None:
-    """Adds what the version changed since the one before; `marks` are those of all commits since."""
+    """Adds what the version changed since the one before; `marks` is the metadata of all commits since."""
     state, version = log.state, int(dataset.version)
     own = infos.get(version)
     if own and own[0].kind == RESTORE and (then := _restored_state(dataset, states)) is not None:
@@ -259,7 +259,7 @@ def _expecting(state: TableState, infos: Infos) -> TableState:
 
 
 def _restored_state(dataset: lance.LanceDataset, states: Mapping[int, TableState]) -> tuple[TableState, str] | None:
-    """The state that a restore went back to, and by which name; None where it does not stand or is not known."""
+    """The state that a restore went back to, and by which name; None where it is not valid or not known."""
     version = int(dataset.version)
     transaction = transaction_of(dataset, version)
     properties = transaction.transaction_properties or {}

@@ -1,8 +1,9 @@
-"""What a table is after a restore: the record of one, and the roll-forward of one whose record was lost.
+"""The state of a table after a restore: the record of one, and the roll-forward of one whose record was lost.
 
 A restore is one commit to Lance, which holds the rows of a savepoint's version. Lance takes it whatever others
-committed since it was prepared, and so undoes that. So it stands only where it is the version right after the one that
-it was prepared on; one that is not is undone by whoever sees it first, before anything is committed on top.
+committed since it was prepared, and so undoes that. So it is valid only where it is the version right after the one
+that it was prepared on; one that is not is undone by the process that sees it first, before anything is committed on
+top.
 
 A restore of several tables counts only once it is recorded, for all of them at once (see `restored_together`).
 """
@@ -28,14 +29,15 @@ if TYPE_CHECKING:
     from deployer.state.reader import StateReader
     from deployer.state.store import StateStore
 
-STATE, SAVEPOINT, BASE = "deployer.restores", "deployer.savepoint", "deployer.base"  #: properties beside the mark's
-UNDO = "undo restore"  #: the kind of the mark of a commit that takes a restore back
+#: properties beside the commit metadata
+STATE, SAVEPOINT, BASE = "deployer.restores", "deployer.savepoint", "deployer.base"
+UNDO = "undo restore"  #: the kind of a commit that takes a restore back
 
 
 def restored(
     now: TableState, then: TableState, run_id: str, savepoint: str, lance_version: int, retired_location: str = ""
 ) -> TableRestored:
-    """The record that makes a table as it was `then`. Who manages it stays."""
+    """The record that makes a table as it was `then`. Its owner stays."""
     from deployer.state.model.declared_properties import OWNER
 
     declared = {name: value for name, value in then.properties.declared.items() if name != OWNER}
@@ -59,14 +61,14 @@ def restored(
 def commit_restore(
     location: str, dataset: lance.LanceDataset, version: int, run_id: str, savepoint: str, state_version: int
 ) -> None:
-    """Makes the next version of the dataset hold what `version` does, with a mark that says all of it."""
+    """Makes the next version of the dataset hold what `version` does, with metadata that records all of it."""
     properties = {STATE: str(state_version), SAVEPOINT: savepoint, BASE: str(int(dataset.version))}
     commit_now(location, dataset, Restore(version), [CommitMetadata(run_id, RESTORE, 0)], properties)
 
 
 @dataclass(frozen=True, slots=True)
 class Stands:
-    """A restore that Lance has and the log has not, and that is to be recorded."""
+    """A restore that Lance has and the log lacks, and that is to be recorded."""
 
     update: TableRestored
 
@@ -84,14 +86,15 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class UndoneRestore:
-    """A restore that does not stand: the table is as it was before that version, the dataset's newest."""
+    """A restore that is not valid: the table is as it was before that version, the dataset's newest."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class _RestoreMetadata:
-    """What a restore's commit says beside its mark: the state that it restores, the savepoint, and its base version."""
+    """The properties of a restore's commit beside its metadata: the state that it restores, the savepoint, and its base
+    version."""
 
     state: int
     savepoint: str
@@ -109,10 +112,10 @@ class _RestoreMetadata:
 def judged_restore(
     store: StateReader, dataset: lance.LanceDataset, state: TableState
 ) -> Stands | Waits | UndoneRestore | None:
-    """What is to become of a restore that Lance has and the log has not. Changes nothing.
+    """Returns what to do with a restore that Lance has and the log lacks. Changes nothing.
 
     None when there is none, when it was taken back, or when it can only be taken as a commit of others: its savepoint
-    is gone, or somebody committed on top of one that does not stand or whose run was ended.
+    is gone, or others committed on top of one that is not valid or whose run was ended.
     """
     if not any(intent.kind == RESTORE for intent in state.intents.values()):
         return None
@@ -126,7 +129,7 @@ def judged_restore(
     if transaction is None or metadata is None:
         return None
     version, run_id = found[0]
-    if metadata.base != version - 1:  # what Lance says of it; the state, which may be anybody's, undoes nothing
+    if metadata.base != version - 1:  # by Lance's record; the state, which any program may have written, undoes nothing
         return UndoneRestore(version) if version == dataset.version and version > state.lance_version + 1 else None
     if version != state.lance_version + 1:
         return None
@@ -146,7 +149,7 @@ def judged_restore(
 
 
 def roll_restore(store: StateStore, dataset: lance.LanceDataset, state: TableState) -> TableState | None:
-    """Records a restore that Lance has and the log has not, or undoes one that does not stand; the state after it.
+    """Records a restore that Lance has and the log lacks, or undoes one that is not valid; returns the state after it.
 
     None when there is none, as for `judged_restore`. One of several tables is left to `settle_together`.
     """
@@ -166,7 +169,7 @@ def undo_restore(dataset: lance.LanceDataset) -> None:
     """Takes back the newest version, which is a restore."""
     version = int(dataset.version)
     if latest_version(dataset.uri) != version:
-        return  # somebody was faster
+        return  # another process was faster
     (info, *_) = metadata_at(dataset, version)
     commit_now(dataset.uri, dataset, Restore(version - 1), [CommitMetadata(_undo_of(info.job_id), UNDO, 0)])
 

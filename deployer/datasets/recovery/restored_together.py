@@ -1,8 +1,8 @@
 """Restores of several tables: all of them are recorded by one transaction of the state, or none of them is.
 
 Each table has an intent that names all of them, written by one transaction. Then each dataset gets its commit, which
-counts for nobody who reads through the state until the record of all. Whoever finds such a restore settles it by the
-runs, which have the same id on each table:
+readers through the state ignore until the record of all. The process that finds such a restore settles it by the runs,
+which have the same id on each table:
 
 - All datasets have their commits, and nothing else was changed: it is recorded.
 - Its process may still work on it: it is left alone, and the tables are as before.
@@ -57,7 +57,7 @@ ATTEMPTS = 20  #: how often it is looked at again because others commit meanwhil
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """How the process that restores ends its runs when it cannot complete them."""
+    """The way in which the restoring process ends its runs when it cannot complete them."""
 
     status: FinalStatus
     reason: str
@@ -111,7 +111,7 @@ def settle_together(
 def _settled(
     store: StateStore, root: str, run_id: str, tables: Sequence[str], give_up: GiveUp | None
 ) -> Outcome | None:
-    """What became of it; None when it is to be looked at again. Raises Conflict, which says the same."""
+    """Returns the outcome; None when it is to be looked at again. Raises Conflict, which has the same message."""
     if any(run_id in state.jobs for state in _states(store, tables)):
         return "recorded"
     members = [found for table_id in tables if (found := _member(store, root, run_id, table_id)) is not None]
@@ -119,7 +119,7 @@ def _settled(
     built_on = any(each.built_on for each in members)
     if len(members) == len(tables) and all(each.update for each in members):
         [first, *others] = members
-        if not others and first.in_place:  # whoever opens the table records it, whatever became of its run
+        if not others and first.in_place:  # the next process that opens the table records it in any case
             _record(store, members, to_record(first.state.lance_version, first.state.dataset))
             return "recorded"
         if len(running) == len(tables) and (built_on or not any(each.changed for each in members)):
@@ -265,7 +265,7 @@ def end_dead_restores(store: StateStore, root: str, state: TableState) -> bool:
         if intent.together:
             ended |= settle_together(store, root, job_id, intent.together) != "pending"
             continue
-        with suppress(Conflict):  # somebody else did, or it was renewed
+        with suppress(Conflict):  # another process did, or it was renewed
             reason = f"its holder {run.holder} is taken for dead"
             update = RunEnded(run.run_id, "FAILED", reason=reason)
             store.commit(state.table_id, [update], to_fail_dead_run(run.run_id, run.lease_until or 0))
@@ -279,6 +279,6 @@ def begun_together(state: TableState) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def is_restoring(state: TableState) -> bool:
-    """Whether the table takes part in a restore of several tables that is neither recorded nor given up."""
+    """Returns whether the table takes part in a restore of several tables that is neither recorded nor given up."""
     runs = (state.runs.get(job_id) for job_id, _ in begun_together(state))
     return any(run is not None and run.status == "RUNNING" for run in runs)

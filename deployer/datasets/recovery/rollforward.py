@@ -1,6 +1,6 @@
-"""Brings a table's log up to its dataset: what was committed to Lance and is not recorded is recorded now.
+"""Brings a table's log up to its dataset: commits to Lance that are not recorded are recorded now.
 
-What there is to record is found by `unrecorded`, which writes nothing; `as_recorded` is for those who only read.
+`unrecorded` finds what there is to record, and writes nothing; `as_recorded` is for readers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ATTEMPTS = 20  #: how often a roll-forward starts again because others keep comm
 
 
 def refresh(store: StateStore, root: str, table_id: str) -> TableState:
-    """The table's newest state, after recording what Lance has and the log has not.
+    """The table's newest state, after recording what Lance has and the log lacks.
 
     When nothing moved, this lists one folder and writes nothing. A restore of several tables that another process is at
     is left alone: its table is as it was before.
@@ -38,7 +38,7 @@ def refresh(store: StateStore, root: str, table_id: str) -> TableState:
 def current(store: StateStore, root: str, entry: TableEntry, state: TableState) -> tuple[TableEntry, TableState]:
     """The newest entry and state that belong together, rolled forward: a rewrite gives the table another dataset.
 
-    Versions count anew in each dataset, so a state is never compared with another dataset than its own.
+    Versions start at 1 in each dataset, so a state is never compared with another dataset than its own.
     """
     unreadable_at = -1
     for attempt in range(ATTEMPTS):

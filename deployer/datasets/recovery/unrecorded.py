@@ -1,8 +1,8 @@
-"""What a dataset has and its table's log has not, as the updates that record it. Nothing here writes anything.
+"""What a dataset has and its table's log lacks, as the updates that record it. Nothing here writes anything.
 
-Lance is the truth for data. A commit of ours carries a mark (`deployer.datasets.commit_metadata`) and is recorded as
-its job would have recorded it; anything else was committed by somebody else and is adopted: new fragments go to the
-leaf that holds all of their keys, or stay unplaced.
+Lance is the truth for data. A commit of ours carries metadata (`deployer.datasets.commit_metadata`) and is recorded as
+its job would have recorded it; all other commits come from other programs and are adopted: new fragments go to the leaf
+that holds all of their keys, or stay unplaced.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 
 def adopted_updates(dataset: lance.LanceDataset, state: TableState) -> list[TableUpdate]:
-    """The updates that make `state` tell the dataset's files and indexes, whoever wrote them: marks of other lakes do
-    not count."""
+    """Returns the updates that give `state` the dataset's files and indexes, by any writer: metadata of other lakes
+    does not count."""
     return [*_View.of(dataset, state).adopt(), *index_updates(dataset, state)]
 
 
@@ -48,17 +48,16 @@ def missing_updates(
     without: Collection[int] = (),
     infos: Mapping[int, Sequence[CommitMetadata]] | None = None,
 ) -> list[TableUpdate]:
-    """The updates that make `state` tell what the opened version of the dataset holds, `without` some fragments.
+    """Returns the updates that give `state` the content of the opened version of the dataset, `without` some fragments.
 
-    `marks` are those of commits above the state's version, for a caller who has read them, or to whom others do not
-    count.
+    `marks` is the metadata of commits above the state's version, for a caller that has read it, or ignores others.
     """
     view = _View.of(dataset, state, without)
     updates: list[TableUpdate] = []
     done = set[str]()
     for version, info in _each(metadata_since(dataset, state.lance_version) if infos is None else infos):
         if info.kind == RESTORE:
-            continue  # one that does not stand, or can only be taken for a commit of others (see `roll_restore`)
+            continue  # one that is not valid, or can only be taken for a commit of others (see `roll_restore`)
         if info.job_id in done or info.job_id in state.jobs:
             continue  # a second commit of the job, which was undone
         if info.files or info.job_id in state.intents:
@@ -78,8 +77,8 @@ def missing_updates(
 def appended(
     dataset: lance.LanceDataset, state: TableState, infos: Sequence[CommitMetadata], removed: Sequence[int] = ()
 ) -> list[TableUpdate]:
-    """What jobs record, from the dataset that their one commit gave, which is the one right above the version of
-    `state`: appends, or files of one in the place of those `removed`.
+    """Returns what jobs record, from the dataset that their one commit gave, which is the one right above the version
+    of `state`: appends, or files of one in the place of those `removed`.
 
     Nothing is read, and the time does not depend on how many files there are: a commit gives its fragments the highest
     ids. Empty when they are not found so.
@@ -103,7 +102,7 @@ def appended(
 
 
 def read_again(dataset: lance.LanceDataset, state: TableState, fragment_ids: Iterable[int]) -> list[TableUpdate]:
-    """The update that records of these files what is in them now, as of a commit by somebody else."""
+    """The update that records of these files what is in them now, as of a commit by another program."""
     view = _View.of(dataset, state)
     files = tuple(view.read_again(fragment_id) for fragment_id in sorted(set(fragment_ids) & view.now.keys()))
     return [FilesReplaced(tuple(file.fragment_id for file in files), files, dataset.version)] if files else []
@@ -118,7 +117,7 @@ def _renamed_keys(dataset: lance.LanceDataset, state: TableState) -> list[TableU
     try:
         before = open_dataset(dataset.uri, state.lance_version).lance_schema.fields()
     except DeployerError:
-        return []  # cleaned away: nobody can tell any more which column it was
+        return []  # cleaned away: which column it was is unknown
     renamed = {field.name(): now.get(field.id(), field.name()) for field in before}
     changes = {
         name: after for name, names in keys.items() if (after := [renamed.get(key, key) for key in names]) != [*names]
@@ -148,7 +147,7 @@ class _View:
         return _View(dataset, state, now, held, state.leaves())
 
     def record(self, version: int, info: CommitMetadata) -> TableUpdate:
-        """What the job of a marked commit would have recorded."""
+        """Returns what the job of a commit with metadata would have recorded."""
         marked = {file.path: file for file in info.files}
         written = self._written(version, marked)
         added = tuple(self.file_of(fragment, marked[path]) for path, fragment in written.items())
@@ -170,7 +169,8 @@ class _View:
         return _of(fragment, partition, marked.keys, is_sorted=marked.sorted, clustered=marked.clustered)
 
     def _written(self, version: int, marked: Mapping[str, CommittedFile]) -> dict[str, Fragment]:
-        """The fragments of marked files, by path, as the newest version has them, or else as they were written."""
+        """Returns the fragments of files in commit metadata, by path, as the newest version has them, or else as they
+        were written."""
         found = _by_path(self.now.values(), marked)
         if len(found) == len(marked):
             return found
@@ -225,7 +225,7 @@ class _View:
         try:
             return fragments_of(open_dataset(self.dataset.uri, self.state.lance_version))
         except DeployerError:
-            return None  # it was cleaned away: nobody can tell any more which fragments were rewritten in place
+            return None  # it was cleaned away: which fragments were rewritten in place is unknown
 
     def read_again(self, fragment_id: int) -> File:
         return self._adopted(self.now[fragment_id])
@@ -295,7 +295,7 @@ def doubled_fragments(dataset: lance.LanceDataset, state: TableState) -> frozens
     """Fragments of a job's second commit: two processes ran it at once, and neither saw the other's commit.
 
     Both may have committed the same files: then those are left that were there before the second. Rows go by this, so
-    Lance itself must have the first commit: the state alone, which may be anybody's, is not believed.
+    Lance itself must have the first commit: the state alone, which any program may have written, is not enough.
     """
     first = {job_id: job.lance_version for job_id, job in state.jobs.items()}
     doubled = set[int]()
@@ -310,7 +310,8 @@ def doubled_fragments(dataset: lance.LanceDataset, state: TableState) -> frozens
 def _holds_commit_of(
     dataset: lance.LanceDataset, job_id: str, at: int, version: int, before: Mapping[int, Fragment]
 ) -> bool:
-    """Whether the job committed version `at`, below `version`, and its rows were among the fragments `before` that."""
+    """Returns whether the job committed version `at`, below `version`, and its rows were among the fragments `before`
+    that."""
     own = next((info for info in metadata_at(dataset, at) if info.job_id == job_id), None) if at < version else None
     if own is None:
         return False

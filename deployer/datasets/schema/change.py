@@ -60,7 +60,7 @@ def note_column(
 def set_nullable(
     dataset: lance.LanceDataset, path: Sequence[str], nullable: bool
 ) -> lance.LanceOperation.BaseOperation:
-    """Whether the column or field may be null. Rows are not looked at: see `deployer.tables.schema.check`."""
+    """Returns whether the column or field may be null. Rows are not looked at: see `deployer.tables.schema.check`."""
     return _altered(dataset, path, lambda field: replace(field, nullable=nullable), preserves_nullability=False)
 
 

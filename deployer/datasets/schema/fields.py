@@ -1,8 +1,8 @@
 """A Lance schema as a tree of fields that can be changed while every field keeps its id, by which files find it.
 
-`LanceSchema` has no constructor for given ids, and one made from Arrow numbers its fields anew, after which reads fail.
-Its pickle form is the schema's metadata and its fields' protobufs, depth first: this module reads and writes those.
-The message is `lance.file.Field` (protos/file.proto of Lance); what is not declared here is kept as it is.
+`LanceSchema` has no constructor for given ids, and one made from Arrow renumbers its fields, after which reads fail.
+Its pickle form is the schema's metadata and its fields' protobufs, depth first: this module reads and writes those. The
+message is `lance.file.Field` (protos/file.proto of Lance); what is not declared here is kept as it is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_PARENT = -1
 
 @dataclass(frozen=True, slots=True)
 class SchemaField:
-    """A field and what is below it. `proto` is its message as Lance wrote it; the other values replace what it says."""
+    """A field and what is below it. `proto` is its message as Lance wrote it; the other values replace those in it."""
 
     id: int
     name: str
@@ -118,7 +118,7 @@ def next_field_id(dataset: lance.LanceDataset) -> int:
 
 
 def _below(field: SchemaField) -> tuple[SchemaField, ...]:
-    """The fields that a path goes on with: keys and values of a map lie in a struct that paths do not name."""
+    """The fields that a path continues with: keys and values of a map lie in a struct that paths do not name."""
     return field.children[0].children if field.logical_type.startswith("map") and field.children else field.children
 
 

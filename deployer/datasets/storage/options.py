@@ -1,4 +1,4 @@
-"""What Lance must be told to reach a dataset, and its folder as plain objects.
+"""The options by which Lance reaches a dataset, and its folder as plain objects.
 
 Lance finds credentials by itself, where boto3 finds them too: environment, profile, web identity, instance. Region and
 endpoint it takes from few environment variables, so they are looked up as boto3 does and given to it.
@@ -64,7 +64,7 @@ def _s3_objects(location: str) -> S3Objects:
 
 @cache
 def _s3_options(settings: tuple[str | None, ...]) -> dict[str, str]:
-    """What boto3 makes of the settings in the environment."""
+    """Returns boto3's session for the settings in the environment."""
     from deployer.aws.session import aws_session
     from deployer.storage.s3_client import endpoint_of
 

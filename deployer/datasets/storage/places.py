@@ -31,7 +31,7 @@ def erase_dataset(root: str, location: Location) -> None:
     """Removes the files of the dataset at `location`; nothing to do when it is gone. Only `removal` may call this.
 
     Raises Refused, before anything is removed, where a link is on the way or the folder holds what is not a dataset's.
-    Its database's folder stays, empty or not: somebody may be making another table in it at this moment.
+    Its database's folder stays, empty or not: another process may be making a table in it at this moment.
     """
     location = Location(location)
     require_erasable(root, location)
@@ -77,7 +77,7 @@ def require_no_links(root: str, location: Location) -> None:
 
 
 def has_notes(root: str, location: Location) -> bool:
-    """Whether a rewrite made the dataset, by its notes, or nothing is there."""
+    """Returns whether a rewrite made the dataset, by its notes, or nothing is there."""
     if "://" in root:
         return bool(objects_at(dataset_uri(root, location)).list(f"{NOTES}/"))
     found = names_in(Path(root), location)
@@ -85,7 +85,7 @@ def has_notes(root: str, location: Location) -> bool:
 
 
 def has_data_files(root: str, location: Location) -> bool:
-    """Whether the dataset's folder has data files: one that was just created holds none."""
+    """Returns whether the dataset's folder has data files: one that was just created holds none."""
     return bool(objects_at(dataset_uri(root, location)).list("data"))
 
 
@@ -123,7 +123,7 @@ def remove_empty_root(root: str) -> None:
 
 
 def _refuse_other_content(root: str, location: Location, names: Iterable[str]) -> None:
-    """Lance's folders have known names, so that a folder with others is no dataset, or more than one."""
+    """Lance's folders have known names, so that a folder with others is not a dataset, or is more than one."""
     others = [name for name in names if not name.startswith(("_", ".nfs")) and name not in _OF_DATASETS]
     if others:
         shown = ", ".join(map(shortened, sorted(others)[:3])) + (", …" if len(others) > 3 else "")

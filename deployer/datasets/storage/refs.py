@@ -1,7 +1,8 @@
-"""Versions, tags and branches of a Lance dataset: files below `_versions` and `_refs`, which anybody may have written.
+"""Versions, tags and branches of a Lance dataset: files below `_versions` and `_refs`, which any program may have
+written.
 
-Nothing else in deployer asks Lance for them. Each function raises Corrupt, in words, for such files that Lance cannot
-read, and what storage refuses.
+Nothing else in deployer asks Lance for them. Each function raises Corrupt for files that Lance cannot read, and the
+errors of storage.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Removes a dataset of a table: the one way in which data goes, whoever asks for it.
+"""Removes a dataset of a table: the only way in which data is removed.
 
-What the state says of a dataset's place may be anybody's, so that is checked again when the dataset is removed: it is a
-place that this table can have, the table does not need it, and no other table's data is there, inside of it or around.
+Any program may have written a dataset's place in the state, so that is checked again when the dataset is removed: it is
+a place that this table can have, the table does not need it, and no other table's data is there, inside of it or
+around.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from deployer.storage.envelope import FORGED
 
 
 def locations_of(store: StateReader, root: str, entry: TableEntry) -> tuple[Location, ...]:
-    """Where all datasets of a table are that are not removed yet, the current one first.
+    """Returns the places of all datasets of a table that are not removed yet, the current one first.
 
     Where its log cannot be read they are those that lie beside the current one and carry the table's id.
     """
@@ -34,7 +35,8 @@ def remove_dataset(
 ) -> None:
     """Removes the files of one dataset of a table; nothing to do when they are gone.
 
-    Raises as `require_removable` does and, for links and content that is no dataset's, as `storage.erase_dataset`.
+    Raises as `require_removable` does and, for links and content that does not belong to a dataset, as
+    `storage.erase_dataset`.
     """
     require_removable(store, root, table_id, location, unfinished=unfinished)
     erase_dataset(root, location)
@@ -49,7 +51,7 @@ def require_removable(
     unfinished: bool = False,
     with_table: bool = False,
 ) -> None:
-    """Raises Corrupt or Refused, in words, unless the dataset at `location` may be removed for that table.
+    """Raises Corrupt or Refused unless the dataset at `location` may be removed for that table.
 
     It is never the current one of an active table, unless that goes `with_table`; an `unfinished` one is one that a
     rewrite made. Reads the instance, and the logs of those other tables alone that may have a dataset there.
@@ -84,7 +86,7 @@ def require_removable(
 
 
 def needed_by(store: StateReader, other: TableEntry, location: Location) -> str | None:
-    """Why another table needs what is at that location, in words; None when it does not."""
+    """Returns why another table needs what is at that location; None when it does not."""
     if _overlap(location, other.location):
         return f"the data of table {other.full_name} is there"
     base, place = other.location.base(other.table_id).casefold(), location.comparable

@@ -1,4 +1,4 @@
-"""Deletes tables, and says how much goes with them. Every step can be repeated after a crash."""
+"""Deletes tables, and reports how much goes with them. Every step can be repeated after a crash."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class DeletionSummary:
 
 
 def to_delete(store: StateStore, root: str, entry: TableEntry) -> DeletionSummary:
-    """What goes with the table, before anything does. Raises as `removal.require_removable` for what cannot go."""
+    """Returns what a deletion removes, before it begins. Raises as `removal.require_removable` for what cannot go."""
     try:
         rows: int | None = store.table(entry.table_id).files.rows
     except NotFound:  # its log is removed already
@@ -75,7 +75,7 @@ def to_delete(store: StateStore, root: str, entry: TableEntry) -> DeletionSummar
 def delete_counted(
     store: StateStore, root: str, entry: TableEntry, *, allow_destroy: bool, delete_savepoints: bool = False
 ) -> DeletionSummary:
-    """Deletes the table's data and metadata; resumes a deletion that was cut off.
+    """Deletes the table's data and metadata; resumes a deletion that was interrupted.
 
     Raises Refused when it has savepoints, unless `delete_savepoints`, and when it holds rows and is protected, unless
     `allow_destroy`.
@@ -123,7 +123,7 @@ def delete_table(
 
 
 def remove_unfinished(store: StateStore, root: str, entry: TableEntry) -> None:
-    """Removes what a creation that was cut off left behind: a dataset without rows. Raises Corrupt for more."""
+    """Removes what an interrupted creation left behind: a dataset without rows. Raises Corrupt for more."""
     if held := held_by_unfinished(store, root, entry):
         raise Corrupt(
             f"the table is being created, and it holds {held}, so nothing of it is removed",

@@ -1,4 +1,4 @@
-"""Who manages a table: what another stack applied is changed by that stack alone."""
+"""The owner of a table: only the stack that applied a table may change it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def require_owner(entry: TableEntry, state: TableState, owner: str) -> None:
 
 
 def require_instance_owner(entry: TableEntry, instance: InstanceState, owner: str) -> None:
-    """The same for a table whose log cannot be read: the stack that manages the instance may change it."""
+    """Does the same for a table whose log cannot be read: the stack that manages the instance may change it."""
     _require(entry, instance_owner(instance), owner, "the instance of this table, whose log cannot be read")
 
 

@@ -1,7 +1,7 @@
 """Creates and changes tables; `deletion` removes them. Every step can be repeated after a crash.
 
-A table is registered before its dataset is written and forgotten after its dataset is removed, so that nothing is ever
-on storage that the state store does not know of.
+A table is registered before its dataset is written and forgotten after its dataset is removed, so that the state store
+knows of everything on storage.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ def create_table(
     allow_destroy: bool = False,
     elsewhere: RewriteElsewhere | None = None,
 ) -> str:
-    """Create the table and return its id; resumes a creation that was cut off.
+    """Create the table and return its id; resumes a creation that was interrupted.
 
     A table of that name that `owner` created before is brought up to `spec`. Raises Conflict when the name belongs to a
-    table that `owner` does not manage, and as `delete_table` does where a deletion of that name was cut off.
+    table that `owner` does not manage, and as `delete_table` does where a deletion of that name was interrupted.
     """
     entry = store.instance().by_name(spec.full_name)
     if entry is not None and entry.status == "deleting":
@@ -270,7 +270,7 @@ def _property(change: c.PropertyChange) -> dict[str, JSON]:
 
 
 def first_services(spec: TableSpec) -> list[PutService]:
-    """What attaches the services of a table that is created."""
+    """Returns the updates that attach the services of a new table."""
     return [PutService(declared_service(service)) for service in spec.services]
 
 

@@ -121,7 +121,7 @@ def _removal(
 
 
 def _rows(location: str, dataset: FormerDataset) -> int | None:
-    """The rows of its last recorded version; None for an unfinished one, and where they cannot be told."""
+    """The rows of its last recorded version; None for an unfinished one, and where they cannot be counted."""
     if dataset.status == "writing":
         return None
     try:

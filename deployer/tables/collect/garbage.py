@@ -6,9 +6,9 @@ seven days old. It knows neither the table's log nor its replaced datasets. Here
 for, since `query --at` needs it; one that has a tag or that a savepoint is of stays always, as its dataset does.
 Savepoints whose time is over need nothing, and are removed first.
 
-A load writes its files before it commits them, and who is stopped for days may still commit. So nothing is removed that
-is younger than the grace period, which has to be longer than the longest load; a load whose files are gone all the same
-is told so before it commits (`tables/ingest/commit/append.py`).
+A load writes its files before it commits them, and a process that is stopped for days may still commit. So nothing is
+removed that is younger than the grace period, which has to be longer than the longest load; a load whose files are gone
+fails before it commits (`tables/ingest/commit/append.py`).
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ GRACE = dt.timedelta(days=7)
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What was removed, or would be: files and their bytes, whatever they belonged to; how many versions; jobs whose
-    commits were given up; datasets that had been replaced; savepoints whose time was over. `young` are files that no
-    version has and that are too young; `kept` are replaced datasets that stay, with why. `why_not` says why files were
-    not looked at. `dataset_bytes` are those of each of the `datasets`."""
+    """The removed items, or those of a dry run: files and their bytes, whatever they belonged to; how many versions;
+    jobs whose commits were given up; datasets that had been replaced; savepoints whose time was over. `young` are files
+    that no version has and that are too young; `kept` are replaced datasets that stay, with why. `why_not` says why
+    files were not looked at. `dataset_bytes` are those of each of the `datasets`."""
 
     table: str
     files: int = 0

@@ -1,4 +1,4 @@
-"""Old versions of a dataset, by age and number; never one that somebody needs.
+"""Old versions of a dataset, by age and number; never one that is needed.
 
 Needed are: versions with a tag, of a branch or of a savepoint; those that a commit under way was prepared on and all
 since, which Lance looks through when it is made; and those that running work may read: what was the newest when a run
@@ -34,7 +34,7 @@ class OldVersions:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """How many versions and which, and the bytes of all files that only they had."""
+    """The number and the ids of the versions, and the bytes of all files that only they had."""
 
     versions: int = 0
     bytes: int = 0
@@ -92,7 +92,7 @@ def _old(
 
 
 def _older(dataset: LanceDataset, versions: Sequence[int], written: dict[int, float], limit: float) -> Iterator[int]:
-    """Those that were committed before `limit`.
+    """Returns the versions that were committed before `limit`.
 
     Manifests name all files of their version, so that those of thousands are long to read. One is read only where its
     file is younger, as all are in a folder that was copied, and up to the first that was committed later.

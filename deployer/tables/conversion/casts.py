@@ -25,7 +25,7 @@ _FAILURES = (pa.ArrowInvalid, pa.ArrowTypeError, ValueError, OverflowError)
 
 
 def castable(source: pa.DataType, target: pa.DataType, *, text: bool = False) -> bool:
-    """Whether values of `source` can be values of `target`, each if it fits.
+    """Returns whether values of `source` can be values of `target`, each if it fits.
 
     `text`: the source is CSV or JSON, where strings stand for values of other types.
     """
@@ -109,7 +109,7 @@ def _selectable(kind: pa.DataType) -> bool:
 
 
 def _failing(values: Any, convert: Convert) -> NDArray[np.bool_]:
-    """Which values fail: equal ones are tried once, and the rest halved until those that fail stand alone."""
+    """Returns which values fail: equal ones are tried once, and the rest halved until each failing one is alone."""
     if not _selectable(values.type) or pa.types.is_dictionary(values.type) or len(values) < 64:
         return _halved(values, convert)
     encoded = values.dictionary_encode()
@@ -187,7 +187,7 @@ def _require_equal(before: Any, after: Any) -> None:
 
 
 def _storage(values: Any, target: Any) -> Any:
-    """What an extension type keeps: of a UUID its 16 bytes, of JSON its text, which must be what Lance can store."""
+    """Returns the stored form: the 16 bytes of a UUID, or the text of JSON, which Lance must be able to store."""
     if target.extension_name == "arrow.uuid" and _family(values.type) == "text":
         raw = [None if text is None else UUID(text).bytes for text in values.to_pylist()]
         return pa.array(raw, target.storage_type)

@@ -23,7 +23,7 @@ def default_of(field: pa.Field) -> str:
 
 
 def defaulted(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> tuple[Any, NDArray[np.bool_] | None]:
-    """What the expression gives for each row, and for which rows it fails (these are null); None: for none.
+    """Returns the value of the expression for each row, and the rows that it fails for (null there; None: no row).
 
     `rows` are the table's columns as far as they are known.
     """

@@ -32,7 +32,7 @@ class _Number(str):
 
 
 def needs_rewriting(kind: pa.DataType) -> bool:
-    """Whether Arrow reads no value of this type right: whether it is, or has inside, a map or a document."""
+    """Returns whether Arrow misreads values of this type: it is, or contains, a map or a document."""
     if pa.types.is_map(kind) or is_document(kind):
         return True
     if pa.types.is_decimal256(kind):
@@ -43,12 +43,12 @@ def needs_rewriting(kind: pa.DataType) -> bool:
 
 
 def is_document(kind: pa.DataType) -> bool:
-    """Whether it is the type of JSON documents."""
+    """Returns whether it is the type of JSON documents."""
     return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.json"
 
 
 def has_decimal(kind: pa.DataType) -> bool:
-    """Whether it is a decimal, or has one inside."""
+    """Returns whether it is a decimal, or has one inside."""
     if isinstance(kind, pa.BaseExtensionType):
         return False
     return pa.types.is_decimal(kind) or any(has_decimal(kind.field(i).type) for i in range(kind.num_fields))

@@ -20,7 +20,8 @@ Cast = Callable[[Any, pa.DataType], Any]  #: an Array as another type; raises Va
 
 
 def is_nested_pair(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether both are structs, both lists of any kind, or both maps, which lists of entries may become, too."""
+    """Returns whether both are structs, both lists of any kind, or both maps, which lists of entries may become,
+    too."""
     types = pa.types
     return bool(
         (types.is_struct(source) and types.is_struct(target))
@@ -30,7 +31,7 @@ def is_nested_pair(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def is_entries(kind: pa.DataType) -> bool:
-    """Whether it is a list of structs of a key and a value."""
+    """Returns whether it is a list of structs of a key and a value."""
     item = kind.value_type if pa.types.is_list(kind) else kind
     return bool(pa.types.is_struct(item) and [field.name for field in item] == ["key", "value"] and item is not kind)
 
@@ -64,7 +65,8 @@ def _struct(values: Any, target: Any, cast: Cast, leave_out: bool) -> Any:
 
 
 def items_of(values: Any) -> tuple[Any, NDArray[np.int64]]:
-    """What lists (of any kind) hold, one after another, and how many each holds; null lists may hold some too.
+    """Returns the items of lists (of any kind), one after another, and the number in each; null lists may have some
+    too.
 
     Arrow's own `flatten` leaves those out, and cannot when nothing is left that is of an extension type.
     """

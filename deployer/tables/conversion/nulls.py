@@ -35,7 +35,7 @@ def _relaxed_field(field: pa.Field) -> pa.Field:
 
 
 def forbidden_nulls(values: Any, field: pa.Field) -> NDArray[np.bool_] | None:
-    """Which rows have a null in the column, or anywhere inside it, where none may be; None when no row has."""
+    """Returns which rows have a null in the column, or anywhere inside it, where none may be; None when no row has."""
     bad = np.asarray(values.is_null()) if not field.nullable and values.null_count else None
     if pa.types.is_nested(field.type) and not isinstance(field.type, pa.BaseExtensionType):
         inner = _nested(values, field.type)
@@ -66,7 +66,7 @@ def _in_items(values: Any, field: pa.Field) -> NDArray[np.bool_] | None:
 
 
 def _in_entries(values: Any, kind: pa.DataType) -> NDArray[np.bool_] | None:
-    """Of maps, without a cast to lists of structs: Arrow has none for maps of extension types in maps."""
+    """Handles maps without a cast to lists of structs: Arrow has none for maps of extension types in maps."""
     offsets = np.asarray(values.offsets).astype(np.int64)
     start, length = int(offsets[0]), int(offsets[-1] - offsets[0])
     found = None

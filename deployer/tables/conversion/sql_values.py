@@ -21,13 +21,14 @@ from deployer.tables.conversion.casts import lossless
 
 NeverNull = Callable[[pa.RecordBatch], Any]  #: which rows may not become null, as booleans
 Compute = Callable[[pa.RecordBatch, str], pa.ChunkedArray]
-MOST_COUNTED = 1000  #: rows that fail are told apart up to this many a batch; more are only "at least so many"
+MOST_COUNTED = 1000  #: failing rows are counted exactly up to this number a batch; above it the count is a lower bound
 
 
 def values_of(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> Any:
     """One value of type `target` for each row, as an Array. An expression is one value: no statement, no aggregate.
 
-    Raises ValueError in words when the expression is wrong, or fails for some row, or gives what is no `target`.
+    Raises ValueError with a readable message when the expression is wrong, fails for some row, or gives values that are
+    not valid as `target`.
     """
     check_one_expression(expression, lenient=True)  # it may be a lake's own, and one that is too deep ends the process
     array, lost, kind = _computed(rows, expression, target, _here)
@@ -145,7 +146,7 @@ def named_columns(schema: pa.Schema, expression: str) -> list[str]:
 
 
 def reason_of(failure: BaseException) -> str:
-    """What DataFusion says of a failure, in one line."""
+    """Returns DataFusion's message of a failure, in one line."""
     text = re.sub(r"\bc[0-9a-f]{32}\.", "", str(failure).splitlines()[0])  # the name that the rows have while computing
     for noise in ("DataFusion error: ", "Arrow error: ", "SQL error: ", "Schema error: "):
         text = text.replace(noise, "")

@@ -41,7 +41,7 @@ class Adoptable:
 
 
 def is_dataset(path: Path) -> bool:
-    """Whether a folder is a Lance dataset."""
+    """Returns whether a folder is a Lance dataset."""
     return path.is_dir() and (path / "_versions").is_dir()
 
 
@@ -143,7 +143,7 @@ def adopt(store: StateStore, root: str, found: Adoptable, owner: str) -> str:
         lance_version=dataset.version,
         partitions={partition.partition_id: partition for partition in partitions},
     )
-    # One transaction: a table that is only being created would be made anew, and its data removed, by the next run.
+    # One transaction: a table that is only being created would be created again, and its data removed, by the next run.
     store.commit_all(
         [
             Part(

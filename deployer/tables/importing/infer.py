@@ -1,4 +1,4 @@
-"""What columns data has: types and nullability of files that no spec declares yet, and what could be their row keys."""
+"""Infers columns of data: types and nullability of files that no spec declares yet, and possible row keys."""
 
 from __future__ import annotations
 

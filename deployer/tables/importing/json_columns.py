@@ -89,7 +89,7 @@ def _column(name: str, values: Sequence[Any]) -> pa.Array:
 
 
 def _has_unknown_part(kind: pa.DataType) -> bool:
-    """Whether a part of the type has no values in any row: an empty object, or lists that are all empty."""
+    """Returns whether a part of the type has no values in any row: an empty object, or lists that are all empty."""
     if pa.types.is_struct(kind):
         return not kind.num_fields or any(_has_unknown_part(kind.field(at).type) for at in range(kind.num_fields))
     return _has_unknown_part(kind.value_type) if pa.types.is_list(kind) else pa.types.is_null(kind)

@@ -47,7 +47,7 @@ def settle_indexes(
 
 
 def rename_index(store: StateStore, root: str, table_id: str, name: str, after: IndexSpec) -> None:
-    """Calls the index of that name as `after`, which it equals in all else. Can be repeated after a crash.
+    """Renames the index of that name as `after`, which equals it in all else. Can be repeated after a crash.
 
     Raises Conflict when others keep committing, NotFound when there is no such index.
     """
@@ -56,7 +56,7 @@ def rename_index(store: StateStore, root: str, table_id: str, name: str, after: 
     state = refresh(store, root, table_id)
     waiting = remembered_indexes(state.properties).get(name)
     if name in observed_indexes(open_dataset(location)):
-        remember(store, table_id, Remembered(after, "building", state.dataset))  # what Lance does not tell is kept
+        remember(store, table_id, Remembered(after, "building", state.dataset))  # keeps what Lance does not report
         reached("tables.index.begun")
 
         def rename(dataset: LanceDataset) -> None:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Lance says on stderr that it will leave centroids out of statistics, unless it is told to: nobody here reads them.
+# Lance warns on stderr that it will leave centroids out of statistics unless this is set. Nothing here reads them.
 os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
 
 ATTEMPTS = 8  #: how often an index is committed again after others committed first
@@ -66,7 +66,7 @@ class IndexInfo:
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """What came of bringing indexes up to date: those built for the first time, those brought up, and what failed."""
+    """The result of an update of indexes: those built for the first time, those brought up, and what failed."""
 
     built: tuple[str, ...] = ()
     updated: tuple[str, ...] = ()
@@ -160,8 +160,8 @@ def _behind(dataset: LanceDataset, remembered: Mapping[str, Remembered], fragmen
 
 
 def _lost(dataset: LanceDataset, remembered: Mapping[str, Remembered], fragments: frozenset[int]) -> list[str]:
-    """Those on a field of a struct that none of the fragments is in any more, as after all were rewritten: Lance cannot
-    go on from these."""
+    """Returns indexes on a field of a struct that contain none of the fragments, as after all were rewritten: Lance
+    cannot extend these."""
     observed = observed_indexes(dataset)
     nested = [name for name, each in remembered.items() if each.status == "ready" and "." in each.index.columns[0]]
     return [name for name in nested if fragments and name in observed and not observed[name].fragments & fragments]
@@ -201,16 +201,17 @@ def _info(state: TableState, remembered: Remembered, observed: Observed | None) 
 
 
 def rows_needed(index: IndexSpec) -> int:
-    """How many rows the index is built on at least: a codeword or a partition needs a vector of its own."""
+    """Returns the least number of rows that the index is built on: a codeword or a partition needs a vector of its
+    own."""
     if index.kind not in VECTOR_KINDS:
-        # Lance cannot go on from an index that was built on a field of a struct while there were no rows.
+        # Lance cannot extend an index that was built on a field of a struct while there were no rows.
         return 1 if "." in index.columns[0] else 0
     partitions = index.parameters.get("num_partitions")
     return max(PQ_ROWS if index.kind.endswith("_pq") else 1, partitions if isinstance(partitions, int) else 1)
 
 
 def has_rows_for(dataset: LanceDataset, index: IndexSpec) -> bool:
-    """Whether the index can be built now."""
+    """Returns whether the index can be built now."""
     needed = rows_needed(index)
     if not needed:
         return True
@@ -225,7 +226,7 @@ def _build(dataset: LanceDataset, index: IndexSpec, on_progress: OnProgress) -> 
 
     def report_event(event: Any) -> None:
         doing = f"building index {index.name}, {event.stage.replace('_', ' ')}"
-        with suppress(Interrupted):  # Lance can neither be stopped here nor go on later
+        with suppress(Interrupted):  # Lance can neither be stopped nor resumed here
             on_progress(Progress(doing, event.completed or 0, event.total, event.unit))
 
     if index.kind in VECTOR_KINDS:

@@ -1,4 +1,4 @@
-"""Loads in this process, without Spark: what small sources are quickest with."""
+"""Loads in this process, without Spark: the quickest way for small sources."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def _batches(plan: LoadPlan, reports: dict[int, SplitReport], on_progress: OnPro
             rows += batch.num_rows
             yield batch
             on_progress(Progress("loading", done, len(plan.splits), "parts", rows))
-        if report.error:  # raised once the writer is done: Lance would tell no more than that there was an error
+        if report.error:  # raised after the writer is done: Lance would hide the error's type and message
             return
         on_progress(Progress("loading", done + 1, len(plan.splits), "parts", rows))
 
 
 @dataclass(slots=True)
 class Flushed:
-    """What was written so far of rows that were held, by their range, and the duplicates that were not."""
+    """What was written so far of held rows, by their range, and the duplicates that were not written."""
 
     layout: Layout
     ranges: Ranges

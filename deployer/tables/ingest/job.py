@@ -48,7 +48,7 @@ Engine = Literal["auto", "spark", "driver"]
 
 SMALL_BYTES = 64 * 1024 * 1024  #: up to here a load is done before Spark would have started
 SMALL_ROWS = 1_000_000
-TASK_ROWS = 1_048_576  #: rows of one range, as far as a sample can tell
+TASK_ROWS = 1_048_576  #: rows of one range, as estimated from a sample
 SAMPLED_SPLITS = 16
 ATTEMPTS = 5  #: how often a load starts again because others added rows with the same keys meanwhile
 
@@ -57,7 +57,7 @@ LoadWithSpark = Callable[[LoadPlan, OnProgress], Loaded]
 
 @dataclass(frozen=True, slots=True)
 class IngestRequest:
-    """What to load and how. Without a `job_id` one is made up, and the load can be repeated by nobody."""
+    """A request to load files. If `job_id` is omitted, a random id is used; the load is then not idempotent."""
 
     paths: tuple[str, ...]
     format: Format | None = None
@@ -84,7 +84,7 @@ class IngestRequest:
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """What a load came to; `bad_rows` were set aside. `engine` and `reason` say which way was taken and why."""
+    """The result of a load; `bad_rows` were set aside. `reason` explains the choice of `engine`."""
 
     table: str
     job_id: str
@@ -241,7 +241,7 @@ def _files_of(request: IngestRequest) -> LoadedFiles | None:
 
 
 def _identified(sources: Sequence[Source]) -> LoadedFiles | None:
-    """The files; None when one cannot be read: whoever reads its rows says why."""
+    """The files; None when one cannot be read: reading its rows reports the error."""
     try:
         return identified(sources)
     except (DeployerError, OSError):

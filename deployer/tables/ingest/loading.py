@@ -1,4 +1,4 @@
-"""What a load is made of, whichever way it runs, and what it comes to."""
+"""The plan and the result of a load, with or without Spark, and the treatment of its duplicates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from deployer.tables.partitions.key_ranges import Ranges
 
 
 class Ledger(Protocol):
-    """Where a load that can be gone on with notes what it has finished: ranges, or without keys splits, by number.
+    """A record of the finished parts of a resumable load: ranges, or splits for tables without keys, by number.
 
     Tasks carry it to where they run, so it is small and keeps nothing but where it writes.
     """
@@ -27,8 +27,8 @@ class Ledger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """What to read, how to part and write it; `sets_aside`: bad rows do not refuse the load. `unique` is of a table
-    whose row keys are unique.
+    """The sources of a load, and how to partition and write their rows; `sets_aside`: bad rows do not refuse the load.
+    `unique` is of a table whose row keys are unique.
 
     With a `ledger`, the ranges `finished` are left out and the others are noted there one by one.
     """
@@ -43,7 +43,7 @@ class LoadPlan:
     unique: UniqueLoad | None = None
 
     def refuses(self, reports: Iterable[SplitReport]) -> bool:
-        """Whether what the splits report so far means that nothing may be committed."""
+        """Returns whether what the splits report so far means that nothing may be committed."""
         return any(report.error or (report.bad.rows and not self.sets_aside) for report in reports)
 
 
@@ -57,7 +57,7 @@ class Loaded:
 
 
 def unique_load(table: OpenTable, on_duplicate: Literal["reject", "skip"], *, sets_aside: bool) -> UniqueLoad | None:
-    """What a load's rows are compared with; None for a table whose row keys need not be unique.
+    """Returns the keys that a load's rows are compared with; None for a table whose row keys need not be unique.
 
     `sets_aside`: duplicates are bad rows, unless they are skipped. Raises InvalidInput where nothing can be skipped.
     """

@@ -38,7 +38,8 @@ Reports = dict[int, SplitReport]
 
 @dataclass(slots=True)
 class SparkLoad:
-    """One load on a session: `reports` fill up as tasks end, `refused` is whether they say that it must end."""
+    """One load on a session: `reports` fill up as tasks end, `refused` is true once the reports require that it
+    ends."""
 
     session: SparkSession
     plan: LoadPlan
@@ -68,7 +69,8 @@ class SparkLoad:
 
     @property
     def refused(self) -> bool:
-        """Whether nothing can be committed any more: an error at once, bad rows once all of them are counted."""
+        """Returns whether nothing can be committed any more: an error at once, bad rows once all of them are
+        counted."""
         reports = self.reports
         failed = any(report.error for report in reports.values())
         return failed or (len(reports) == len(self.plan.splits) and self.plan.refuses(reports.values()))
@@ -106,7 +108,7 @@ BATCH_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
 def _groups(plan: LoadPlan, parallelism: int) -> tuple[tuple[Split, ...], ...]:
     """Neighbouring splits for one task each: as many as there are cores, more when files would become too large.
 
-    A load with a ledger has one a split, so that the same split is the same work whenever it is gone on with.
+    A load with a ledger has one a split, so that a resumed load has the same work for each split.
     """
     if plan.ledger is not None:
         return tuple((split,) for split in plan.splits if split.number not in plan.finished)
@@ -239,7 +241,7 @@ def message(key: int, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def result(made: object) -> pa.RecordBatch:
-    """What a task made, as it is collected."""
+    """The result of a task, as the driver collects it."""
     return pa.RecordBatch.from_arrays([_binary(pa.py_buffer(pickle.dumps(made)))], ["written"])
 
 

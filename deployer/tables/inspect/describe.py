@@ -1,4 +1,4 @@
-"""What is to be told about tables, from the state store alone."""
+"""Descriptions of tables, from the state store alone."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ UNKNOWN_ROWS = "an unknown number of rows, as its log cannot be read,"
 
 
 def protected_content(store: StateStore, root: str, entry: TableEntry) -> str:
-    """What the table holds that is protected, in words; empty where nothing is.
+    """Returns a description of the protected content of the table; empty where nothing is protected.
 
     A table whose dataset cannot be read holds the rows that its log has. One whose log cannot be read counts as
     protected.
@@ -39,7 +39,7 @@ def protected_content(store: StateStore, root: str, entry: TableEntry) -> str:
 def savepoints_of(store: StateStore, entry: TableEntry) -> tuple[str, ...]:
     """The names of the table's savepoints, the newest first: those that go with it.
 
-    None where its log cannot be read, and where its deletion was begun, which whoever began it had to allow.
+    None where its log cannot be read, and where its deletion was begun, which required that permission.
     """
     if entry.status != "active":
         return ()
@@ -70,7 +70,8 @@ def rows_held(root: str, live: LiveTable) -> int:
 
 
 def held_by_unfinished(store: StateStore, root: str, entry: TableEntry) -> str:
-    """What a table whose creation or deletion was cut off holds that is protected, in words; empty for nothing.
+    """Returns a description of the protected content of a table whose creation or deletion was interrupted; empty for
+    none.
 
     The files of a table go before its log does, and a table has a log once it is created, so that files without a log
     are of neither.

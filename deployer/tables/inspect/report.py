@@ -1,4 +1,4 @@
-"""All that the report of a lake shows, read from the state store and the tables' manifests; no row is read."""
+"""The content of the report of a lake, read from the state store and the tables' manifests; no row is read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from deployer.tables.open_table import ReadTable, read_entry
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where a leaf or a fragment lies in the table's key space, as shares of it from 0 to 1.
+    """The place of a leaf or a fragment in the table's key space, as shares of it from 0 to 1.
 
     A leaf is as wide as its share of the rows, but never nothing. Inside a leaf keys are placed by their rank among
     the ends of all fragments, so that what overlaps there overlaps here.
@@ -36,7 +36,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """One data file group. `span` is None where its keys are not known, `placed` says whether it lies in one leaf."""
+    """One data file group. `span` is None where its keys are not known; `placed`: it lies in one leaf."""
 
     fragment_id: int
     rows: int
@@ -48,7 +48,7 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """An index as `describe` has it, and the bytes of its files; None where Lance does not tell.
+    """An index as `describe` has it, and the bytes of its files; None where Lance does not report them.
 
     Indexes that no spec can declare, which others made, have the kind that Lance calls them by and no parameters.
     """

@@ -1,7 +1,7 @@
 """A Lance tag for each savepoint of a table, so that Lance's own clean-up keeps its version too.
 
-The table's state says which savepoints there are, and tags follow it: a tag is there before its savepoint is recorded
-and goes after it was removed. What a crash leaves in between is settled by the next that makes, removes or cleans.
+The table's state defines the savepoints, and tags follow it: a tag is there before its savepoint is recorded and goes
+after it was removed. What a crash leaves in between is settled by the next command that makes, removes or cleans.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from deployer.datasets.storage.refs import delete_tag, set_tags, tags_of
 from deployer.errors import NotFound
 from deployer.tables.open_table import OpenTable, open_entry
 
-PREFIX = "deployer-savepoint-"  #: tags that are called so are ours
+PREFIX = "deployer-savepoint-"  #: prefix of deployer's own tags
 
 
 def tag_now(table: OpenTable, name: str) -> None:
@@ -35,4 +35,4 @@ def settle_tags(table: OpenTable) -> None:
             for name in tags_of(dataset):
                 if name.startswith(PREFIX) and name not in wanted:
                     delete_tag(dataset, name)
-            set_tags(dataset, wanted)  # two who settle at once do the same
+            set_tags(dataset, wanted)  # two processes that settle at once do the same

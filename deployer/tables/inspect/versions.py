@@ -35,8 +35,8 @@ At = str | int | dt.datetime  #: a version, or a time
 class TableVersion:
     """One version of the dataset. `rows` were added by it, if it says so; `foreign`: no job of ours committed it.
 
-    `at` is when it was committed (UTC); `job_id` and `author` are empty when nobody is known. Loads that ran at once
-    may be one version: then `rows` are those of all, and `job_id`, `kind` and `author` name all, parted by commas.
+    `at` is when it was committed (UTC); `job_id` and `author` are empty when unknown. Loads that ran at once may be one
+    version: then `rows` are those of all, and `job_id`, `kind` and `author` name all, parted by commas.
     """
 
     version: int
@@ -47,8 +47,8 @@ class TableVersion:
     author: str
     rows: int | None
     foreign: bool
-    dataset: int = 1  #: which of the table's datasets: a rewrite makes the next, whose versions count anew
-    changes: tuple[str, ...] = ()  #: what a rewrite changed, in the planner's words, where the log still tells
+    dataset: int = 1  #: which of the table's datasets: a rewrite makes the next, whose versions start at 1 again
+    changes: tuple[str, ...] = ()  #: what a rewrite changed, as the planner describes it, where the log still has it
 
 
 def history(table: ReadTable) -> list[TableVersion]:
@@ -109,7 +109,7 @@ def _history(table: ReadTable, number: int, dataset: LanceDataset) -> list[Table
             operation in _MARKED_OPERATIONS or _foreign_index(dataset, transaction, entries, version)
         )
         changes: tuple[str, ...] = ()
-        if kind == "rewrite":  # it adds no rows to the table, and its author is who had it swapped in
+        if kind == "rewrite":  # it adds no rows to the table, and its author is the process that swapped it in
             rows, author = None, rewriters[-1].author if rewriters else ""
             changes = _rewritten(table, rewriters[-1]) if rewriters else ()
         found.append(TableVersion(version, at, operation, job_id, kind, author, rows, foreign, number, changes))
@@ -117,7 +117,7 @@ def _history(table: ReadTable, number: int, dataset: LanceDataset) -> list[Table
 
 
 def _joined(texts: Iterable[str]) -> str:
-    """Each once, in order."""
+    """Joins the distinct texts in order."""
     return ", ".join(dict.fromkeys(text for text in texts if text))
 
 
@@ -148,9 +148,10 @@ _MARKED_OPERATIONS = frozenset(
 
 
 def _foreign_index(dataset: LanceDataset, transaction: Any, entries: Sequence[LogEntry], version: int) -> bool:
-    """Whether others built an index for the first time. Lance takes no mark on commits of indexes, so the log tells.
+    """Returns whether others built an index for the first time. Lance takes no metadata on commits of indexes, so the
+    log is used.
 
-    It does not tell who dropped one or brought one up to date: nobody is accused of these.
+    The log does not show who dropped or updated an index, so such changes are not shown as foreign.
     """
     made, dropped = index_names(transaction)
     unknown = [name for name in made - dropped if entries and index_builder(entries, name, version) is None]
@@ -252,8 +253,8 @@ def dataset_at(table: ReadTable, at: At) -> tuple[int, LanceDataset, int]:
 
 
 def _number_then(table: ReadTable, at_ms: int) -> int | None:
-    """Which dataset the table had at that time, where a restore brought back one from before a rewrite; else None:
-    then the newest that is old enough is it."""
+    """Returns which dataset the table had at that time, where a restore brought back one from before a rewrite; else
+    None: then the newest that is old enough is it."""
     swaps = [
         (entry.at, update)
         for entry in table.store.log(table.entry.table_id)

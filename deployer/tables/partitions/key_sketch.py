@@ -1,4 +1,5 @@
-"""Where the keys of many rows lie, in little memory: a quantile sketch over a sample of their encoded row keys.
+"""The distribution of the keys of many rows, in little memory: a quantile sketch over a sample of their encoded row
+keys.
 
 Encoded keys compare as bytes in key order whatever their types (`deployer.state.model.keys`), so one sketch of bytes
 does for every type and for keys of several columns.

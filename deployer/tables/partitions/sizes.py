@@ -1,8 +1,8 @@
 """The partition tree of a table with what lies in each partition, from the state store alone.
 
 A file is recorded in the leaf that holds all of its keys. One that lies across leaves, since they were split after it
-was written or since somebody else wrote it, is recorded in a partition above them or in none; a look-up finds it by its
-range of keys as any other. Its rows are counted to the leaves that it reaches into in equal shares.
+was written or since another program wrote it, is recorded in a partition above them or in none; a look-up finds it by
+its range of keys as any other. Its rows are counted to the leaves that it reaches into in equal shares.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A split is one transaction on the table's log: the leaf becomes an inner partition with leaves below it, and its files
 that lie in one of these are recorded there. A file that lies across them stays recorded where it was, and its range of
 keys leads look-ups to it, so that one opens the same files as before; loads from then on write into the new leaves.
-Who writes at the same time is not disturbed: a file made for the leaf that was split is recorded like those.
+Concurrent writers are not disturbed: a file made for the leaf that was split is recorded like those.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LeafSplit:
 
 @dataclass(frozen=True, slots=True)
 class SplitResult:
-    """What splitting came to. `unsplit` are leaves above the limit all of whose rows have one key, with their rows.
+    """The result of a split. `unsplit` are leaves above the limit all of whose rows have one key, with their rows.
 
     `failure` is why an automatic split ended early; what it had done stays.
     """
@@ -72,7 +72,7 @@ def split_leaves(
 ) -> SplitResult:
     """Splits every leaf that holds more than `max_rows` rows, or than the table declares. Can be repeated at any time.
 
-    A leaf is halved until no part is above the limit, as far as a sample of its keys tells. Raises InvalidInput for a
+    A leaf is halved until no part is above the limit, as estimated from a sample of its keys. Raises InvalidInput for a
     table without row keys and where nothing says a limit.
     """
     table = _opened(store, root, table_id)
@@ -104,7 +104,7 @@ def split_leaves(
             continue
         splits = planned_splits(leaf.partition_id, points)
         if not dry_run and not _commit(table, leaf.partition_id, splits):
-            continue  # somebody else split it
+            continue  # another process split it
         shown = tuple(key_document(table, point) for point in points)
         done.append(LeafSplit(leaf.partition_id, sketch.rows, shown, _leaves_of(leaf.partition_id, splits)))
     after = table if dry_run else _again(table)
@@ -283,7 +283,7 @@ def _ids(files: Sequence[File]) -> tuple[int, ...]:
 
 
 def _record(table: OpenTable, updates: Sequence[TableUpdate], unchanged: Sequence[TableRequirement]) -> bool:
-    """False when the table moved on: what was computed for its files may hold no more."""
+    """Returns False when the table changed: results that were computed for its files may be out of date."""
     try:
         table.store.commit(table.state.table_id, updates, unchanged)
     except Conflict:

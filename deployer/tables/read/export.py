@@ -153,8 +153,8 @@ def _plain(value: Any) -> Any:
 class _Lines:
     """Ends lines with a line feed alone.
 
-    The writer is told to end them with a carriage return too, so that it quotes values with either: programs take a
-    lone carriage return for a line end.
+    The writer is set to end them with a carriage return too, so that it quotes values with either: programs take a lone
+    carriage return for a line end.
     """
 
     def __init__(self, sink: IO[str]) -> None:

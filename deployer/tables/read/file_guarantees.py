@@ -60,7 +60,7 @@ def _guarantees(
         for number, low, high in zip(fields, file.cluster_min, file.cluster_max, strict=True):
             name = ids.get(number, "")
             if name not in mentioned or _is_text(schema.field(name).type):
-                continue  # of long texts there are only bounds, which are no texts
+                continue  # long texts have only bounds, which are not texts
             if low == _NULL:
                 yield pc.field(name).is_null()
                 continue
@@ -77,7 +77,7 @@ def _value(column: pa.Field, encoded: bytes) -> pa.Scalar:
 
 
 def _is_exact(kind: pa.DataType) -> bool:
-    """Whether the encoded values of the type are those that Arrow compares."""
+    """Returns whether the encoded values of the type are those that Arrow compares."""
     types = pa.types
     return bool(
         types.is_integer(kind)

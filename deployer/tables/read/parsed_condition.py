@@ -17,7 +17,8 @@ _LONGEST = 10_000  #: characters; to take a condition apart takes time with the 
 
 
 def is_read_alike(where: str, schema: pa.Schema) -> bool:
-    """Whether the condition certainly means the same to DataFusion as to Lance, and is short enough to take apart."""
+    """Returns whether the condition certainly means the same to DataFusion as to Lance, and is short enough to take
+    apart."""
     if len(where) > _LONGEST or "\\" in where or _READ_DIFFERENTLY.search(TEXT.sub("''", where)):
         return False
     return len({name.lower() for name in schema.names}) == len(schema)
@@ -26,7 +27,7 @@ def is_read_alike(where: str, schema: pa.Schema) -> bool:
 def parse_condition(where: str, schema: pa.Schema, *, structs: bool = False) -> Expr:
     """The condition on columns of the schema, those of nested types left out; with `structs`, on fields of structs too.
 
-    Raises an Exception, of which kind DataFusion does not say, for what is no condition on these columns.
+    Raises an Exception, of a kind that DataFusion does not document, for text that is not a condition on these columns.
     """
     return no_rows(schema, structs=structs).parse_sql_expr(where)
 
@@ -49,5 +50,5 @@ def variant(expression: Any) -> Any:
     """The expression, or the node of a plan, as its own class; None for one that DataFusion's Python does not know."""
     try:
         return expression.to_variant()
-    except Exception:  # of which kind DataFusion does not say
+    except Exception:  # of a kind that DataFusion does not document
         return None

@@ -96,7 +96,7 @@ class KeyPredicate:
         return [f.name for i, f in enumerate(self.fields) if i < depth or i in self.intervals]
 
     def to_sql(self) -> str | None:
-        """The condition in Lance's SQL; None when it cannot be said there."""
+        """The condition in Lance's SQL; None when Lance's SQL cannot express it."""
         used = [f for f in self.fields if f.name in self.columns]
         if not all(_speaks_sql(f.type) and path_fault(f.name) is None for f in used):
             return None
@@ -113,7 +113,7 @@ class KeyPredicate:
         return f"{quoted(self.fields[i].name)} {operator} {sql_literal(self.fields[i].type, value)}"
 
     def mask(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        """Which rows match; the batch has at least `columns`."""
+        """Returns which rows match; the batch has at least `columns`."""
         result = np.ones(batch.num_rows, np.bool_)
         if self.prefixes:
             either = np.zeros(batch.num_rows, np.bool_)
@@ -146,7 +146,7 @@ def key_predicate(
 ) -> KeyPredicate:
     """The condition for keys (prefixes of the row-key tuple) and ranges by column. Values are Python's or Arrow's.
 
-    `ids` are Lance's ids of those columns in `ranges` that are no row keys.
+    `ids` are Lance's ids of those columns in `ranges` that are not row keys.
     """
     names = [*row_keys, *(ids or {})]
     fields = tuple(schema.field(name) for name in names)
@@ -162,7 +162,7 @@ def key_predicate(
 
 
 def _may_hold(file: File, bounds: Mapping[int, tuple[bytes, bytes]]) -> bool:
-    """Whether the file can hold a row with these columns, by their ids in Lance, within [low, high)."""
+    """Returns whether the file can hold a row with these columns, by their ids in Lance, within [low, high)."""
     places = {each: place for place, each in enumerate(clustered_fields(file.clustering))}
     return all(
         field_id not in places

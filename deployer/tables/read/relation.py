@@ -34,12 +34,12 @@ class Relation(pads.Dataset):  # type: ignore[misc] # Arrow's classes have no ty
         return None
 
     def scanner(self, columns: list[str] | None = None, **_: Any) -> _Projection:
-        """What DataFusion asks before it reads: the columns that there will be."""
+        """Returns the columns of the result, which DataFusion asks for before it reads."""
         names = self.schema.names if columns is None else columns
         return _Projection(pa.schema([self.schema.field(name) for name in names]))
 
     def get_fragments(self, filter: Any = None) -> Iterator[_Part]:
-        """What DataFusion asks once for each reading of the table in a query, when it has planned it."""
+        """Yields the fragments that DataFusion asks for once for each reading of the table in a planned query."""
         every = [each for each in self._dataset.get_fragments() if each.fragment_id not in self._table.without]
         chosen = every
         if isinstance(filter, pc.Expression):

@@ -45,7 +45,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One SQL expression: as somebody wrote it, and with typed literals, as Lance takes it."""
+    """One SQL expression: as the user wrote it, and with typed literals, as Lance takes it."""
 
     written: str
     sql: str
@@ -61,7 +61,7 @@ def open_table(root: str, name: str) -> Table:
 
 
 class Table:
-    """A table opened for reading, at the version it had then; `refresh` goes on to the newest."""
+    """A table opened for reading, at the version it had then; `refresh` moves to the newest."""
 
     def __init__(self, opened: ReadTable) -> None:
         self.opened = opened
@@ -71,7 +71,7 @@ class Table:
         self.opened.store.close()
 
     def refresh(self) -> None:
-        """Goes on to the newest version; cheap when there is none."""
+        """Moves to the newest version; cheap when there is none."""
         self.opened = self.opened.refreshed()
 
     @property
@@ -88,7 +88,7 @@ class Table:
         return self.opened.row_keys
 
     def count(self) -> int:
-        """How many rows there are; nothing is read."""
+        """Returns the number of rows; nothing is read."""
         return self.opened.state.files.rows
 
     def history(self) -> list[TableVersion]:
@@ -141,7 +141,7 @@ class Table:
         if is_newest:
             fragments = self._chosen(fragments, predicate)
         if condition is not None and is_newest and len(fragments) >= WORTH_CHOOSING:
-            # Lance is to see the condition in any case: it may have something to say about it
+            # Lance is to see the condition in any case: it may report a problem with it
             fragments = self._chosen(fragments, self._said_by(condition.sql, dataset)) or fragments[:1]
         names = self._columns(columns, dataset.schema)
         schema = _selected(dataset.schema, names)
@@ -156,7 +156,7 @@ class Table:
         keys: Sequence[Sequence[Any]] = (),
         ranges: Mapping[str, Interval] | None = None,
     ) -> int:
-        """How many rows `scan` would give."""
+        """Returns the number of rows that `scan` would give."""
         if where is None and at is None and not keys and not ranges:
             return self.count()
         return sum(batch.num_rows for batch in self.scan(where, self.schema.names[:1], at, None, keys, ranges).batches)
@@ -181,14 +181,14 @@ class Table:
         return key_predicate(then.schema, then.row_keys, then.kinds, keys, ranges, ids)
 
     def _chosen(self, fragments: Sequence[Any], predicate: KeyPredicate) -> list[Any]:
-        """Those that can hold a row of the predicate."""
+        """Returns the fragments that can hold a row of the predicate."""
         if predicate.is_empty:
             return list(fragments)
         chosen = {file.fragment_id for file in predicate.files(self.opened.state.files)}
         return [fragment for fragment in fragments if fragment.fragment_id in chosen]
 
     def _said_by(self, where: str, dataset: LanceDataset) -> KeyPredicate:
-        """What the condition says of row keys and of columns that files are clustered by."""
+        """Returns the ranges that the condition gives to row keys and to columns that files are clustered by."""
         clustered = {each for by in self.opened.state.files.clusterings() for each in clustered_fields(by)}
         names = dataset.schema.names
         found = [name for name, number in zip(names, field_ids(dataset, names), strict=True) if number in clustered]

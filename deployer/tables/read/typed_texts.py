@@ -38,7 +38,7 @@ def with_typed_texts(where: str, schema: pa.Schema) -> str:
     outline = TEXT.sub(lambda found: numbered(found[0]) if found[0][0] == "'" else found[0], where)
     try:
         types = dict(_compared(parse_condition(outline, schema, structs=True), schema))
-    except Exception:  # then Lance says what is wrong with it
+    except Exception:  # then Lance reports the error
         return where
     if not types:
         return where
@@ -46,7 +46,7 @@ def with_typed_texts(where: str, schema: pa.Schema) -> str:
 
     def typed(text: str) -> str:
         kind = types.get(f"{next(numbers):08x}")
-        return text if kind is None else f" {_literal(text, kind)}"  # a keyword may stand right before it
+        return text if kind is None else f" {_literal(text, kind)}"  # a keyword may precede it without a space
 
     return TEXT.sub(lambda found: typed(found[0]) if found[0][0] == "'" else found[0], where)
 
@@ -81,7 +81,7 @@ def _literal(text: str, kind: pa.DataType) -> str:
 
 
 def _compared(condition: Expr, schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
-    """The texts that are compared with columns of dates and times, and the columns' types, wherever they stand."""
+    """The texts that are compared with columns of dates and times, and the columns' types, wherever they occur."""
     from datafusion.expr import Between, BinaryExpr, InList
 
     pending = [condition]

@@ -1,9 +1,9 @@
-"""What an SQL condition says of the ranges of columns, so that files without any such row are not opened.
+"""The ranges of columns that an SQL condition implies, so that files without any such row are not opened.
 
-DataFusion parses it, and only what it says without doubt is taken: comparisons of a column with a literal of the same
-kind that all have to hold. What timestamps are compared with, such as a local time of the column's zone, DataFusion's
-optimizer turns into a value of the column's type, as Lance does, whose planner is DataFusion's. Lance judges every row
-by the whole condition still.
+DataFusion parses it, and only ranges that certainly follow are taken: comparisons of a column with a literal of the
+same kind that all have to hold. What timestamps are compared with, such as a local time of the column's zone,
+DataFusion's optimizer turns into a value of the column's type, as Lance does, whose planner is DataFusion's. Lance
+judges every row by the whole condition still.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def ranges_in(where: str, schema: pa.Schema, names: Collection[str]) -> dict[str, Interval]:
-    """Intervals of these columns that every row has for which the condition holds; none where it does not say any."""
+    """Intervals of these columns that every row has for which the condition holds; none where it implies none."""
     if not names or not is_read_alike(where, schema):
         return {}
     found: dict[str, Interval] = {}
@@ -35,7 +35,7 @@ def ranges_in(where: str, schema: pa.Schema, names: Collection[str]) -> dict[str
         compared = [*_compared(condition)]
         if any(pa.types.is_timestamp(schema.field(name).type) for name in names):
             compared += _compared_timestamps(frame.filter(condition).optimized_logical_plan(), schema)
-    except Exception:  # then Lance says what is wrong with it
+    except Exception:  # then Lance reports the error
         return {}
     for name, interval in compared:
         if name in names:
@@ -170,7 +170,8 @@ def _of_type(field: pa.Field, value: pa.Scalar | None) -> pa.Scalar | None:
 
 
 def _same_clock(of_column: str | None, of_value: str | None) -> bool:
-    """Whether both are instants, or local times of the same zone; None is no zone, which is taken for UTC."""
+    """Returns whether both are instants, or local times of the same zone; None means without a zone, which is taken for
+    UTC."""
     return of_value is not None if of_column not in (None, "UTC") else of_value in (None, "UTC")
 
 

@@ -41,7 +41,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def with_instants(sql: str) -> str:
     """The SQL with a value in place of each TIMESTAMP literal that has an offset, or is `AT TIME ZONE` of a named zone.
 
-    Raises InvalidInput for one that is no time, or that a change of clocks in its zone skips or repeats.
+    Raises InvalidInput for one that is not a time, or that a change of clocks in its zone skips or repeats.
     """
     return _TOKENS.sub(_replaced, sql)
 

@@ -24,9 +24,9 @@ from deployer.system.failpoints import reached
 
 @dataclass(frozen=True, slots=True)
 class OldDataset:
-    """What became of one old dataset of a table, or will; `why` it is kept, empty when it is removed.
+    """The outcome for one old dataset of a table, done or planned; `why` it is kept, empty when it is removed.
 
-    `given_up`: it was never the table's, but that of a rewrite that was cut off and is not wanted any more.
+    `given_up`: it was never the table's, but that of an interrupted rewrite that is not needed any more.
     """
 
     table: str
@@ -46,11 +46,11 @@ def remove_old_datasets(
 ) -> list[OldDataset]:
     """Removes what no longer has to be kept of all tables; can be repeated after a crash.
 
-    A retired dataset stays for the time that its table declares, and while a savepoint is of it. One that somebody else
-    than deployer has committed to since it was retired is named at once, and stays: what was committed is in no table.
-    Rewrites that nobody runs are given up, where they began before `begun_before` (ms) if that is given. `only`: of the
-    table of that id alone. `dry_run`: says what would be done. `foreseen`: only these are removed, by table id and the
-    dataset's number, and others wait. One that cannot be removed is kept, with the reason.
+    A retired dataset stays for the time that its table declares, and while a savepoint is of it. One that programs
+    other than deployer committed to since it was retired is reported at once, and stays: no table has those commits.
+    Rewrites that no process runs are given up, where they began before `begun_before` (ms) if that is given. `only`: of
+    the table of that id alone. `dry_run`: only reports what would be done. `foreseen`: only these are removed, by table
+    id and the dataset's number, and others wait. One that cannot be removed is kept, with the reason.
     """
     now = int(time.time() * 1000) if now_ms is None else now_ms
     entries = {i: entry for i, entry in store.instance().tables.items() if entry.status == "active"}
@@ -99,14 +99,14 @@ def _of_table(
 
 
 def is_due(dataset: FormerDataset, now: int, begun_before: int | None = None) -> bool:
-    """Whether a dataset does not have to be kept for its age at `now` (ms)."""
+    """Returns whether a dataset does not have to be kept for its age at `now` (ms)."""
     if dataset.status == "retired":
         return now >= dataset.kept_until
     return begun_before is None or dataset.since < begun_before
 
 
 def came_late(root: str, current: Location, table: str, dataset: FormerDataset) -> str | None:
-    """That others committed to a retired dataset when the table had another already, and what to do."""
+    """Returns that others committed to a retired dataset when the table already had another, and the remedy."""
     location, last = dataset_uri(root, dataset.location), dataset.lance_version
     late = _foreign_versions(location, last)
     if not late:
@@ -120,7 +120,7 @@ def came_late(root: str, current: Location, table: str, dataset: FormerDataset) 
 
 
 def give_up(store: StateStore, root: str, table_id: str, number: int, location: Location) -> None:
-    """Removes the dataset of a rewrite that its caller holds, and says so in the log."""
+    """Removes the dataset of a rewrite that its caller holds, and records that in the log."""
     remove_dataset(store, root, table_id, location, unfinished=True)
     reached("tables.rewrite.given-up")
     store.commit(table_id, [DatasetRemoved(number)])
@@ -148,7 +148,8 @@ def _removed(store: StateStore, root: str, entry: TableEntry, dataset: FormerDat
 
 
 def _foreign_versions(location: str, last: int) -> int:
-    """How many versions above the last recorded one were not committed by a job, whose rows were never acknowledged."""
+    """Returns how many versions above the last recorded one were not committed by a job, whose rows were never
+    acknowledged."""
     try:
         if latest_version(location) <= last:
             return 0

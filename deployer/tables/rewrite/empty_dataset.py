@@ -1,7 +1,7 @@
 """Puts an empty dataset in the place of a table's dataset, by one commit: to empty the table, or to give a table
 without rows any other columns and keys.
 
-The dataset of before is kept for as long as the table's `storage.keep_replaced_for` says.
+The former dataset is kept for the table's `storage.keep_replaced_for`.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def swap_in_empty(
 
 
 def _give_up_others(table: OpenTable) -> None:
-    """Removes what rewrites left that were cut off: they would go on with rows that are in the table no more."""
+    """Removes what interrupted rewrites left: they would resume with rows that are not in the table any more."""
     for each in table.state.datasets:
         if each.status == "writing":
             require_removable(table.store, table.root, table.entry.table_id, each.location, unfinished=True)

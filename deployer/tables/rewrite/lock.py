@@ -1,9 +1,9 @@
 """Keeps other processes from a rewrite: by the kernel's lock on a local disk, by a lease in a bucket.
 
-A kernel's lock ends with its process, so whoever has it goes on with what is there. A lease ends by time, and the one
-who had it may only have stalled: who takes it over begins anew elsewhere, and the dataset that the other one still
-writes to is nobody's. Where a cluster says that a job is over, nobody writes any more: its lease is taken over at once,
-and its work is continued.
+A kernel's lock ends with its process, so its next holder resumes the work. A lease ends by time, and its former holder
+may only have stalled: the next holder begins again at another place, and the dataset that the former one may still
+write to belongs to no table. Where a cluster reports that a job is over, it does not write any more: its lease is taken
+over at once, and its work is resumed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who rewrites: the attempt at a job that this is, if it is one, and the attempts that are known to be over."""
+    """The rewriting process: its attempt at a job, if it has one, and the attempts that are known to be over."""
 
     attempt: str = ""
     over: frozenset[str] = frozenset()
@@ -44,7 +44,7 @@ SKEW = 30.0  #: seconds by which clocks may differ
 
 @contextmanager
 def held(location: str, path: str, holder: Holder = NO_JOB, lease: float = LEASE) -> Iterator[bool]:
-    """Holds the lock `path` of the dataset at `location`. False: the lease of another was taken over, so begin anew.
+    """Holds the lock `path` of the dataset at `location`. False: the lease of another was taken over, so begin again.
 
     Raises Conflict while another process holds it.
     """
@@ -100,7 +100,7 @@ def _leased(objects: S3Objects, path: str, location: str, holder: Holder, lease:
 
 
 def _taken_up(objects: S3Objects, path: str, location: str, own: Holder, token: str, lease: float) -> tuple[str, bool]:
-    """The tag of the lease that is now held, and whether nobody who may still write had one."""
+    """The tag of the lease that is now held, and whether no process that may still write had one."""
     found, is_over = objects.tagged(path), False
     if found is not None:
         try:

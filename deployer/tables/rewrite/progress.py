@@ -1,4 +1,4 @@
-"""What a rewrite has done so far, kept beside the dataset that it writes, so that a killed one goes on.
+"""The progress of a rewrite, stored beside the dataset that it writes, so that a killed one resumes.
 
 A rewrite copies its source in rounds: the first copies one version, each further one the fragments added since.
 A round is planned once (`plan.json`: what is read, which ranges it is parted into) and notes each range that is written
@@ -70,7 +70,7 @@ class RangeLedger:
             return {number: tuple(decode(_Note, each).written() for each in found) for number, found in self._notes()}
 
     def rows(self, besides: Collection[int] = ()) -> dict[int, int]:
-        """How many rows were written, by the number of their range; those of `besides` are not looked up."""
+        """Returns how many rows were written, by the number of their range; those of `besides` are not looked up."""
         with _readable(self.folder):
             return {number: sum(each["rows"] for each in found) for number, found in self._notes(besides)}
 
@@ -92,13 +92,13 @@ class Progress:
     def held(self, holder: Holder = NO_JOB) -> AbstractContextManager[bool]:
         """Keeps other processes from the same rewrite. Raises Conflict while one of them holds it.
 
-        Gives False where the rewrite has to begin anew, at another place (see `rewrite_lock`).
+        The context is False where the rewrite has to begin again, at another place (see `rewrite_lock`).
         """
         return held(self._location, f"{NOTES}/lock", holder)
 
     def remove(self) -> None:
         """Removes the notes of a rewrite that is done."""
-        with suppress(OSError, DeployerError):  # they are in nobody's way
+        with suppress(OSError, DeployerError):  # they do no harm
             remove_within(self._location, NOTES)
 
     def tree(self) -> tuple[Partition, ...] | None:

@@ -1,4 +1,4 @@
-"""Writes a table anew in other row keys, sort keys, split points or another file format, and swaps it in by one commit.
+"""Rewrites a table in other row keys, sort keys, split points or another file format, and swaps it in by one commit.
 
 The rows go from one pinned version of the table's dataset into a new one at a place of its own. What was appended
 meanwhile is copied in further rounds, and the commit that swaps requires that the old dataset is still at the version
@@ -42,8 +42,8 @@ from deployer.tables.rewrite.target import Target, commit_fragments, create_targ
 if TYPE_CHECKING:
     pass
 
-RESTARTS = 3  #: how often a rewrite begins anew because rows were changed, not only added, while it copied
-ROUNDS = 12  #: how many copies of added rows it makes before it gives up against those who add them
+RESTARTS = 3  #: how often a rewrite begins again because rows were changed, not only added, while it copied
+ROUNDS = 12  #: how many copies of added rows it makes before it gives up while others keep adding rows
 
 
 def rewrite_table(
@@ -58,8 +58,8 @@ def rewrite_table(
     """Gives the table the row keys, with their types, sort keys, split points and storage of `spec`; nothing to do when
     it has them.
 
-    Goes on with a rewrite to the same target that was cut off; one to another target is given up. Raises Refused when
-    a new row key is null in some rows, Conflict when others change the table faster than it can be copied.
+    Resumes an interrupted rewrite to the same target; one to another target is given up. Raises Refused when a new row
+    key is null in some rows, Conflict when others change the table faster than it can be copied.
     """
     for _ in range(RESTARTS):
         found = to_copy(store, root, table_id, spec)
@@ -110,12 +110,12 @@ def _rewrite(
     on_progress: OnProgress,
     holder: Holder,
 ) -> bool:
-    """One rewrite to its end; False when it has to begin anew."""
+    """Runs one rewrite to its end; False when it has to begin again."""
     number, location = _begin(store, table, target)
     progress = Progress(dataset_uri(table.root, location))
     with progress.held(holder) as goes_on:
         if _status(store, table.entry.table_id, number) != "writing":
-            return False  # somebody gave it up before it was held here
+            return False  # another process gave it up before it was held here
         if not goes_on:
             give_up(store, table.root, table.entry.table_id, number, location)
             return False
@@ -186,7 +186,7 @@ def _refuse_repeated_keys(
 
 
 def _begin(store: StateStore, table: OpenTable, target: Target) -> tuple[int, Location]:
-    """The number and place of the dataset to write: of the rewrite that was cut off, or new ones."""
+    """The number and place of the dataset to write: of the interrupted rewrite, or new ones."""
     table_id, state = table.entry.table_id, table.state
     for each in state.datasets:
         if each.status == "writing" and each.target == target.fingerprint:
@@ -215,7 +215,7 @@ def _job_id(entry: TableEntry, number: int, round_number: int) -> str:
 
 
 def _rounds_done(new: str, entry: TableEntry, number: int) -> int:
-    """How many rounds are committed to the new dataset: Lance knows, whatever was noted."""
+    """Returns the number of rounds committed to the new dataset, as Lance has them, whatever was noted."""
     done = {commit.job_id for commits in metadata_since(open_dataset(new), 0).values() for commit in commits}
     return next(i for i in range(len(done) + 1) if _job_id(entry, number, i + 1) not in done)
 
@@ -268,7 +268,7 @@ def _swap(store: StateStore, table: OpenTable, target: Target, number: int, loca
     rewritten = TableRewritten(number, entry.location, empty.schema, new.version, tree, files)
     reached("tables.rewrite.before-swap")
     if latest_version(table.location) != state.lance_version:
-        return False  # by somebody who does not record what he commits; until here his rows are copied too
+        return False  # by a program that does not record its commits; its rows are copied up to here too
     try:
         store.commit_all(
             [

@@ -1,4 +1,4 @@
-"""What a rewrite reads: one pinned version of the table's dataset, or the fragments that were added to it since."""
+"""The source of a rewrite: one pinned version of the table's dataset, or the fragments that were added to it since."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def refuse_null_keys(table: OpenTable, target: Target) -> None:
 
 
 def changed_otherwise(before: LanceDataset, now: LanceDataset) -> bool:
-    """Whether more has happened between two versions than that fragments were added."""
+    """Returns whether anything but added fragments changed between two versions."""
     then, there = fragments_of(before), fragments_of(now)
     return any(there.get(number) != fragment for number, fragment in then.items()) or before.schema != now.schema
 
@@ -47,7 +47,8 @@ def changed_otherwise(before: LanceDataset, now: LanceDataset) -> bool:
 def plan_round(
     table: OpenTable, target: Target, number: int, tree: Sequence[Partition], before: LanceDataset | None
 ) -> Round:
-    """What to copy so that the new dataset has the table's newest version; `before` is the version that it has."""
+    """Returns what to copy so that the new dataset has the table's newest version; `before` is the version that it
+    has."""
     version = table.state.lance_version
     source = Source(table.location, Format.LANCE, table.location, False, version)
     if before is None:

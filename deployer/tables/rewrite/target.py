@@ -1,4 +1,4 @@
-"""What a rewrite makes: the keys and storage that the table shall have, and the dataset that gets its rows."""
+"""The target of a rewrite: the keys and storage that the table is to have, and the dataset that gets its rows."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Target:
         return self._same_order(table) and storage_from_json(table.state.properties.storage) == self.storage
 
     def needs_no_files(self, table: OpenTable) -> bool:
-        """Whether the files that there are can stay as they are."""
+        """Returns whether the files that there are can stay as they are."""
         properties = table.state.properties
         now = storage_from_json(properties.storage)
         return (
@@ -143,9 +143,10 @@ def _is_made(location: str) -> bool:
 
 
 def commit_fragments(location: str, job_id: str, written: Sequence[Written]) -> None:
-    """Makes the fragments part of the new dataset, as one version that says so; nobody else writes to it.
+    """Makes the fragments part of the new dataset, as one version whose metadata records that; no other process writes
+    to it.
 
-    Files that an interrupted attempt left and nobody noted are removed first.
+    Files that an interrupted attempt left without a note are removed first.
     """
     dataset = open_dataset(location)
     _remove_strays(location, dataset, written)

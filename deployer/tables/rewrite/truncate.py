@@ -1,9 +1,9 @@
 """Empties a table: an empty dataset takes the place of the one with the rows, by one commit.
 
 Columns, keys, settings, declared indexes and the table's id stay, and so does the partition tree unless another is
-wanted. The rows are kept where they are for as long as the table's `storage.keep_replaced_for` says, for `query --at`
-and for who still reads them. A load that runs meanwhile is told that its rows are not in the table, and one that was
-done can be run again under the same job id.
+wanted. The rows are kept where they are for the table's `storage.keep_replaced_for`, for `query --at` and for running
+readers. A load that runs meanwhile fails with an error that its rows are not in the table, and a finished load can be
+run again under the same job id.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from deployer.tables.rewrite.target import create_target, target_of
 
 @dataclass(frozen=True, slots=True)
 class Emptied:
-    """What a table held before; `kept_at` is where that is (empty: it held nothing), until `kept_until` (ms, UTC)."""
+    """The former content of a table; `kept_at` is its place (empty: it held nothing) until `kept_until` (ms, UTC)."""
 
     table: str
     rows: int

@@ -56,7 +56,7 @@ def apply_column_change(
 
 
 def kind_of(change: c.ColumnChange) -> str:
-    """What `history` says of the change: `add column remark`, `rename column delay → late`."""
+    """Returns the text that `history` shows for the change: `add column remark`, `rename column delay → late`."""
     return describe(change).partition(":")[0]
 
 

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """How many of the table's rows stand against a change, and in which way."""
+    """The number of the table's rows that prevent a change, and the reason."""
 
     rows: int
     of: int
     reason: str
-    examples: tuple[str, ...] = ()  #: what a few of those rows hold, as people read it
+    examples: tuple[str, ...] = ()  #: values of a few of those rows, as messages show them
 
     def __str__(self) -> str:
         return f"{self.counted}{self.such}"
@@ -144,7 +144,7 @@ def _batches(dataset: LanceDataset, names: Sequence[str], columns: Sequence[str]
 
 
 def _example(rows: pa.RecordBatch, place: int, looked_at: str) -> str:
-    """What a row holds in the column that is converted, or in those that a default is made of."""
+    """Returns a row's values in the column that is converted, or in those that a default is computed from."""
     names = [looked_at] if looked_at else rows.schema.names[:_NAMED]
     values = [_short(plain_values(rows.column(name).slice(place, 1))[0]) for name in names]
     return values[0] if looked_at else ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=True))
@@ -159,7 +159,7 @@ def _short(value: Any) -> str:
 def refuse_what_fails(
     dataset: LanceDataset, change: c.Change, renames: Mapping[c.ColumnPath, c.ColumnPath] = _NO_RENAMES
 ) -> None:
-    """Raises Refused when rows stand against the change."""
+    """Raises Refused when rows prevent the change."""
     found = failing(dataset, change, renames)
     if found is not None and found.rows:
         column = f" in column {_column(change)}" if _column(change) else ""
@@ -178,7 +178,7 @@ def refuse_what_rows_forbid(root: str, live: LiveTable, changes: Sequence[c.Chan
 
 
 def checked_on_data(plan: Plan, live: LiveLake, root: str) -> Plan:
-    """The plan, with what the live rows say of the changes that depend on them."""
+    """Returns the plan, with the counts of live rows for the changes that depend on them."""
     resources = []
     for resource in plan.resources:
         table = live.tables.get(resource.live_address)
@@ -204,7 +204,7 @@ _LOOKING = (
     c.AddColumn,
     c.SetUnique,
     c.ChangeRowKeys,
-)  #: changes that rows can stand against
+)  #: changes that rows can prevent
 
 
 def _looks(planned: PlannedChange) -> bool:
@@ -227,7 +227,7 @@ def _checked(
 
 
 def _can_be_asked(change: c.Change, changes: Sequence[c.Change]) -> bool:
-    """Whether the rows can tell before any of `changes` is made.
+    """Returns whether the rows can be checked before any of `changes` is made.
 
     An expression over fields that are renamed, or columns that are added with it, is checked when its turn comes.
     """

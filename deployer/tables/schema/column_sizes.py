@@ -1,4 +1,4 @@
-"""What columns take on disk, for the plan: Lance keeps the bytes of each in the footers of its data files."""
+"""The size of columns on disk, for the plan: Lance keeps the bytes of each in the footers of its data files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Commits one change of a table's schema, by the protocol of `deployer.datasets.commit.protocol`.
 
-The commit's metadata say which change it is, so that `history` tells it, and so that a commit whose record was lost in
-a crash is recorded as ours by whoever opens the table next.
+The commit's metadata name the change, so that `history` shows it, and so that the next process that opens the table
+records the commit as ours if its record was lost in a crash.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Operation = Callable[["LanceDataset"], "LanceOperation.BaseOperation"]
 
 
 def commit_schema_change(store: StateStore, root: str, table_id: str, kind: str, operation: Operation) -> None:
-    """Makes the dataset's next version by `operation`. `kind` says in words what it does: `add column remark`.
+    """Makes the dataset's next version by `operation`. `kind` describes it: `add column remark`.
 
-    Raises Conflict when somebody else changed the table in between; nothing is changed then.
+    Raises Conflict when another process changed the table in between; nothing is changed then.
     """
     commits = TableCommits(store, root, store.instance().tables[table_id])
     base = refresh(store, root, table_id).lance_version

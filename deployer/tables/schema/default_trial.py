@@ -21,7 +21,7 @@ _SAMPLES: tuple[Any, ...] = (1000, "text", True, b"bytes")  #: the first that a 
 def refuse_defaults_over_limits(lake: Lake, live: LiveLake) -> None:
     """Raises InvalidInput for a new default that takes more memory or time for one row than a plan may take for many.
 
-    What else is wrong with one is said on the table's rows, or by the load that needs it.
+    Other errors of a default are reported for the table's rows, or by the load that needs it.
     """
     for table, column in _new_defaults(lake, live):
         row = _row(arrow_schema([each for each in table.columns if each.name != column.name] or table.columns))

@@ -1,4 +1,4 @@
-"""Changes of a column's type: its values are written anew, into files of their own beside the others.
+"""Changes of a column's type: its values are rewritten, into files of their own beside the others.
 
 Lance adds the new column's file to each fragment; the schema's change and the files are one commit. The old values
 stay in their files until those are compacted.
@@ -37,7 +37,7 @@ def convert_column(
 ) -> LanceOperation.BaseOperation:
     """The column at `path` as type `after`: its values cast without loss, or what the SQL expression `using` gives.
 
-    Of a nested field the whole top-level column is written anew. Raises Refused when a value does not fit.
+    For a nested field the whole top-level column is rewritten. Raises Refused when a value does not fit.
     """
     top = path[0]
     if using is None:
@@ -87,7 +87,8 @@ def add_field(
 
 
 def is_read_whole(schema: pa.Schema, path: Sequence[str]) -> bool:
-    """Whether Lance cannot read what is at `path` from files that lack a field of it: in large lists and maps."""
+    """Returns whether Lance cannot read what is at `path` from files that lack a field of it: in large lists and
+    maps."""
     kinds = [column_of(schema.field(path[0])).type] if path else []
     for name in path[1:]:
         inner = children(kinds[-1])

@@ -1,4 +1,4 @@
-"""Compares what the state store says of a table with its Lance dataset: version, files, keys, columns, indexes."""
+"""Compares the state store's record of a table with its Lance dataset: version, files, keys, columns, indexes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class DatasetAudit:
-    """What was found; `files_read` says in how many files the keys themselves were looked at.
+    """The differences found; `files_read` is the number of files whose keys were read.
 
     `stale` are the files that the dataset has, of which something else is recorded than is in them. `newest` is the
     dataset's newest version, 0 when it cannot be opened.
@@ -46,7 +46,7 @@ class DatasetAudit:
 
 
 def audit_dataset(root: str, entry: TableEntry, state: TableState, *, full: bool = False) -> DatasetAudit:
-    """Compares the recorded version of the dataset with `state`, and says when Lance has newer ones.
+    """Compares the recorded version of the dataset with `state`, and reports newer versions in Lance.
 
     The keys of `SAMPLE` files are read, of all with `full`. Where those of all files are read, unique keys are looked
     for that several rows have. Nothing is recorded and nothing changed.
@@ -84,7 +84,7 @@ def _behind(where: str, newest: int, state: TableState) -> Difference:
 
 
 def _savepoints(root: str, location: str, state: TableState, where: str) -> Iterator[Difference]:
-    """Savepoints whose version of the dataset is gone, which only others than deployer remove."""
+    """Yields savepoints whose version of the dataset is gone, which only programs other than deployer remove."""
     old = {each.number: dataset_uri(root, each.location) for each in state.datasets}
     for savepoint in sorted(state.savepoints.values(), key=lambda each: each.name):
         place = location if savepoint.dataset == state.dataset else old.get(savepoint.dataset, location)
@@ -160,7 +160,7 @@ class _DatasetAudit:
         return random.sample(files, SAMPLE)
 
     def repeated_keys(self) -> Iterator[Difference]:
-        """Rows with the same unique keys, which only others than deployer add."""
+        """Yields rows with the same unique keys, which only programs other than deployer add."""
         keys = self.state.properties.row_keys
         if not has_unique_keys(self.state) or not all(name in self.dataset.schema.names for name in keys):
             return
@@ -177,7 +177,7 @@ class _DatasetAudit:
             )
 
     def clustering(self, file: File) -> Iterator[Difference]:
-        """Whether the bounds of the columns that it is clustered by are around its rows."""
+        """Returns whether the bounds of the columns that it is clustered by are around its rows."""
         paths = [path_of(self.dataset, field_id) for field_id in clustered_fields(file.clustering)]
         left = [(place, path) for place, path in enumerate(paths) if path is not None]  # others were dropped since
         if not left:
@@ -240,13 +240,13 @@ def _within(partitions: Mapping[str, Partition], partition_id: str | None, found
 
 
 def _is_sorted(rows: Any, columns: list[str]) -> bool:
-    """Whether the rows are in the order that ingest writes: ascending, null and NaN last."""
+    """Returns whether the rows are in the order that ingest writes: ascending, null and NaN last."""
     in_order = sorted_rows(rows.select(columns), columns)
     return all(_same(comparable(rows[name]), comparable(in_order[name])) for name in columns)
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether values are the same place by place; null is null, and NaN is NaN."""
+    """Returns whether values are the same place by place; null is null, and NaN is NaN."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

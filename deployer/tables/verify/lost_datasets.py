@@ -1,7 +1,7 @@
-"""Finds the datasets below an instance's root, and which tables their records say that they are: for `state rebuild`.
+"""Finds the datasets below an instance's root, and the tables that their records name: for `state rebuild`.
 
-A dataset can be anybody's. A record counts only where it lies at the place that it names, or that the newest record of
-the same table names as one of its former datasets.
+A dataset can come from any program. A record counts only where it lies at the place that it names, or that the newest
+record of the same table names as one of its former datasets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MANIFESTS = "_versions"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a dataset, or a table, is left out."""
+    """The reason why a dataset, or a table, is left out."""
 
     where: str
     what: str
@@ -43,7 +43,7 @@ class Claim:
 
 @dataclass(slots=True)
 class FoundDataset:
-    """What lies below a root: tables by their records, datasets without a record, and problems."""
+    """The content of a root: tables by their records, datasets without a record, and problems."""
 
     claims: list[Claim] = field(default_factory=list)
     made: list[Location] = field(default_factory=list)  #: deployer made them, by their names
@@ -121,7 +121,7 @@ def _claims(
 
 
 def _fault_of(record: TableRecord) -> str | None:
-    """What a record says of its datasets against what it says of its table."""
+    """Compares a record's datasets with its table, and returns the problem."""
     current = [each for each in record.datasets if each.status == "current"]
     if not record.datasets:
         return "its record says that it is in a later dataset, and not where" if record.entry.dataset != 1 else None
@@ -156,7 +156,7 @@ def _without_clashes(claims: Iterable[Claim], problems: list[Problem]) -> list[C
 
 
 def _belongs(location: Location, known: Mapping[str, Location]) -> bool:
-    """Whether the dataset is one of a table that was found: of a rewrite that was cut off."""
+    """Returns whether the dataset is one of a table that was found: of a rewrite that was cut off."""
     return any(
         location.carries(table_id) and location.base(table_id) == current.base(table_id)
         for table_id, current in known.items()

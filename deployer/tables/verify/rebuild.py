@@ -1,6 +1,6 @@
 """Rebuilds a lost state store from the datasets below the instance's root: `state rebuild`.
 
-Tables come from the records in their datasets. A dataset of before there were records is taken by its name: its id from
+Tables come from the records in their datasets. A dataset older than records is identified by its name: its id from
 Pulumi's state, its keys and partitions from the specs, where they declare it.
 """
 
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 
 _MADE = re.compile(r"(?P<base>(?P<database>[^/]+)/(?P<name>.+)-(?P<id>[0-9a-f]{8}))(-g(?P<number>[0-9]+))?\.lance")
 
-#: Services that send something elsewhere. They are not taken from records, which whoever may write a dataset may write.
+#: Services that send something elsewhere. They are not taken from records: each writer of a dataset can write them.
 _REACH_OUT = frozenset({"METASYNC"})
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What the project says: the instance, its tables by full name, who manages them, and ids in Pulumi's state by
+    """The project's declarations: the instance, its tables by full name, who manages them, and ids in Pulumi's state by
     address."""
 
     instance: InstanceSpec
@@ -63,7 +63,7 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class RebuiltTable:
-    """A table that the new store has. `origin` says where its keys are from; `log` is None for one being deleted."""
+    """A table that the new store has. `origin` is the source of its keys; `log` is None for one being deleted."""
 
     entry: TableEntry
     origin: str
@@ -73,7 +73,7 @@ class RebuiltTable:
 
 @dataclass(frozen=True, slots=True)
 class Rebuild:
-    """What a rebuild would write: its tables by name, what it leaves out, and datasets that are not deployer's."""
+    """The content of a rebuild: its tables by name, what it leaves out, and datasets that are not deployer's."""
 
     root: str
     declared: Declared
@@ -83,7 +83,7 @@ class Rebuild:
 
 
 def plan_rebuild(root: str, declared: Declared) -> Rebuild:
-    """What can be rebuilt. Changes nothing. Raises Refused where the state store is there and whole."""
+    """Returns what can be rebuilt. Changes nothing. Raises Refused where the state store is there and whole."""
     require_lost(root)
     found = find_datasets(root, records_at(root), declared.instance.name)
     problems = found.problems
@@ -226,7 +226,7 @@ def _claimed(root: str, several: list[Location], declared: Declared) -> tuple[Cl
 
 
 def _newest(root: str, several: Sequence[Location]) -> Location:
-    """The dataset that took the place of the others, as marks show it. Raises Conflict where they do not."""
+    """Returns the dataset that replaced the others, by commit metadata. Raises Conflict where that does not show it."""
     if len(several) == 1:
         return several[0]
     newest = max(several, key=lambda each: each.number or 1)
@@ -244,7 +244,7 @@ def _newest(root: str, several: Sequence[Location]) -> Location:
 
 
 def _properties(dataset: LanceDataset, spec: TableSpec | None, owner: str) -> tuple[TableProperties, tuple[str, ...]]:
-    """What the specs say of a table whose dataset does not; without a spec, a table without keys that nobody owns."""
+    """Returns the properties that only the specs have; without a spec, those of a table without keys and owner."""
     storage = Storage(
         data_storage_version=str(dataset.data_storage_version),
         stable_row_ids=None if dataset.has_stable_row_ids else False,

@@ -1,4 +1,4 @@
-"""Verifies the state of a whole instance, and repairs what can be: logs, snapshots, and what they say of datasets."""
+"""Verifies the state of a whole instance, and repairs what can be: logs, snapshots, and their records of datasets."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ HOUR = 3_600_000  #: ms; a commit under way that is younger is left alone
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was found of the instance (`name` is `instance`) or a table.
+    """The findings for the instance (`name` is `instance`) or a table.
 
-    `unfinished` is what a process that died leaves behind and whoever comes next ends: no difference.
+    `unfinished` is what a dead process left and the next one ends: not a difference.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Verified:
 def verify(store: StateReader, root: str, names: Sequence[str] = (), *, full: bool = False) -> Iterator[Verified]:
     """The instance and its tables, or the tables named alone (by name or id). Changes nothing.
 
-    Where the instance's log is too damaged to tell what its tables are, their logs are verified alone.
+    Where the instance's log is too damaged to show its tables, their logs are verified alone.
     """
     audit = store.audit(INSTANCE_LOG)
     if audit.state is None:
@@ -109,7 +109,7 @@ def _verified(store: StateReader, root: str, entry: TableEntry, *, full: bool, a
     }[entry.status]
     try:
         audit = store.audit(entry.table_id)
-    except NotFound:  # its log is removed, and the instance does not say so yet
+    except NotFound:  # its log is removed, and the instance does not record that yet
         audit = LogAudit(entry.table_id, None)
     if entry.status != "active":
         return Verified(name, audit, unfinished=(*unfinished, *_folders(audit)))
@@ -221,7 +221,7 @@ def _repair_table(
 
 
 def _wrong(root: str, entry: TableEntry, state: TableState, found: DatasetAudit) -> list[TableUpdate]:
-    """The updates that make the log say what the dataset's version has that it has seen last."""
+    """Returns the updates that record the content of the version that the log has seen last, where the log differs."""
     dataset = open_dataset(dataset_location(root, entry), state.lance_version)
     updates = [each for each in missing_updates(dataset, state) if not isinstance(each, SetLanceVersion)]
     named = {i for update in updates for i in getattr(update, "removed", ())}

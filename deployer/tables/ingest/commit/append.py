@@ -1,9 +1,9 @@
 """Commits written fragments once, by the protocol of `deployer.datasets.commit.protocol`.
 
 Of processes on one machine that append to one table at once, the one that has the turn commits for those that wait
-(`deployer.state.backends.group_commit`): one version in Lance, with a mark for each, and one intent and one record in
-the log. One that is not answered in time sees to it that its rows are committed by nobody else any more, and commits
-them by itself.
+(`deployer.state.backends.group_commit`): one version in Lance, with metadata for each, and one intent and one record in
+the log. A process that gets no answer in time first makes sure that no other process can commit its rows any more, and
+then commits them itself.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ATTEMPTS = 10  #: how often a commit is prepared again that Lance refused becaus
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """What a job came to; `already_done`: an earlier run had committed it, and this one added nothing.
+    """The result of a job; `already_done`: an earlier run had committed it, and this one added nothing.
 
     `dataset` is as the commit left it, unless another process made the commit. `skipped` are rows that were left out,
     since their keys were there.
@@ -81,8 +81,8 @@ def commit_append(
     """Makes the written fragments part of the table as one version of its dataset.
 
     `schema` is the table's (as the state has it) that the rows were made for. `dataset`, for a caller that appends
-    again and again, is what a commit before gave: nothing is read then unless somebody else commits. `sources` are the
-    files that the rows are from, as `Job` has them. `admission` is what is left to check of rows for a table with
+    again and again, is what a commit before gave: nothing is read then unless another process commits. `sources` are
+    the files that the rows are from, as `Job` has them. `admission` is what is left to check of rows for a table with
     unique keys.
 
     Raises KeysTaken when others added rows with the same keys since they were checked. Raises Conflict when the table
@@ -110,7 +110,8 @@ def commit_append(
 
 
 def _done_by_another(commits: TableCommits, pending: Pending, turn: Ticket) -> Appended | None:
-    """What became of an append that another process took; None when it did not commit it, and will not."""
+    """Returns the result of an append that another process took; None when that process did not and will not commit
+    it."""
     if turn.answer is not None and turn.answer not in (ALONE, LOOK):
         return Appended(decode(Job, json.loads(turn.answer)), already_done=False)
     with contextlib.suppress(NotFound):  # the commit will say so
@@ -133,13 +134,13 @@ def _found(commits: TableCommits, job_id: str) -> Job | None:
 
 
 def _known(commits: TableCommits, job: Job, *, already_done: bool = True) -> Appended:
-    """What a job in the log came to. Whoever committed it may be about to flush the log."""
+    """Returns the result of a job in the log. The process that committed it may not have flushed the log yet."""
     commits.store.flush()
     return Appended(job, already_done)
 
 
 def _is_of(pending: Pending, location: str, job: Job) -> bool:
-    """Whether the job was done with these files, and not by another run with its own."""
+    """Returns whether the job was done with these files, and not by another run with its own."""
     infos = metadata_at(open_dataset(location), job.lance_version)
     return not infos or any(info.files == pending.info.files for info in infos)
 
@@ -168,7 +169,7 @@ def _commit_append(
         if not isinstance(conflict, NotFound):
             state = store.table(entry.table_id)
             end_dead_restores(store, root, state)  # so that the next try is not kept off by one
-            if turn.waited and job_id in state.intents:  # somebody else began it for this writer, and left it to it
+            if turn.waited and job_id in state.intents:  # begun by another process for this writer
                 with contextlib.suppress(Conflict, NotFound):
                     commits.abandon(job_id)
         raise _changed(entry, conflict) from conflict
@@ -220,7 +221,7 @@ def _committed(
         reached("tables.commit.after-lance")
         jobs = commits.record(committed, durable=False).jobs
         reached("tables.commit.after-state")
-        turn.pass_on()  # whoever has it next needs no disk for what comes first
+        turn.pass_on()  # the next holder needs no disk for its first step
         store.flush()
         for each in others:
             if (job := jobs.get(each.pending.job_id)) is not None:
@@ -232,7 +233,7 @@ def _committed(
 def _begun(
     commits: TableCommits, own: Pending, schema: bytes, version: int, others: list[Other]
 ) -> tuple[Intent, list[Other]]:
-    """The intents of the append and of those of the others that have one. A job that is done keeps nobody else off."""
+    """The intents of the append and of those of the others that have one. A finished job blocks no other writer."""
     while True:
         jobs = [(each.job_id, each.info.kind) for each in (own, *(other.pending for other in others))]
         required = to_add_files(own.job_id, schema, commits.entry.dataset)
@@ -254,7 +255,7 @@ def _required(commits: TableCommits, job_id: str) -> Job:
         commits.store.flush()
         return job
     if commits.store.table(entry.table_id).dataset != entry.dataset:
-        raise _rewritten(entry)  # Lance has the rows in the old dataset, where nobody reads them any more
+        raise _rewritten(entry)  # Lance has the rows in the old dataset, which is not read any more
     raise OutcomeUnknown(
         "whether Lance took the commit is not known: it cannot be found",
         where=f"table/{entry.full_name}",

@@ -42,17 +42,17 @@ def moved_on(dataset: LanceDataset, state: TableState) -> LanceDataset:
         return dataset
     try:
         return dataset.checkout_version(state.lance_version)
-    except (OSError, ValueError):  # Lance will say what is the matter
+    except (OSError, ValueError):  # Lance reports the problem
         return dataset
 
 
 def append_to_lance(
     commits: TableCommits, intent: Intent, dataset: LanceDataset, appends: Sequence[Pending]
 ) -> Committed:
-    """Commits all of the appends as one version, with a mark for each.
+    """Commits all of the appends as one version, with metadata for each.
 
-    Raises Conflict when nothing was committed, OutcomeUnknown when nobody can tell; Preempted where nothing was
-    committed because of a fence, or because somebody changed the schema.
+    Raises Conflict when nothing was committed, OutcomeUnknown when the outcome cannot be found out; Preempted where
+    nothing was committed because of a fence or a change of the schema.
     """
     location = commits.location
     fragments = [fragment for each in appends for fragment in each.fragments]
@@ -85,8 +85,8 @@ def append_to_lance(
 
 
 def fence_appends(location: str, job_id: str) -> None:
-    """Ends the chance of every append that was prepared until now, by whomever, to be committed: an append is either
-    there when this returns, or never will be (see `Fence`).
+    """Ends the chance of every append that any process prepared until now to be committed: an append is either there
+    when this returns, or never will be (see `Fence`).
 
     Raises NotFound where there is no dataset any more, OutcomeUnknown when others append without end.
     """

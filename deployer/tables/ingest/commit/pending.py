@@ -23,7 +23,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """All that a commit needs: its mark, Lance's own JSON of each fragment, the rows' schema and dataset."""
+    """All that a commit needs: its metadata, Lance's own JSON of each fragment, the rows' schema and dataset."""
 
     info: CommitMetadata
     fragments: tuple[Mapping[str, Any], ...]
@@ -59,7 +59,7 @@ class Pending:
 
     @staticmethod
     def from_bytes(body: bytes) -> Pending | None:
-        """None for what another version of this library or of Lance wrote, which alone can commit it."""
+        """Returns None for bytes of another version of this library or of Lance: only that version can commit them."""
         try:
             document = json.loads(body)
             info = CommitMetadata.of(document["mark"])

@@ -21,7 +21,7 @@ ALIGNED = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
 
 
 def units(source: Source) -> list[tuple[int, int]]:
-    """What splits are made of, as (rows, bytes when read): row groups, record batches or fragments."""
+    """Returns the units that splits consist of, as (rows, bytes when read): row groups, record batches or fragments."""
     if source.format == "parquet":
         metadata = _parquet(source).metadata
         groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
@@ -45,7 +45,7 @@ def schema_of(source: Source) -> pa.Schema:
 
 
 def _as_read(field: pa.Field) -> pa.Field:
-    """As `read_units` gives it: of a blob its bytes. What no table can have is as it is."""
+    """Returns the field as `read_units` reads it: bytes for a blob. A type that no table can have is unchanged."""
     try:
         return arrow_field(column_of(field))
     except InvalidInput:

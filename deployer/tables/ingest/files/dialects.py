@@ -37,7 +37,7 @@ def with_dialects(sources: Iterable[Source], options: ReadOptions) -> list[Sourc
 
 
 def notes_on(sources: Iterable[Source]) -> list[str]:
-    """What was detected and is worth knowing, each once."""
+    """Returns notes on what was detected, each once."""
     return list(dict.fromkeys(note for source in sources for note in _notes(source)))
 
 
@@ -117,7 +117,7 @@ def _of_csv(text: io.TextIOBase, source: Source, options: ReadOptions) -> Dialec
 
 
 def _lacks_first_name(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
-    """Whether each row has one value more than the header line, which is not an empty one at its end.
+    """Returns whether each row has one value more than the header line, which is not an empty one at its end.
 
     Of a single name and a comma it is not: 1,5 may be a number.
     """
@@ -185,8 +185,8 @@ def _rows(lines: Sequence[str], delimiter: str, *, runs: bool = False) -> list[l
 
 
 def _separates(lines: Sequence[str], delimiter: str, *, runs: bool = False) -> bool:
-    """Whether the rows have the same number of values, and more than one, with this delimiter. The header line may have
-    one name fewer."""
+    """Returns whether the rows have the same number of values, and more than one, with this delimiter. The header line
+    may have one name fewer."""
     try:
         rows = _rows(lines, delimiter, runs=runs)
     except csv.Error:
@@ -198,8 +198,8 @@ def _separates(lines: Sequence[str], delimiter: str, *, runs: bool = False) -> b
 
 
 def _is_space_separated(lines: Sequence[str]) -> bool:
-    """Whether the lines have values between spaces: one of these is a number in every row, unlike the words of a
-    text."""
+    """Returns whether the lines have values between spaces: one of these is a number in every row, unlike the words of
+    a text."""
     if not _separates(lines, " ", runs=True):
         return False
     values = _rows(lines, " ", runs=True)[1:]

@@ -21,12 +21,12 @@ WILDCARD = re.compile(r"[*?[]")
 
 
 def is_hive_folder(name: str) -> bool:
-    """Whether a folder's name is `column=value`."""
+    """Returns whether a folder's name is `column=value`."""
     return name.find("=") > 0
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a folder leaves out what has this name. A folder such as `_day=mon` has rows, as in Spark."""
+    """Returns whether a folder leaves out what has this name. A folder such as `_day=mon` has rows, as in Spark."""
     return name.startswith(".") or (name.startswith("_") and not is_hive_folder(name))
 
 

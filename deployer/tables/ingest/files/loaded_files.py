@@ -40,7 +40,7 @@ class LoadedFiles:
     named: tuple[LoadedFile, ...]
 
     def to_text(self) -> str:
-        """As a job's record has them."""
+        """Returns the files as a job's record stores them."""
         columns = {
             "count": self.count,
             "digest": self.digest,
@@ -116,7 +116,7 @@ def _digest(texts: Iterable[str]) -> str:
 
 
 def refuse_other_files(job: Job, files: LoadedFiles | None, address: str) -> None:
-    """Raises InvalidInput when the job loaded other files. Says nothing where the files of either are not known."""
+    """Raises InvalidInput when the job loaded other files. Does nothing where the files of either are unknown."""
     recorded = LoadedFiles.of_text(job.sources)
     if recorded is not None and files is not None and recorded.digest != files.digest:
         raise InvalidInput(
@@ -127,7 +127,7 @@ def refuse_other_files(job: Job, files: LoadedFiles | None, address: str) -> Non
 
 
 def loaded_before(files: LoadedFiles, jobs: Iterable[Job]) -> tuple[LoadedBefore, ...]:
-    """Those of the named files that one of the jobs loaded, with the newest such job."""
+    """Returns the named files that one of the jobs loaded, each with the newest such job."""
     newest: dict[str, Job] = {}
     for job in jobs:
         if job.sources:

@@ -19,7 +19,7 @@ class Format(StrEnum):
 
     @property
     def is_text(self) -> bool:
-        """Whether values are written as text, so that the declared type says what they are."""
+        """Returns whether values are written as text, so that their type is the declared one."""
         return self in (Format.CSV, Format.JSON)
 
 
@@ -41,7 +41,7 @@ SUFFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How text is read.
+    """Options for reading text.
 
     `null_values` are the texts that mean null. `delimiter` separates the values of a CSV line (None: by the file's
     name, or detected; `whitespace`: runs of spaces and tabs). `encoding` is Python's name of the text's encoding; a
@@ -79,7 +79,7 @@ class Dialect:
 
     @property
     def names_header(self) -> bool:
-        """Whether the names are exactly those of the header line."""
+        """Returns whether the names are exactly those of the header line."""
         return self.header and not self.repeated and not self.row_names
 
 
@@ -101,7 +101,7 @@ class Source:
 
     @property
     def is_one_stream(self) -> bool:
-        """Whether a text file can be read only from its start: it is compressed, or not UTF-8."""
+        """Returns whether a text file can be read only from its start: it is compressed, or not UTF-8."""
         return self.compressed or self.dialect.encoding != "utf-8"
 
 

@@ -17,7 +17,7 @@ _GLOB = re.compile(r"[*?[]")
 def expanded(given: str, wanted: Callable[[str], bool]) -> list[tuple[str, bool]]:
     """The addresses, and whether each is a Lance dataset, in the order of their names.
 
-    `wanted` says of a name whether a file of it is taken out of a folder. Raises NotFound and InvalidInput.
+    `wanted` decides by name which files of a folder are taken. Raises NotFound and InvalidInput.
     """
     bucket, _, key = given.removeprefix(SCHEME).partition("/")
     key = key.strip("/")
@@ -59,7 +59,7 @@ def _entries(bucket: str, folder: str) -> list[tuple[str, bool]]:
 
 
 def _fit(place: Sequence[str], pattern: Sequence[str]) -> int | None:
-    """How many of the leading parts of a path a glob takes: all, or those of a folder around it. None: it does not.
+    """Returns how many leading parts of a path a glob matches: all, or those of a folder around it. None: no match.
 
     As on a disk, only a part of it that begins with a dot takes a name that does.
     """

@@ -33,7 +33,7 @@ SCANNED_BYTES = 8 * 1024 * 1024  #: of an object on S3, in one request
 
 
 def is_on_s3(path: str) -> bool:
-    """Whether a source is an object, and not a file."""
+    """Returns whether a source is an object, and not a file."""
     return path.startswith(SCHEME)
 
 
@@ -50,7 +50,7 @@ def without_codec(name: str) -> str:
 
 
 def file_size(path: str) -> int:
-    """In bytes."""
+    """Returns the size in bytes."""
     if not is_on_s3(path):
         return Path(path).stat().st_size
     with open_file(path) as file:
@@ -97,7 +97,7 @@ def _encoding_by_mark(start: bytes) -> str | None:
 
 
 class Bytes(Protocol):
-    """What `mmap` has of bytes too large for memory."""
+    """The part of `mmap`'s interface for bytes too large for memory."""
 
     def __getitem__(self, part: slice, /) -> bytes: ...
 
@@ -124,7 +124,7 @@ class _ObjectBytes:
         return bytes(self._file.read_at(stop - start, start))
 
     def find(self, wanted: bytes, start: int, stop: int) -> int:
-        """Of one byte."""
+        """Returns one byte."""
         stop = min(stop, self._size)
         while start < stop:
             block = self._file.read_at(min(SCANNED_BYTES, stop - start), start)
@@ -136,7 +136,7 @@ class _ObjectBytes:
 
 
 def unreadable(path: str, failure: Exception) -> InvalidInput:
-    """Of an object that S3 does not hand out."""
+    """Returns the error for an object that S3 refuses to return."""
     said = str(failure).splitlines()[0]
     denied = any(code in said.upper().replace(" ", "_") for code in ("ACCESS_DENIED", "FORBIDDEN", "HTTP_STATUS_403"))
     remedy = (
@@ -160,7 +160,7 @@ def _filesystem() -> Any:
 
 @cache
 def _session(_environment: Environment) -> Any:
-    """What boto3 makes of these settings."""
+    """Returns boto3's session for these settings."""
     from deployer.aws.session import aws_session
 
     return aws_session()

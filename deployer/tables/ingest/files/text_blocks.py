@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 4 * 1024 * 1024  #: how much is parsed at a time
 LONGEST_LINE = 64 * 1024 * 1024  #: bytes; a compressed file of a few megabytes may have one of some gigabytes
 SAMPLE_BYTES = 64 * 1024  #: how much is looked at to guess how long a row is
-ROW_BYTES = 100  #: about how long a row of an array is, which line ends do not tell
+ROW_BYTES = 100  #: about how long a row of an array is, which line ends do not show
 COMPRESSION = 5  #: about how many times larger a gzip file is when read
 
 
@@ -51,7 +51,7 @@ def ranges(source: Source, target: int) -> list[tuple[int, int, int, int]]:
 
 
 def begins_array(start: bytes) -> bool:
-    """Whether the first bytes of a JSON file are those of an array."""
+    """Returns whether the first bytes of a JSON file are those of an array."""
     return start.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
 
 
@@ -60,7 +60,7 @@ def _row_bytes(sample: bytes) -> int:
 
 
 def may_have_quotes(split: Split) -> bool:
-    """Whether a quote may be in this part of a CSV file: taken for granted of one that is read as one stream.
+    """Returns whether a quote may be in this part of a CSV file: taken for granted of one that is read as one stream.
 
     A file that has any is one split, so a split that does not begin the file has none, nor has one after it.
     """

@@ -25,7 +25,7 @@ SAMPLED = 100_000  #: keys that say where to part more than these
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """How many rows have keys that a row before them has, and the first of these keys in words."""
+    """The number of rows whose key an earlier row has, and the first of these keys as text."""
 
     rows: int = 0
     examples: tuple[str, ...] = ()
@@ -42,8 +42,8 @@ def repeated_keys(
 ) -> Repeated:
     """The rows of the dataset that have the same values in `columns` as another one.
 
-    `keys` are the names of the columns in words. `files`, with their ranges of these keys, let files be compared with
-    those alone that may have the same keys; else all rows are compared.
+    `keys` are the names of the columns as messages show them. `files`, with their ranges of these keys, let files be
+    compared with those alone that may have the same keys; else all rows are compared.
     """
     found = Repeated()
     for fragments in _groups(files) if files is not None else [None]:
@@ -62,7 +62,7 @@ class _Keys:
     fragments: Sequence[int] | None
 
     def parts(self) -> Iterator[pa.Table]:
-        """The keys, `AT_ONCE` at most at a time, as far as a sample can tell. Rows of one key are in one part."""
+        """The keys, `AT_ONCE` at most at a time, as estimated from a sample. Rows of one key are in one part."""
         chosen = self.dataset.get_fragments() if self.fragments is None else self._fragments()
         rows = sum(each.count_rows() for each in chosen)
         if rows <= AT_ONCE:
@@ -89,7 +89,7 @@ class _Keys:
         return [self.dataset.get_fragment(each) for each in self.fragments or ()]
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        """Without rows that have a null: what is null is refused for other reasons."""
+        """Yields the keys without rows that have a null: other checks refuse those."""
         chosen = None if self.fragments is None else self._fragments()
         names = list(self.columns)
         for batch in self.dataset.scanner(columns=names, fragments=chosen, batch_size=READ_ROWS).to_batches():

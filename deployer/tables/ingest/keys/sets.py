@@ -43,7 +43,7 @@ class KeySet:
                 self.codes, self.count = own, found.count
 
     def repeats(self) -> NDArray[np.bool_]:
-        """Which rows have the key of a row before them."""
+        """Returns which rows have the key of a row before them."""
         rows = np.arange(len(self.codes))
         first = np.empty(self.count, np.int64)
         first[self.codes[::-1]] = rows[::-1]  # of several assignments to one place the last holds
@@ -51,7 +51,8 @@ class KeySet:
         return repeated
 
     def present(self, others: Iterable[pa.RecordBatch]) -> NDArray[np.bool_]:
-        """Which keys, by their numbers, are among those of other rows; `others` have the columns of the keys alone."""
+        """Returns which keys, by their numbers, are among those of other rows; `others` have the columns of the keys
+        alone."""
         found = np.zeros(self.count, np.bool_)
         for block in blocks(others):
             found[self._numbers(block.columns)] = True

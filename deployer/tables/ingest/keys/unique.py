@@ -50,7 +50,7 @@ class KeyedFile:
 
 @dataclass(frozen=True, slots=True)
 class TakenKeys:
-    """Where the keys are that a table's rows have at one version of its dataset; small enough to be sent to tasks."""
+    """The location of the keys of a table's rows at one version of its dataset; small enough to be sent to tasks."""
 
     location: str
     version: int
@@ -63,7 +63,7 @@ class TakenKeys:
         return TakenKeys(table.location, 0, table.row_keys, table.kinds, ()).at(table.state)
 
     def at(self, state: TableState, besides: Collection[int] = ()) -> TakenKeys:
-        """Those of another version, without the fragments `besides`."""
+        """Returns the keys of another version, without the fragments `besides`."""
         files = (each for each in state.files if each.fragment_id not in besides)
         keyed = tuple(KeyedFile(each.fragment_id, each.min_key, each.max_key) for each in files)
         return replace(self, version=state.lance_version, files=keyed)
@@ -88,7 +88,7 @@ class TakenKeys:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A duplicate by its place in the load, with its key in words."""
+    """A duplicate by its place in the load, with its key as text."""
 
     split: int
     row: int
@@ -122,7 +122,7 @@ class Duplicates:
 
 @dataclass(frozen=True, slots=True)
 class UniqueLoad:
-    """What a load into a table with unique keys compares its rows with, and what becomes of duplicates."""
+    """The keys that a load into a table with unique keys compares its rows with, and the treatment of duplicates."""
 
     taken: TakenKeys
     on_duplicate: OnDuplicate = "reject"
@@ -216,7 +216,7 @@ def refuse_duplicates(found: Duplicates, rows: int, address: str, remedy: str) -
 
 @dataclass(slots=True)
 class Admission:
-    """What is still to be checked of rows that were compared with a table's keys at one version: those added since."""
+    """The remaining check of rows that were compared with a table's keys at one version: against rows added since."""
 
     taken: TakenKeys
     layout: Layout

@@ -129,7 +129,7 @@ def _has_infinity(values: Any) -> bool:
 
 
 def _is_too_deep(line: bytes) -> bool:
-    """Whether a line is not safe to read: it has many brackets, and is not JSON, or is nested too deep."""
+    """Returns whether a line is not safe to read: it has many brackets, and is not JSON, or is nested too deep."""
     if line.count(b"[") + line.count(b"{") <= MOST_BRACKETS:
         return False
     try:

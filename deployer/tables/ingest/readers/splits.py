@@ -31,13 +31,13 @@ from deployer.tables.ingest.rows.time_texts import as_iso, check_times, with_rem
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the sources are read for one table; small enough to be sent to tasks.
+    """Settings for reading the sources for one table; small enough to be sent to tasks.
 
-    `names` are the fields of each source by its path, and `fields` says which columns they fill; `inputs` are those
-    fields of a JSON source that only expressions read, with the types that its first rows have (IPC bytes). `listed`
-    limits how many bad rows of a split are described (None: all, and the rows are kept), for they are counted in any
-    case. `schema` is the table's (IPC bytes). `unnamed` are columns of which it is not known before all rows are read
-    whether any row has them. `places`: rows have the columns of `unique_keys.with_places` too.
+    `names` are the fields of each source by its path, and `fields` maps them to columns; `inputs` are those fields of a
+    JSON source that only expressions read, with the types that its first rows have (IPC bytes). `listed` limits how
+    many bad rows of a split are described (None: all, and the rows are kept), for they are counted in any case.
+    `schema` is the table's (IPC bytes). `unnamed` are columns of which it is not known before all rows are read whether
+    any row has them. `places`: rows have the columns of `unique_keys.with_places` too.
     """
 
     schema: bytes
@@ -81,7 +81,7 @@ class SplitError:
 
 @dataclass(slots=True)
 class SplitReport:
-    """What became of a split: how many data rows it has, which are bad, and the error that ended it early.
+    """The result of a split: the number of its data rows, the bad ones, and the error that ended it early.
 
     `named` are those of the reading's `unnamed` columns that its rows have values for.
     """

@@ -50,7 +50,7 @@ def _exists_already(path: str | Path) -> InvalidInput:
 
 
 def _exists(path: str) -> bool:
-    """Whether a file is there. A link or a pipe is not one: writing refuses those."""
+    """Returns whether a file is there. A link or a pipe is not one: writing refuses those."""
     if not is_on_s3(path):
         return Path(path).is_file() and not Path(path).is_symlink()
     from deployer.storage.s3_objects import S3Objects

@@ -1,4 +1,4 @@
-"""Rows that cannot be loaded: which they are, why, and what to say about them."""
+"""Rows that cannot be loaded, with the reasons and the error messages."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class BadRows:
 
     @staticmethod
     def of(problems: Sequence[Problem], rows: int | None = None, kept: Mapping[int, KeptRow] | None = None) -> BadRows:
-        """Problems in the order of their rows; `rows` counts the bad rows when not all of them have problems told."""
+        """Problems in the order of their rows; `rows` counts the bad rows when problems of some are not listed."""
         ordered = tuple(sorted(problems, key=lambda problem: problem.row))
         return BadRows(ordered, len({problem.row for problem in ordered}) if rows is None else rows, kept or {})
 
@@ -76,12 +76,12 @@ class BadRows:
         return BadRows(tuple(kept), self.rows, {n: row for n, row in self.kept.items() if n in numbers})
 
     def moved(self, by: int) -> BadRows:
-        """The same with row numbers `by` higher."""
+        """Returns the problems with row numbers increased by `by`."""
         problems = tuple(replace(problem, row=problem.row + by) for problem in self.problems)
         return BadRows(problems, self.rows, {number + by: row for number, row in self.kept.items()})
 
     def named(self, fields: Mapping[str, str]) -> BadRows:
-        """The same with the names in the file of the columns in `fields`."""
+        """Returns the problems with the names that the columns in `fields` have in the file."""
         if not fields or not self.problems:
             return self
         problems = (
@@ -93,7 +93,7 @@ class BadRows:
 
 @dataclass(frozen=True, slots=True)
 class BadRowLimit:
-    """How many bad rows a load may set aside: a number of rows, or a share of all rows in percent."""
+    """A limit on the bad rows that a load may set aside: a number of rows, or a share of all rows in percent."""
 
     amount: float
     is_share: bool = False
@@ -175,7 +175,7 @@ def _of_row(problems: Sequence[Problem]) -> str:
 
 
 def _null_hint(bad: Mapping[str, BadRows]) -> str:
-    """What to do when a bad value is one that often stands for null."""
+    """Returns the remedy when a bad value is one that often means null."""
     values = {problem.value for each in bad.values() for problem in each.problems}
     usual = sorted(value for value in values if value is not None and value in USUAL_NULLS)
     options = " ".join(f"--null-value {value!r}" if not value.isalnum() else f"--null-value {value}" for value in usual)

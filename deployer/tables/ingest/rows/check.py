@@ -1,6 +1,6 @@
-"""Makes a batch of source rows into rows of the table, and tells which rows cannot be.
+"""Converts a batch of source rows to rows of the table, and reports the rows that cannot be converted.
 
-Both ways of loading use this one function, so that they refuse the same rows with the same words.
+Both ways of loading use this one function, so that they refuse the same rows with the same messages.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ def check(
 ) -> Checked:
     """The rows of `source` that fit the table's schema, in order, and what is wrong with the others.
 
-    All bad rows are counted; problems are told of the first `listed` of them (None: of all).
-    `absent_is_null`: rows need not name every column (JSON), so that nulls take a column's default.
+    All bad rows are counted; problems are listed for the first `listed` of them (None: all). `absent_is_null`: rows
+    need not name every column (JSON), so that nulls take a column's default.
     """
     arrays: list[Any] = []
     found: list[_Finding] = []

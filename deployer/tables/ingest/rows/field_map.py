@@ -28,7 +28,7 @@ class FieldMap:
 
     @property
     def is_trivial(self) -> bool:
-        """Whether files are read as if there were no names other than the columns' own."""
+        """Returns whether files are read as if there were no names other than the columns' own."""
         return not self.columns and not self.selects
 
     def column_of(self, name: str) -> str | None:

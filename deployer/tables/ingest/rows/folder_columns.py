@@ -35,7 +35,7 @@ def schema_with_folders(columns: pa.Schema, source: Source, table: pa.Schema, fi
 
 
 def folder_columns(source: Source, table: pa.Schema, fields: FieldMap) -> FolderColumns:
-    """Those of the table's columns that the folders of a file give.
+    """Returns the columns of the table whose values the folders of a file give.
 
     Raises InvalidInput for a value that does not fit the column's type.
     """

@@ -16,7 +16,7 @@ from deployer.tables.ingest.rows.selects import selected
 
 
 def fields_to_read(names: Sequence[str], table: pa.Schema, fields: FieldMap) -> list[str]:
-    """Those of a file's fields that fill the table's columns, or that expressions may mean."""
+    """Returns the fields of a file that fill the table's columns, or that expressions may name."""
     mentioned, columns = fields.mentioned, frozenset(table.names)
     found = [name for name in names if name in mentioned or fields.column_of(name) in columns]
     return found or [*names[:1]] if fields.selects else found  # an expression without fields has a value for each row

@@ -30,7 +30,7 @@ def unnamed_columns(
 
 
 def columns_with_values(rows: pa.RecordBatch, columns: Iterable[str]) -> set[str]:
-    """Those of the columns that are not null in every row."""
+    """Returns the columns that are not null in every row."""
     there = [name for name in columns if name in rows.schema.names]
     return {name for name in there if rows.column(name).null_count < rows.num_rows}
 

@@ -122,7 +122,7 @@ class Selected:
 
 
 def selected(rows: pa.RecordBatch, selects: Sequence[Select]) -> Selected:
-    """What the expressions give for rows of a file."""
+    """Returns the values of the expressions for rows of a file."""
     values: dict[str, Any] = {}
     failed: dict[str, NDArray[np.bool_]] = {}
     rows = rows.select(_mentioned(rows.schema, selects).names)
@@ -146,7 +146,7 @@ def _plain(values: Any) -> Any:
 
 
 def _one_by_one(rows: pa.RecordBatch, select: Select) -> tuple[Any, NDArray[np.bool_]]:
-    """The values of an expression that fails for some rows: these are halved until those that fail stand alone."""
+    """The values of an expression that fails for some rows: these are halved until each failing one is alone."""
     failed = np.zeros(rows.num_rows, np.bool_)
     found: list[Any] = []
     pending = [(0, rows.num_rows)]

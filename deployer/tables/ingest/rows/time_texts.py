@@ -48,7 +48,7 @@ def date_format(text: str) -> tuple[str | None, str]:
 
 
 def _is_date(form: str) -> bool:
-    """Whether a date is the same after it was written and read in this format."""
+    """Returns whether a date is the same after it was written and read in this format."""
     try:
         return "%" in form and datetime.strptime(_SAMPLE.strftime(form), form).date() == _SAMPLE.date()  # noqa: DTZ007
     except ValueError:
@@ -136,7 +136,7 @@ def _in_zone(times: Any, zone: str, which: str) -> Any:
 
 
 def _exists(times: Any, instants: Any) -> Any:
-    """Whether the instants show the local times that they were made of."""
+    """Returns whether the instants show the local times that they were made of."""
     return pc.equal(pc.local_timestamp(instants), times)
 
 
@@ -168,9 +168,9 @@ def _reads(text: str, kind: pa.DataType) -> bool:
 
 
 def detected_formats(texts: Sequence[str], formats: Sequence[str] = ()) -> list[str]:
-    """Those of `formats` that read all texts (of which there is one at least); unless given, formats in wide use.
+    """Returns the `formats` that read all texts (at least one); by default, formats in wide use.
 
-    Two are found where no day above 12 tells whether days or months come first.
+    Returns two where no day above 12 shows whether days or months come first.
     """
     candidates = formats or [form + time for form in _DATE_FORMATS + _NAMED_MONTHS for time in _TIME_FORMATS]
     candidates = [form for form in candidates if _fits(form, texts[0])]
