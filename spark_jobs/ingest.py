@@ -25,7 +25,7 @@ from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.system.signals import TERMINATED, Terminated, raising_terminated
 from deployer.tables.ingest.files.model import Format, ReadOptions
 from deployer.tables.ingest.job import IngestRequest, IngestResult, ingest
-from deployer.tables.ingest.loading import Loaded, LoadPlan
+from deployer.tables.ingest.loading import LoadedFragments, LoadPlan
 from deployer.tables.ingest.rows.bad_rows import BadRowLimit
 from deployer.tables.ingest.rows.field_map import rename_of
 from deployer.tables.ingest.rows.selects import select_of
@@ -57,7 +57,7 @@ def run(
     """
     job_id = request.job_id or uuid.uuid4().hex
 
-    def with_spark(plan: LoadPlan, progress: OnProgress) -> Loaded:
+    def with_spark(plan: LoadPlan, progress: OnProgress) -> LoadedFragments:
         return load_with_spark(job_session(cluster), plan, progress)
 
     with closing(open_store(root)) as store:
@@ -86,7 +86,7 @@ def _interrupted(store: StateStore, root: str, entry: TableEntry, job_id: str, s
     return error
 
 
-def load_with_spark(session: SparkSession, plan: LoadPlan, on_progress: OnProgress) -> Loaded:
+def load_with_spark(session: SparkSession, plan: LoadPlan, on_progress: OnProgress) -> LoadedFragments:
     """Runs the load on a session, telling how far it is; cancels it once bad rows refuse it, or when interrupted."""
     load = SparkLoad(session, plan)
     group = f"ingest-{uuid.uuid4().hex[:8]}"
@@ -107,7 +107,7 @@ def load_with_spark(session: SparkSession, plan: LoadPlan, on_progress: OnProgre
             raise stopped[0] from None
         if not load.refused:
             raise job_failed(failure, plan.layout.location) from failure
-        loaded = Loaded((), load.reports)
+        loaded = LoadedFragments((), load.reports)
     if error := first_error(dict(loaded.reports)):
         raise error
     return loaded
@@ -149,7 +149,7 @@ def arguments_of(root: str, table: str, request: IngestRequest) -> tuple[str, ..
 
 
 def read_options(given: argparse.Namespace) -> ReadOptions:
-    """How text is read, from the job's command line."""
+    """Returns the options for reading text, from the job's command line."""
     nulls = tuple(given.null_value) if given.null_value else ("",)
     formats = tuple(date_format(text) for text in given.date_format or ())
     return ReadOptions(nulls, given.delimiter, given.encoding, not given.no_header, formats, given.timezone)

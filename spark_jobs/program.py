@@ -1,4 +1,4 @@
-"""What the programs of all jobs share: error messages, exit codes, and the status for followers elsewhere."""
+"""The shared parts of the programs of all jobs: error messages, exit codes, and the status for followers elsewhere."""
 
 from __future__ import annotations
 

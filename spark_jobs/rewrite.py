@@ -17,14 +17,14 @@ from deployer.compute.spark.local import LocalCluster, job_session, local_sessio
 from deployer.state import open_store
 from deployer.system.progress import OnProgress, no_progress
 from deployer.system.signals import raising_terminated
-from deployer.tables.ingest.loading import Loaded, LoadPlan
+from deployer.tables.ingest.loading import LoadedFragments, LoadPlan
 from deployer.tables.rewrite.lock import Holder
 from deployer.tables.rewrite.rewrite import rewrite_table
 from spark_jobs.ingest import load_with_spark
 from spark_jobs.program import run_program
 
 
-def copy_with_spark(plan: LoadPlan, on_progress: OnProgress, cluster: LocalCluster | None = None) -> Loaded:
+def copy_with_spark(plan: LoadPlan, on_progress: OnProgress, cluster: LocalCluster | None = None) -> LoadedFragments:
     """Runs one round of a rewrite on this process's session, started in the cluster's sizes if there is none."""
     return load_with_spark(local_session(cluster), plan, on_progress)
 
@@ -37,7 +37,7 @@ def run(
     `attempt` names this one for those after it. Raises as `rewrite_table` does.
     """
 
-    def with_spark(plan: LoadPlan, progress: OnProgress) -> Loaded:
+    def with_spark(plan: LoadPlan, progress: OnProgress) -> LoadedFragments:
         return load_with_spark(job_session(LocalCluster), plan, progress)
 
     with closing(open_store(root)) as store, raising_terminated():

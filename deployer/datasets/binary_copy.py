@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deployer.datasets.clustering import Clustered
+from deployer.datasets.clustering import FileClustering
 from deployer.datasets.storage.options import objects_at
-from deployer.datasets.writer import Written
+from deployer.datasets.writer import WrittenFragment
 from deployer.errors import DeployerError
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ class Copy:
     lance_task: str
     partition: str
     rows: int
-    clustered: Clustered | None = None
+    clustered: FileClustering | None = None
 
-    def done(self, dataset: lance.LanceDataset, on_rows: Callable[[int], None], threads: int) -> list[Written]:
+    def done(self, dataset: lance.LanceDataset, on_rows: Callable[[int], None], threads: int) -> list[WrittenFragment]:
         written = copied(dataset, self)
         on_rows(self.rows)
         return written
@@ -80,7 +80,7 @@ def _page_bytes(fragments: Sequence[dict[str, Any]]) -> float:
     return size / max(1, sum(len(file["fields"]) for file in files))
 
 
-def copied(dataset: lance.LanceDataset, task: Copy) -> list[Written]:
+def copied(dataset: lance.LanceDataset, task: Copy) -> list[WrittenFragment]:
     """Writes the task's rows as one fragment, in their order; commits nothing. `dataset`: at the task's version."""
     from lance.fragment import FragmentMetadata
     from lance.optimize import CompactionTask
@@ -92,10 +92,10 @@ def copied(dataset: lance.LanceDataset, task: Copy) -> list[Written]:
             f"Lance cannot join fragments: {str(failure).splitlines()[0]}", where=dataset.uri, remedy="run it again"
         ) from failure
     made = [FragmentMetadata.from_json(json.dumps(each)).to_json() for each in done["new_fragments"]]
-    return [Written(each, task.partition, each["physical_rows"], None, False, task.clustered) for each in made]
+    return [WrittenFragment(each, task.partition, each["physical_rows"], None, False, task.clustered) for each in made]
 
 
-def with_sizes(location: str, written: Sequence[Written]) -> None:
+def with_sizes(location: str, written: Sequence[WrittenFragment]) -> None:
     """Adds file sizes to fragments' metadata where Lance lacks them: for pages that it has copied."""
     unknown = [file for each in written for file in each.metadata["files"] if not file["file_size_bytes"]]
     objects = objects_at(location) if unknown else None

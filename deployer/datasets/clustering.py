@@ -1,4 +1,4 @@
-"""How CLUSTER arranged a file, as the state store keeps it: the curve, its columns, and the range of each."""
+"""The arrangement of a file by CLUSTER, as the state store keeps it: the curve, its columns, and the range of each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Bounds = tuple[tuple[bytes, ...], tuple[bytes, ...]]  #: least and largest encod
 
 
 @dataclass(frozen=True, slots=True)
-class Clustered:
+class FileClustering:
     """`by` and the bounds as in `File`."""
 
     by: str
@@ -31,8 +31,8 @@ class Clustered:
     high: tuple[bytes, ...]
 
     @staticmethod
-    def of(file: File) -> Clustered | None:
-        return Clustered(file.clustering, file.cluster_min, file.cluster_max) if file.clustering else None
+    def of(file: File) -> FileClustering | None:
+        return FileClustering(file.clustering, file.cluster_min, file.cluster_max) if file.clustering else None
 
 
 def clustering_of(curve: str, fields: Sequence[int]) -> str:
@@ -45,13 +45,13 @@ def clustered_fields(clustering: str) -> tuple[int, ...]:
     return tuple(int(each) for each in clustering.partition(":")[2].split(",") if each)
 
 
-def joined(found: Sequence[Clustered | None]) -> Clustered | None:
+def joined(found: Sequence[FileClustering | None]) -> FileClustering | None:
     """Returns the arrangement of all of these rows together; None where they were not all arranged by the same."""
     first = found[0] if found else None
     if first is None or any(each is None or each.by != first.by for each in found):
         return None
     known = [each for each in found if each is not None]
-    return Clustered(first.by, *_around([(each.low, each.high) for each in known]))
+    return FileClustering(first.by, *_around([(each.low, each.high) for each in known]))
 
 
 def bounds_of(columns: Sequence[Any], kinds: Sequence[str]) -> Bounds | None:

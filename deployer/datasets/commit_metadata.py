@@ -7,7 +7,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from deployer.datasets.clustering import Clustered
+from deployer.datasets.clustering import FileClustering
 from deployer.datasets.key_ranges import KeyRange
 
 JOB, KIND, ROWS, FILES = "deployer.job", "deployer.kind", "deployer.rows", "deployer.files"
@@ -25,7 +25,7 @@ class CommittedFile:
     partition: str | None
     keys: KeyRange | None
     sorted: bool
-    clustered: Clustered | None = None
+    clustered: FileClustering | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +114,8 @@ def _range(low: str | None, high: str | None, lows: Sequence[str], highs: Sequen
     return KeyRange(b64decode(low), b64decode(high), tuple(map(b64decode, lows)), tuple(map(b64decode, highs)))
 
 
-def _clustered(by: str, lows: Sequence[str], highs: Sequence[str]) -> Clustered | None:
-    return Clustered(by, tuple(map(b64decode, lows)), tuple(map(b64decode, highs))) if by else None
+def _clustered(by: str, lows: Sequence[str], highs: Sequence[str]) -> FileClustering | None:
+    return FileClustering(by, tuple(map(b64decode, lows)), tuple(map(b64decode, highs))) if by else None
 
 
 def _text(value: bytes) -> str:

@@ -23,7 +23,7 @@ _LARGEST = 2**64 - 1  # Lance names manifests by the distance from it, so that t
 
 
 def dataset_location(root: str, entry: TableEntry) -> str:
-    """Where the table's dataset is: a path or URI."""
+    """Returns the location of the table's dataset: a path or URI."""
     return f"{root.rstrip('/')}/{entry.location}"
 
 

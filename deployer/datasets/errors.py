@@ -42,8 +42,8 @@ def is_of_lance(failure: BaseException) -> bool:
 
 def is_of_files(failure: BaseException) -> bool:
     """Returns whether it is about the dataset's files, and not about what was asked for."""
-    said = str(failure)
-    return bool(_NOT_FOUND.search(said)) or "Permission denied" in said or "Lance file" in said
+    message = str(failure)
+    return bool(_NOT_FOUND.search(message)) or "Permission denied" in message or "Lance file" in message
 
 
 def as_deployer_error(failure: BaseException, location: str) -> DeployerError:
@@ -52,17 +52,17 @@ def as_deployer_error(failure: BaseException, location: str) -> DeployerError:
         return failure
     if (refused := refused_by_storage(failure, location)) is not None:
         return refused
-    said = str(failure)
-    if isinstance(failure, PermissionError) or "Permission denied" in said:
-        found = _NO_RIGHT.search(said)
+    message = str(failure)
+    if isinstance(failure, PermissionError) or "Permission denied" in message:
+        found = _NO_RIGHT.search(message)
         path = getattr(failure, "filename", None) or (found[1] if found else None) or location
         return Corrupt(
             "it cannot be read: permission denied",
             where=_below(str(path), location),
             remedy="allow this user to read it",
         )
-    if isinstance(failure, FileNotFoundError) or _NOT_FOUND.search(said):
-        found = _NOT_FOUND.search(said)
+    if isinstance(failure, FileNotFoundError) or _NOT_FOUND.search(message):
+        found = _NOT_FOUND.search(message)
         path = getattr(failure, "filename", None) or (found and (found[1] or found[2])) or location
         return missing_file(_below(str(path), location))
     return Corrupt(f"the dataset cannot be read: {first_line(failure)}", where=location, remedy=lost_data())
@@ -92,12 +92,12 @@ def first_line(failure: BaseException) -> str:
 
 def refused_by_storage(failure: BaseException, location: str) -> DeployerError | None:
     """The error for a dataset at `location` whose files S3 refused to read or write; None for any other failure."""
-    said = str(failure)
-    refusal = refusal_in(said) if location.startswith("s3://") else None
+    message = str(failure)
+    refusal = refusal_in(message) if location.startswith("s3://") else None
     if refusal is None:
         return None
     asked = ""
-    if request := _REQUEST.search(said):
+    if request := _REQUEST.search(message):
         name = location.rstrip("/").rpartition("/")[2]
         _, found, below = request[2].partition(name)
         asked = f" ({request[1]} of {location}{below if found else ''})"

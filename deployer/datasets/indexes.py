@@ -40,7 +40,7 @@ _KINDS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedIndex:
     """An index of the dataset. `parameters` are all that Lance returns, defaults too; `segments` are its parts' ids."""
 
     index: IndexSpec
@@ -57,7 +57,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class RememberedIndex:
     """A declaration, and in which of the table's datasets it was seen last: a rewrite moves to another, without it.
 
     While it is built, `before` is the index that it takes the place of, and `segments` are that one's.
@@ -78,13 +78,13 @@ class Remembered:
         return form
 
     @staticmethod
-    def of(form: Mapping[str, Any]) -> Remembered:
+    def of(form: Mapping[str, Any]) -> RememberedIndex:
         """The inverse of `to_json`. Raises InvalidInput for another form."""
         status = text(form, "status")
         if status not in get_args(Status):
             raise InvalidInput(f"`status` of an index is {status[:40]!r}")
         before = mapping(form, "before", {})
-        return Remembered(
+        return RememberedIndex(
             _index(mapping(form, "index")),
             cast(Status, status),
             whole(form, "dataset"),
@@ -101,13 +101,13 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
 
 
-def remembered_indexes(properties: TableProperties) -> dict[str, Remembered]:
+def remembered_indexes(properties: TableProperties) -> dict[str, RememberedIndex]:
     """Declarations by name."""
     forms = mapping(properties.declared, INDEXES, {})
-    return {name: Remembered.of(mapping(forms, name)) for name in forms}
+    return {name: RememberedIndex.of(mapping(forms, name)) for name in forms}
 
 
-def with_indexes(properties: TableProperties, indexes: Mapping[str, Remembered]) -> dict[str, Any]:
+def with_indexes(properties: TableProperties, indexes: Mapping[str, RememberedIndex]) -> dict[str, Any]:
     """The table's `declared` with these declarations."""
     others = {name: value for name, value in properties.declared.items() if name != INDEXES}
     forms = {name: indexes[name].to_json() for name in sorted(indexes)}
@@ -120,7 +120,7 @@ def live_indexes(state: TableState) -> tuple[IndexSpec, ...]:
     return tuple(sorted((index for index in found if index is not None), key=lambda index: index.name))
 
 
-def _live(remembered: Remembered, dataset: int) -> IndexSpec | None:
+def _live(remembered: RememberedIndex, dataset: int) -> IndexSpec | None:
     if remembered.status == "pending":
         return remembered.index
     if remembered.dataset != dataset:
@@ -128,7 +128,7 @@ def _live(remembered: Remembered, dataset: int) -> IndexSpec | None:
     return remembered.index if remembered.status == "ready" else remembered.before
 
 
-def observed_indexes(dataset: lance.LanceDataset) -> dict[str, Observed]:
+def observed_indexes(dataset: lance.LanceDataset) -> dict[str, ObservedIndex]:
     """The indexes of the opened version by name; those that no spec can declare are left alone."""
     described = [each for each in dataset.describe_indices() if not each.name.startswith(_OF_LANCE)]
     observed = {each.name: _observed(each) for each in described}
@@ -139,12 +139,12 @@ def _declarable(index: IndexSpec) -> bool:
     return index.kind in KINDS and len(index.columns) == 1 and not name_fault(index.name, nested=True)
 
 
-def _observed(described: Any) -> Observed:
+def _observed(described: Any) -> ObservedIndex:
     kind = _KINDS.get(described.index_type, described.index_type.lower())
     parameters = _parameters(kind, described.details or {})
     index = IndexSpec(described.name, tuple(described.field_names), kind, declared_parameters(kind, parameters))
     segments = described.segments
-    return Observed(
+    return ObservedIndex(
         index,
         parameters,
         frozenset(str(segment.uuid) for segment in segments),
@@ -167,8 +167,8 @@ def _parameters(kind: str, details: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reconciled(
-    remembered: Mapping[str, Remembered], observed: Mapping[str, Observed], dataset: int
-) -> dict[str, Remembered]:
+    remembered: Mapping[str, RememberedIndex], observed: Mapping[str, ObservedIndex], dataset: int
+) -> dict[str, RememberedIndex]:
     """Returns what is to be remembered when the table's dataset of that number has the `observed` indexes."""
     found = {name: _known(remembered.get(name), index, dataset) for name, index in observed.items()}
     for name, each in remembered.items():
@@ -179,16 +179,16 @@ def reconciled(
     return found
 
 
-def _known(remembered: Remembered | None, observed: Observed, dataset: int) -> Remembered:
+def _known(remembered: RememberedIndex | None, observed: ObservedIndex, dataset: int) -> RememberedIndex:
     if remembered is None:
-        return Remembered(observed.index, "ready", dataset)
+        return RememberedIndex(observed.index, "ready", dataset)
     declared = remembered.index
     of_before = bool(remembered.segments & observed.segments)
     if remembered.status == "building" and (of_before or not observed.fits(declared)):
         return remembered
     if observed.fits(declared):
-        return Remembered(replace(declared, columns=observed.index.columns), "ready", dataset)
-    return Remembered(observed.index, "ready", dataset)
+        return RememberedIndex(replace(declared, columns=observed.index.columns), "ready", dataset)
+    return RememberedIndex(observed.index, "ready", dataset)
 
 
 def index_updates(dataset: lance.LanceDataset, state: TableState) -> list[SetTableProperties]:

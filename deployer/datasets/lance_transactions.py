@@ -20,7 +20,7 @@ from deployer.errors import NotFound
 if TYPE_CHECKING:
     import lance
 
-    from deployer.datasets.writer import Written
+    from deployer.datasets.writer import WrittenFragment
 
 
 class Operation(Protocol):
@@ -49,18 +49,18 @@ class Append:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class RewrittenGroup:
     """Fragments as they were read (Lance's metadata), and what was written of all of their rows that are left."""
 
     old: tuple[Any, ...]
-    new: tuple[Written, ...]
+    new: tuple[WrittenFragment, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
     """Puts new fragments in the place of old ones, group by group."""
 
-    groups: Sequence[Rewritten]
+    groups: Sequence[RewrittenGroup]
 
     @property
     def removed(self) -> tuple[int, ...]:
@@ -72,7 +72,7 @@ class Replace:
         return lance.LanceOperation.Rewrite([_group(each) for each in self.groups], [])
 
 
-def _group(rewritten: Rewritten) -> Any:
+def _group(rewritten: RewrittenGroup) -> Any:
     import lance
     from lance.fragment import FragmentMetadata
 
@@ -210,18 +210,18 @@ def _outcome(location: str, transaction: lance.Transaction, failure: Exception) 
 
 
 def reason_of(failure: Exception) -> Reason | None:
-    """Why Lance refused a commit, from its message; None where the message is not a refusal.
+    """Returns why Lance refused a commit, from its message; None where the message is not a refusal.
 
     Lance gives a commit up that loses all races, which takes it half a minute.
     """
-    said = str(failure).lower()
-    if "too many concurrent writers" in said:
+    message = str(failure).lower()
+    if "too many concurrent writers" in message:
         return "races lost"
-    if "conflict" in said:
+    if "conflict" in message:
         return "conflict"
     if "concurrent" in first_line(failure).lower():
         return "overtaken"
-    return "invalid" if "invalid user input" in said else None
+    return "invalid" if "invalid user input" in message else None
 
 
 def _holds(dataset: lance.LanceDataset, transaction: lance.Transaction) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from deployer.datasets.writer import Written
+from deployer.datasets.writer import WrittenFragment
 
 ROW_ID = "_rowid"  #: what Lance calls the column
 
@@ -26,7 +26,7 @@ def without_ids(batches: Iterator[pa.RecordBatch], ids: list[pa.Array]) -> Itera
             yield batch
 
 
-def with_ids(written: Sequence[Written], ids: Sequence[pa.Array]) -> list[Written]:
+def with_ids(written: Sequence[WrittenFragment], ids: Sequence[pa.Array]) -> list[WrittenFragment]:
     """The fragments with these row ids, given in the order of all of their rows; none are given for none."""
     if not ids:
         return list(written)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from deployer.datasets.dataset import open_dataset, versions_written
 from deployer.datasets.storage.options import objects_at
-from deployer.storage.objects import Described
+from deployer.storage.objects import ObjectInfo
 from deployer.system.failpoints import reached
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Unit:
     """Files that belong to a version as a whole, or to none: a data file with its blobs, a deletion file, an index."""
 
     name: str
-    files: list[Described]
+    files: list[ObjectInfo]
 
     @property
     def changed(self) -> float:

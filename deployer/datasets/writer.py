@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from deployer.datasets.clustering import Clustered
+from deployer.datasets.clustering import FileClustering
 from deployer.datasets.commit_metadata import CommittedFile
 from deployer.datasets.errors import first_line, refused_by_storage
 from deployer.datasets.key_ranges import KeyRange, key_kinds, key_range
@@ -48,7 +48,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenFragment:
     """A fragment that was written and not committed. `metadata` is Lance's own JSON for it."""
 
     metadata: dict[str, Any] = field(hash=False)
@@ -56,7 +56,7 @@ class Written:
     rows: int
     keys: KeyRange | None
     sorted: bool
-    clustered: Clustered | None = None
+    clustered: FileClustering | None = None
     row_ids: Any = None  #: Lance's `RowIdMeta` where rows keep ids that they had
 
     @property
@@ -76,7 +76,7 @@ class Written:
 
 def write_sorted(
     layout: Layout, rows: pa.Table, partition: str | None, dataset: lance.LanceDataset | None = None
-) -> list[Written]:
+) -> list[WrittenFragment]:
     """Sorts the rows and writes them; the ranges of the files it makes follow each other.
 
     `dataset`, where it is open already, saves opening it.
@@ -95,7 +95,7 @@ def write_merged(
     dataset: lance.LanceDataset | None = None,
     *,
     in_order: bool = True,
-) -> list[Written]:
+) -> list[WrittenFragment]:
     """Writes rows as they come; of them only row keys and a few batches are held. `in_order`: in the table's order."""
     names = list(layout.row_keys)
     keys: list[pa.RecordBatch] = []
@@ -113,8 +113,8 @@ def write_merged(
 
 def _with_ranges(
     layout: Layout, made: Sequence[Any], keys: pa.Table, partition: str | None, *, in_order: bool = True
-) -> list[Written]:
-    """What was written, given the row keys of all rows. `in_order`: they are in the table's order."""
+) -> list[WrittenFragment]:
+    """Returns the written fragments, given the row keys of all rows. `in_order`: they are in the table's order."""
     kinds = key_kinds(layout.arrow_schema, layout.row_keys)
     written, start = [], 0
     for metadata in made:
@@ -129,7 +129,7 @@ def write_stream(
     batches: Iterable[pa.RecordBatch],
     partition: str | None,
     dataset: lance.LanceDataset | None = None,
-) -> list[Written]:
+) -> list[WrittenFragment]:
     """Writes rows of a table without keys as they come; never holds more than a few batches."""
     first = next(stream := iter(batches), None)
     if first is None:
@@ -191,11 +191,13 @@ def _unwritten(layout: Layout, failure: BaseException) -> DeployerError:
     )
 
 
-def _written(metadata: Any, partition: str | None, keys: KeyRange | None, *, is_sorted: bool) -> Written:
-    return Written(metadata.to_json(), partition, metadata.physical_rows, keys, is_sorted)
+def _written(metadata: Any, partition: str | None, keys: KeyRange | None, *, is_sorted: bool) -> WrittenFragment:
+    return WrittenFragment(metadata.to_json(), partition, metadata.physical_rows, keys, is_sorted)
 
 
-def read_written(layout: Layout, written: Written, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+def read_written(
+    layout: Layout, written: WrittenFragment, columns: Sequence[str], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
     """Reads columns of a fragment's first file, in batches of so many rows."""
     from lance.file import LanceFileReader
 
@@ -205,7 +207,7 @@ def read_written(layout: Layout, written: Written, columns: Sequence[str], batch
         yield batch.select(names)
 
 
-def discard(location: str, written: Sequence[Written]) -> None:
+def discard(location: str, written: Sequence[WrittenFragment]) -> None:
     """Removes files of fragments that are known not to be committed."""
     paths = [f"data/{file['path']}" for each in written for file in each.metadata["files"]]
     with contextlib.suppress(OSError, DeployerError):  # they do no harm

@@ -34,7 +34,7 @@ def service_spec(service: Service) -> ServiceSpec:
 
 
 def fault_of(service: Service) -> str:
-    """What is wrong with a service of the state store; empty when specs could declare it so.
+    """Returns the errors of a service of the state store; empty when specs could declare it so.
 
     A service that is wrong is shown and not run.
     """

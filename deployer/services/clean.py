@@ -16,7 +16,7 @@ from deployer.specs.schema.services import all_options, declared_options
 from deployer.state.model.services import Figures, FinalStatus
 from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.admin.deletion import stored
-from deployer.tables.collect.garbage import GRACE, Collected, collect
+from deployer.tables.collect.garbage import GRACE, GarbageReport, collect
 from deployer.tables.collect.versions import OldVersions
 from deployer.tables.open_table import OpenTable, ReadTable, open_entry
 from deployer.text.formatting import count, size
@@ -70,7 +70,7 @@ class CleanResult:
     dry_run: bool
     before: StorageUse
     after: StorageUse
-    removed: Collected
+    removed: GarbageReport
     lance_version: int
     seconds: float
 

@@ -1,4 +1,4 @@
-"""How bytes are stored: a format version and a checksum in front of every body."""
+"""The stored form of bytes: a format version and a checksum in front of every body."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ RECOVERY = (
     "`deployer state repair` puts right what can be, else restore the instance's _state folder from a backup; without "
     "one, run `deployer state rebuild`"
 )
-#: What no repair applies: deployer never writes it, so somebody else wrote the log.
+#: What no repair applies: deployer never writes it, so another program wrote the log.
 FORGED = (
     "deployer does not write this, so find out what changed the state; `deployer state verify` lists all of it, and a "
     "backup of the instance's _state folder or an earlier export restores it"

@@ -72,7 +72,7 @@ def remove_folder(root: Path, path: str) -> None:
 
 
 def names_in(root: Path, path: str) -> list[str]:
-    """What is directly in a folder below `root`; nothing when it is not there. Raises Refused for a link."""
+    """Returns the entries of a folder below `root`; none when it does not exist. Raises Refused for a link."""
     with suppress(FileNotFoundError), opened(root, parts_of(path)) as folder:
         return os.listdir(folder)  # noqa: PTH208 (of a descriptor)
     return []

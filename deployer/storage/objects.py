@@ -25,7 +25,7 @@ class Missing(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class ObjectInfo:
     """An object without its content; `changed` is in seconds since 1970."""
 
     path: str
@@ -52,7 +52,7 @@ class ObjectReader(Protocol):
         """The paths of all objects in the folder `prefix` and below."""
         ...
 
-    def described(self, prefix: str) -> Sequence[Described]:
+    def described(self, prefix: str) -> Sequence[ObjectInfo]:
         """All objects in the folder `prefix` and below."""
         ...
 
@@ -127,12 +127,12 @@ class LocalObjects:
             found += names if below == "." else [f"{below}/{name}" for name in names]
         return found
 
-    def described(self, prefix: str) -> Sequence[Described]:
+    def described(self, prefix: str) -> Sequence[ObjectInfo]:
         found = []
         for path in self.list(prefix):
-            with suppress(FileNotFoundError):  # somebody removes it at this moment
+            with suppress(FileNotFoundError):  # another process removes it at this moment
                 about = os.stat(f"{self._root}/{path}")  # noqa: PTH116 (a dataset has 10,000 files and more)
-                found.append(Described(path, about.st_size, about.st_mtime))
+                found.append(ObjectInfo(path, about.st_size, about.st_mtime))
         return found
 
     def delete(self, paths: Iterable[str]) -> None:

@@ -31,7 +31,8 @@ PATIENCE = 20.0  #: seconds in which a request is sent again; obstore does so by
 
 @dataclass(frozen=True, slots=True)
 class S3Access:
-    """How a bucket is reached, where that is not as boto3 finds it. `path_style`: its name is not part of the host."""
+    """The settings for reaching a bucket, where they differ from what boto3 finds. `path_style`: its name is not part
+    of the host."""
 
     region: str | None = None
     endpoint: str | None = None
@@ -46,7 +47,7 @@ AS_FOUND = S3Access()
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What boto3 found on this machine."""
+    """The settings that boto3 found on this machine."""
 
     credentials: Credentials
     region: str | None

@@ -20,17 +20,17 @@ class Refusal:
     is_final: bool = True
 
 
-def refusal_in(said: str) -> Refusal | None:
+def refusal_in(message: str) -> Refusal | None:
     """Returns S3's reason for a refusal, as far as the message shows it; None for other messages."""
-    if any(code in said for code in CREDENTIALS):
-        expired = "have expired" if "Expired" in said else "are not accepted by AWS"
+    if any(code in message for code in CREDENTIALS):
+        expired = "have expired" if "Expired" in message else "are not accepted by AWS"
         return Refusal(f"the credentials {expired}", "renew them, or choose others by AWS_PROFILE, and run it again")
-    if any(code in said for code in _DENIED):
+    if any(code in message for code in _DENIED):
         return Refusal(
             "access to the bucket was denied",
             "check the credentials (AWS_PROFILE), and allow them the actions listed in docs/aws.md",
         )
-    if any(code in said for code in _BUSY):
+    if any(code in message for code in _BUSY):
         return Refusal(
             "S3 is too busy for this prefix: SlowDown",
             "try again in a minute; S3 makes room for a prefix that is used much",

@@ -22,7 +22,7 @@ from deployer.aws.error_codes import CREDENTIALS
 from deployer.aws.session import setting_missing
 from deployer.errors import DeployerError, NotFound, OutcomeUnknown
 from deployer.storage.local_folders import parts_of
-from deployer.storage.objects import Described, Missing
+from deployer.storage.objects import Missing, ObjectInfo
 from deployer.storage.s3_client import AS_FOUND, PATIENCE, Bucket, S3Access, bucket_of
 from deployer.storage.s3_errors import refusal_in
 from deployer.system.clock import Clock
@@ -59,9 +59,10 @@ class S3Objects:
     def list(self, prefix: str) -> Sequence[str]:
         return [path for path, _ in self._listed(prefix)]
 
-    def described(self, prefix: str) -> Sequence[Described]:
+    def described(self, prefix: str) -> Sequence[ObjectInfo]:
         return [
-            Described(path, int(each["size"]), each["last_modified"].timestamp()) for path, each in self._listed(prefix)
+            ObjectInfo(path, int(each["size"]), each["last_modified"].timestamp())
+            for path, each in self._listed(prefix)
         ]
 
     def first_page(self, prefix: str) -> Sequence[str]:
@@ -149,23 +150,23 @@ class S3Objects:
             _PAUSE.wait(1, self._clock)
 
     def _in_words(self, error: BaseError | BotoCoreError, call: str, bucket: Bucket, key: str) -> DeployerError:
-        said = " ".join(str(error).split()).partition(" Debug source")[0]
-        if "NoSuchBucket" in said:
+        message = " ".join(str(error).split()).partition(" Debug source")[0]
+        if "NoSuchBucket" in message:
             return self._no_bucket()
         if isinstance(error, BotoCoreError):
             return setting_missing(error, self._root)
-        if "redirect" in said.lower():
+        if "redirect" in message.lower():
             return DeployerError(
                 "the bucket is in another region", where=self._root, remedy="set AWS_REGION to the bucket's region"
             )
         asked = f"{call} of {bucket.uri}/{key}"
-        if isinstance(error, PermissionDeniedError | UnauthenticatedError) and refusal_in(said) is None:
-            said = f"403 Forbidden {said}"
-        if (refusal := refusal_in(said)) is not None:
+        if isinstance(error, PermissionDeniedError | UnauthenticatedError) and refusal_in(message) is None:
+            message = f"403 Forbidden {message}"
+        if (refusal := refusal_in(message)) is not None:
             kind = DeployerError if refusal.is_final else OutcomeUnknown
             return kind(f"{refusal.what} ({asked})", where=self._root, remedy=refusal.remedy)
         return OutcomeUnknown(
-            f"the bucket gave no answer: {said[:200]} ({asked})",
+            f"the bucket gave no answer: {message[:200]} ({asked})",
             where=self._root,
             remedy="check the endpoint, then try again",
         )

@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from deployer.datasets.commit.done_jobs import find_job
 from deployer.datasets.sort_order import Splitter
-from deployer.datasets.writer import Layout, Written, discard, write_stream
+from deployer.datasets.writer import Layout, WrittenFragment, discard, write_stream
 from deployer.errors import CommitTimedOut, Conflict, InvalidInput, KeysTaken, NotFound
 from deployer.live.reader import has_unique_keys
 from deployer.state.model.entities import Job
-from deployer.tables.ingest.commit.append import Appended, commit_append
-from deployer.tables.ingest.driver import Flushed, Held, hold
+from deployer.tables.ingest.commit.append import AppendResult, commit_append
+from deployer.tables.ingest.driver import FlushedRows, Held, hold
 from deployer.tables.ingest.keys.unique import Admission, TakenKeys, UniqueLoad, refuse_duplicates, with_places
 from deployer.tables.ingest.rows.bad_rows import BadRows, refusal
 from deployer.tables.ingest.rows.check import SourceRows, check, match_columns
@@ -91,7 +91,7 @@ class Appender:
 
     def append(
         self, rows: Appendable, job_id: str | None = None, on_duplicate: Literal["reject", "skip"] = "reject"
-    ) -> Appended:
+    ) -> AppendResult:
         """Adds all rows as one version, or none. With a `job_id` that was done before, nothing is added.
 
         Where the table's row keys are unique, `on_duplicate="skip"` leaves rows out whose keys are there.
@@ -110,7 +110,7 @@ class Appender:
             dataset = self._opened()
             opened = self._target.opened
             if job_id and (job := find_job(opened.store, opened.root, opened.entry.table_id, job_id)):
-                return Appended(job, already_done=True)
+                return AppendResult(job, already_done=True)
             unique = UniqueLoad(TakenKeys.of(opened), on_duplicate) if has_unique_keys(opened.state) else None
             with contextlib.suppress(KeysTaken):
                 return self._appended(dataset, table, job_id or uuid.uuid4().hex, unique)
@@ -130,12 +130,12 @@ class Appender:
 
     def _appended(
         self, dataset: LanceDataset, rows: pa.Table | pa.RecordBatch, job_id: str, unique: UniqueLoad | None
-    ) -> Appended:
+    ) -> AppendResult:
         opened = self._target.opened
         written, skipped = self._written(dataset, rows, unique)
         if not written:
             none = Job(job_id, "append", 0, int(dataset.version), 0)
-            return Appended(none, already_done=False, dataset=dataset, skipped=skipped)
+            return AppendResult(none, already_done=False, dataset=dataset, skipped=skipped)
         try:
             done = commit_append(
                 opened.store,
@@ -166,7 +166,7 @@ class Appender:
 
     def _written(
         self, dataset: LanceDataset, rows: pa.Table | pa.RecordBatch, unique: UniqueLoad | None
-    ) -> tuple[list[Written], int]:
+    ) -> tuple[list[WrittenFragment], int]:
         """The rows as uncommitted fragments, those of each leaf apart, and how many duplicates were left out."""
         layout, ranges, splitter = self._target.layout, self._target.ranges, self._target.splitter
         opened = self._target.opened
@@ -180,7 +180,7 @@ class Appender:
                 batch = with_places(batch, 0, np.arange(first, first + batch.num_rows))
                 first += batch.num_rows
             hold(batch, layout, splitter, held)
-        flushed = Flushed(layout, ranges, unique, dataset)
+        flushed = FlushedRows(layout, ranges, unique, dataset)
         flushed.flush(held)
         if flushed.duplicates.rows and unique is not None and unique.on_duplicate == "reject":
             discard(opened.location, flushed.written)

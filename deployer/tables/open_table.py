@@ -38,7 +38,7 @@ class ReadTable:
     """A table at one state, to be read. All that it returns is of that state; `refreshed` reads again.
 
     What Lance has and the log lacks is in the state as it would be recorded. `without` are fragments of the dataset
-    whose rows do not count (see `as_recorded.Seen`).
+    whose rows do not count (see `as_recorded.CurrentState`).
     """
 
     store: StateReader
@@ -103,7 +103,8 @@ class ReadTable:
         return open_dataset(self.location, self.state.lance_version if version is None else version)
 
     def layout(self) -> Layout:
-        """How rows of this table are written. Raises Corrupt for recorded keys that the table's columns cannot be."""
+        """Returns the settings for writing rows of this table. Raises Corrupt for recorded keys that the table's
+        columns cannot be."""
         storage = storage_from_json(self.state.properties.storage)
         return Layout(
             self.location,

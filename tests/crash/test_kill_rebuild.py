@@ -19,7 +19,7 @@ from deployer.cli.main import run
 from deployer.errors import Conflict
 from deployer.specs.model import InstanceSpec
 from deployer.state import open_store
-from deployer.tables.verify.rebuild import Declared, apply_rebuild, plan_rebuild
+from deployer.tables.verify.rebuild import ProjectDeclarations, apply_rebuild, plan_rebuild
 from deployer.tables.verify.verify import verify
 from tests import forks
 from tests.crash.rebuild_worker import OPERATIONS, choose, numbers, of_load
@@ -78,7 +78,7 @@ def killed(root: str, name: str, number: int, at: str) -> bool:
 
 def lose_and_rebuild(root: str) -> None:
     shutil.rmtree(Path(root) / "_state")
-    planned = plan_rebuild(root, Declared(InstanceSpec("tests", root), {}, "tests/dev", {}))
+    planned = plan_rebuild(root, ProjectDeclarations(InstanceSpec("tests", root), {}, "tests/dev", {}))
     assert planned.problems == ()
     apply_rebuild(planned)
     whole(root)

@@ -6,7 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from deployer.datasets.indexes import Observed, Remembered, live_indexes, reconciled, remembered_indexes, with_indexes
+from deployer.datasets.indexes import (
+    ObservedIndex,
+    RememberedIndex,
+    live_indexes,
+    reconciled,
+    remembered_indexes,
+    with_indexes,
+)
 from deployer.specs.model import IndexSpec
 from deployer.state.model.entities import TableProperties, TableState
 from deployer.state.model.location import Location
@@ -15,15 +22,15 @@ WANTED = IndexSpec("v", ("e",), "ivf_pq", {"num_partitions": 4, "num_sub_vectors
 PLAIN = replace(WANTED, parameters={"num_sub_vectors": 8})
 COSINE = replace(WANTED, parameters={"metric": "cosine", "num_sub_vectors": 8})
 TOLD = {"metric": "l2", "num_sub_vectors": 8}
-SEEN = Observed(PLAIN, TOLD, frozenset({"one"}), frozenset({0}))
-OTHER = Observed(COSINE, {**TOLD, "metric": "cosine"}, frozenset({"two"}), frozenset({0}))
-READY = Remembered(WANTED, "ready", 2)
+SEEN = ObservedIndex(PLAIN, TOLD, frozenset({"one"}), frozenset({0}))
+OTHER = ObservedIndex(COSINE, {**TOLD, "metric": "cosine"}, frozenset({"two"}), frozenset({0}))
+READY = RememberedIndex(WANTED, "ready", 2)
 OLD = frozenset({"one"})
 
-CASES: dict[str, tuple[Remembered | None, Observed | None, Remembered | None, IndexSpec | None]] = {
+CASES: dict[str, tuple[RememberedIndex | None, ObservedIndex | None, RememberedIndex | None, IndexSpec | None]] = {
     "as-declared": (READY, SEEN, READY, WANTED),
-    "unknown": (None, SEEN, Remembered(PLAIN, "ready", 2), PLAIN),
-    "built-otherwise": (READY, OTHER, Remembered(COSINE, "ready", 2), COSINE),
+    "unknown": (None, SEEN, RememberedIndex(PLAIN, "ready", 2), PLAIN),
+    "built-otherwise": (READY, OTHER, RememberedIndex(COSINE, "ready", 2), COSINE),
     "dropped": (READY, None, None, None),
     "renamed-column": (
         READY,
@@ -31,18 +38,18 @@ CASES: dict[str, tuple[Remembered | None, Observed | None, Remembered | None, In
         replace(READY, index=replace(WANTED, columns=("f",))),
         replace(WANTED, columns=("f",)),
     ),
-    "waits": (Remembered(WANTED, "pending", 2), None, Remembered(WANTED, "pending", 2), WANTED),
-    "waited": (Remembered(WANTED, "pending", 2), SEEN, READY, WANTED),
-    "begun": (Remembered(WANTED, "building", 2), None, Remembered(WANTED, "building", 2), None),
-    "built": (Remembered(WANTED, "building", 2), SEEN, READY, WANTED),
+    "waits": (RememberedIndex(WANTED, "pending", 2), None, RememberedIndex(WANTED, "pending", 2), WANTED),
+    "waited": (RememberedIndex(WANTED, "pending", 2), SEEN, READY, WANTED),
+    "begun": (RememberedIndex(WANTED, "building", 2), None, RememberedIndex(WANTED, "building", 2), None),
+    "built": (RememberedIndex(WANTED, "building", 2), SEEN, READY, WANTED),
     "begun-in-the-place-of-another": (
-        Remembered(WANTED, "building", 2, PLAIN, OLD),
+        RememberedIndex(WANTED, "building", 2, PLAIN, OLD),
         SEEN,
-        Remembered(WANTED, "building", 2, PLAIN, OLD),
+        RememberedIndex(WANTED, "building", 2, PLAIN, OLD),
         PLAIN,
     ),
     "built-in-the-place-of-another": (
-        Remembered(WANTED, "building", 2, PLAIN, OLD),
+        RememberedIndex(WANTED, "building", 2, PLAIN, OLD),
         replace(SEEN, segments=frozenset({"three"})),
         READY,
         WANTED,

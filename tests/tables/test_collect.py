@@ -18,7 +18,7 @@ from deployer.services.savepoints.savepoints import remove_savepoint, take_savep
 from deployer.state.log.updates import CommitStarted
 from deployer.tables.admin.deletion import delete_counted
 from deployer.tables.collect import versions as collect_versions
-from deployer.tables.collect.garbage import Collected, collect_garbage
+from deployer.tables.collect.garbage import GarbageReport, collect_garbage
 from deployer.tables.rewrite.truncate import reinitialise_table
 from tests.tables.administered import start
 from tests.tables.lakes import Lake, flights, sorted_rows
@@ -30,7 +30,7 @@ def table_id(lake: Lake) -> str:
     return lake.open().opened.entry.table_id
 
 
-def collect(lake: Lake, **options: Any) -> Collected:
+def collect(lake: Lake, **options: Any) -> GarbageReport:
     return collect_garbage(lake.store, lake.root, table_id(lake), **{"grace": HOUR, **options})
 
 

@@ -24,7 +24,7 @@ from deployer.errors import Conflict
 from deployer.state.backends import group_commit as line
 from deployer.state.backends.commit_requests import call
 from deployer.tables.append import Appender, open_appender
-from deployer.tables.ingest.commit.append import Appended
+from deployer.tables.ingest.commit.append import AppendResult
 from deployer.tables.ingest.commit.pending import Pending
 from deployer.tables.open_table import open_to_change
 from deployer.tables.verify.verify import verify
@@ -71,7 +71,7 @@ class Crowd:
     def requests(self, kind: str = "offer") -> list[Path]:
         return sorted(self.folder.glob(f"*.{kind}"))
 
-    def append(self, number: int, job_id: str = "", appender: Appender | None = None) -> Future[Appended]:
+    def append(self, number: int, job_id: str = "", appender: Appender | None = None) -> Future[AppendResult]:
         """Begins the append of a number in a thread, and returns when it waits."""
         appender = appender or open_appender(self.lake.root, "air.flights")
         before = len(self.requests())

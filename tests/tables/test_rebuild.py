@@ -34,7 +34,7 @@ from deployer.tables.admin.tables import update_table
 from deployer.tables.importing.adopt import adopt, adoptable
 from deployer.tables.partitions.split import split_leaves
 from deployer.tables.rewrite.truncate import reinitialise_table
-from deployer.tables.verify.rebuild import Declared, Rebuild, apply_rebuild, plan_rebuild
+from deployer.tables.verify.rebuild import ProjectDeclarations, Rebuild, apply_rebuild, plan_rebuild
 from deployer.tables.verify.verify import verify
 from tests.tables.lakes import Lake, flights, sorted_rows
 
@@ -47,9 +47,9 @@ def lose(lake: Lake) -> None:
     shutil.rmtree(Path(lake.root) / "_state")
 
 
-def declared(lake: Lake, *specs: TableSpec, ids: Mapping[str, str] | None = None) -> Declared:
+def declared(lake: Lake, *specs: TableSpec, ids: Mapping[str, str] | None = None) -> ProjectDeclarations:
     instance = InstanceSpec("tests", lake.root)
-    return Declared(instance, {each.full_name: each for each in specs}, OWNER, ids or {})
+    return ProjectDeclarations(instance, {each.full_name: each for each in specs}, OWNER, ids or {})
 
 
 def rebuild(lake: Lake, *specs: TableSpec, ids: Mapping[str, str] | None = None) -> Rebuild:

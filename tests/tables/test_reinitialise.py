@@ -17,7 +17,7 @@ from deployer.tables.admin.tables import create_table, update_table
 from deployer.tables.ingest.job import IngestRequest
 from deployer.tables.partitions.split import split_leaves
 from deployer.tables.rewrite.cleanup import remove_old_datasets
-from deployer.tables.rewrite.truncate import Emptied, reinitialise_table
+from deployer.tables.rewrite.truncate import FormerContent, reinitialise_table
 from spark_jobs.ingest import run
 from tests.tables.administered import start
 from tests.tables.lakes import SPLITS, Lake, flights, sorted_rows
@@ -31,7 +31,7 @@ def spec_of(lake: Lake) -> TableSpec:
     return read_table(lake.store, lake.root, lake.open().opened.entry).spec
 
 
-def empty(lake: Lake, **options: Any) -> Emptied:
+def empty(lake: Lake, **options: Any) -> FormerContent:
     return reinitialise_table(lake.store, lake.root, table_id(lake), allow_destroy=True, **options)
 
 

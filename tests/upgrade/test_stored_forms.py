@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deployer.datasets.clustering import Clustered
+from deployer.datasets.clustering import FileClustering
 from deployer.datasets.commit_metadata import CommitMetadata, CommittedFile, commit_metadata_of, properties_of
 from deployer.datasets.key_ranges import KeyRange
-from deployer.datasets.writer import Written
+from deployer.datasets.writer import WrittenFragment
 from deployer.engine.persistence.deployment import open_deployment, to_deployment
 from deployer.engine.secrets.encryption import StackKeys
 from deployer.plan.saved.file import read_plan, write_plan
@@ -231,8 +231,8 @@ def test_the_old_checkpoint_is_written_again_byte_for_byte(name: str, project: P
 
 KEYS = KeyRange(b"\x00a", b"\xffz", (b"a", b"b"), (b"y", b"z"))
 WRITTEN = [
-    Written({"id": 0, "files": [{"path": "a.lance", "fields": [0]}]}, "root", 3, KEYS, True),
-    Written({"id": 0}, None, 0, None, False),
+    WrittenFragment({"id": 0, "files": [{"path": "a.lance", "fields": [0]}]}, "root", 3, KEYS, True),
+    WrittenFragment({"id": 0}, None, 0, None, False),
 ]
 MARKS = [
     CommitMetadata(
@@ -243,7 +243,7 @@ MARKS = [
         "x",
     ),
     CommitMetadata(
-        "job-2", "cluster", 3, (CommittedFile("c", "leaf", KEYS, False, Clustered("zorder(a)", (b"l",), (b"h",))),)
+        "job-2", "cluster", 3, (CommittedFile("c", "leaf", KEYS, False, FileClustering("zorder(a)", (b"l",), (b"h",))),)
     ),
     CommitMetadata("fence-1", "fence", 0),
 ]

@@ -15,7 +15,7 @@ from deployer.cli.options import AsJson
 
 if TYPE_CHECKING:
     from deployer.specs.model import TableSpec
-    from deployer.tables.importing.infer import Inferred
+    from deployer.tables.importing.infer import InferredColumns
     from deployer.tables.ingest.files.model import ReadOptions
 
 
@@ -79,7 +79,7 @@ def infer(
     return 0
 
 
-def spec_text(spec: TableSpec, found: Inferred) -> str:
+def spec_text(spec: TableSpec, found: InferredColumns) -> str:
     """The Table document, with comments: what was assumed, the options that load the data, and possible row keys."""
     from deployer.specs.editing.write import table_to_yaml
     from deployer.text.visible import visible

@@ -36,14 +36,14 @@ def rebuild(
     from deployer.console.output import print_json, stdout
     from deployer.console.reporter import ConsoleReporter
     from deployer.errors import NotFound
-    from deployer.tables.verify.rebuild import Declared, apply_rebuild, plan_rebuild
+    from deployer.tables.verify.rebuild import ProjectDeclarations, apply_rebuild, plan_rebuild
     from deployer.text.formatting import count
 
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()
     with held_in_time(workspace, lake, lock_timeout, ConsoleReporter()):
         tables = {each.full_name: each for each in lake.tables}
-        declared = Declared(lake.instance, tables, workspace.owner, read_recorded(workspace.stack_ref).ids)
+        declared = ProjectDeclarations(lake.instance, tables, workspace.owner, read_recorded(workspace.stack_ref).ids)
         planned = plan_rebuild(workspace.root(lake), declared)
         if not as_json:
             _show(planned)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from deployer.live.model import Unreadable
     from deployer.state.model.entities import TableEntry
     from deployer.state.store import StateStore
-    from deployer.tables.collect.garbage import Collected
+    from deployer.tables.collect.garbage import GarbageReport
 
 
 def gc(
@@ -55,7 +55,7 @@ def gc(
     from deployer.tables.collect.garbage import collect_garbage
 
     age, old = _length(grace, "--grace") or dt.timedelta(), _length(versions_older_than, "--versions-older-than")
-    done: list[Collected] = []
+    done: list[GarbageReport] = []
     workspace = open_workspace(project, stack, specs)
     root = workspace.root(workspace.lake())
     with closing(open_store(root)) as store:
@@ -116,7 +116,7 @@ def _length(text: str | None, option: str) -> dt.timedelta | None:
     return length
 
 
-def _print(done: Collected, *, dry_run: bool) -> None:
+def _print(done: GarbageReport, *, dry_run: bool) -> None:
     from deployer.console.output import note, stdout
     from deployer.text.formatting import count, size
 

@@ -25,7 +25,7 @@ ATTEMPTS = 5  #: how often the entry is read again because rewrites keep giving 
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CurrentState:
     """An entry and a state that belong together. `without` are fragments of the state's version that a job committed
     twice: the next writer removes them, and their rows do not count. `recorded`: the log has all of the state."""
 
@@ -35,7 +35,7 @@ class Seen:
     recorded: bool = True
 
 
-def as_recorded(store: StateReader, root: str, entry: TableEntry, state: TableState) -> Seen:
+def as_recorded(store: StateReader, root: str, entry: TableEntry, state: TableState) -> CurrentState:
     """The newest entry and state that belong together, with all that Lance has.
 
     Raises Corrupt and NotFound for a dataset that cannot be read.
@@ -52,9 +52,9 @@ def as_recorded(store: StateReader, root: str, entry: TableEntry, state: TableSt
         try:
             with lance_errors(location):
                 if newest_version(location, entry, state) == state.lance_version:
-                    return Seen(entry, state)
+                    return CurrentState(entry, state)
                 if is_newest:
-                    return _with_unrecorded(store, open_dataset(location), Seen(entry, state))
+                    return _with_unrecorded(store, open_dataset(location), CurrentState(entry, state))
         except Corrupt:  # unless others recorded the versions since, and then cleaned them away
             entry, state = read_again(store, entry, state)
             if state.version == before.version:
@@ -87,7 +87,7 @@ def read_again(store: StateReader, entry: TableEntry, state: TableState) -> tupl
     return found, store.table(state.table_id)
 
 
-def _with_unrecorded(store: StateReader, dataset: lance.LanceDataset, seen: Seen) -> Seen:
+def _with_unrecorded(store: StateReader, dataset: lance.LanceDataset, seen: CurrentState) -> CurrentState:
     """The state with what the opened version of the dataset holds."""
     state = seen.state
     doubled = doubled_fragments(dataset, state)
@@ -101,4 +101,4 @@ def _with_unrecorded(store: StateReader, dataset: lance.LanceDataset, seen: Seen
                 break
             case None:
                 state = applied(state, missing_updates(dataset, state, doubled))
-    return Seen(seen.entry, state, doubled, recorded=False)
+    return CurrentState(seen.entry, state, doubled, recorded=False)

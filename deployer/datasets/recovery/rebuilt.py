@@ -217,7 +217,7 @@ def _all_of(state: TableState) -> TableRebuilt:
 
 
 def _recorded_now(recorded: JobsRecord | None, version: int, following: int | None) -> JobsRecord | None:
-    """What was recorded between this version and the one that follows; None where nothing was."""
+    """Returns the record between this version and the one that follows; None where there is none."""
     if recorded is None or recorded.lance_version < version:
         return None
     return recorded if following is None or recorded.lance_version < following else None
@@ -237,7 +237,7 @@ def _with_order(file: File, known: File | None, state: TableState) -> File:
 
 
 def _step(log: _Log, dataset: lance.LanceDataset, at: int, states: Mapping[int, TableState], infos: Infos) -> None:
-    """Adds what the version changed since the one before; `marks` is the metadata of all commits since."""
+    """Adds what the version changed since the one before; `infos` is the metadata of all commits since."""
     state, version = log.state, int(dataset.version)
     own = infos.get(version)
     if own and own[0].kind == RESTORE and (then := _restored_state(dataset, states)) is not None:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from deployer.datasets.clustering import Clustered, clustered_fields
+from deployer.datasets.clustering import FileClustering, clustered_fields
 from deployer.datasets.commit_metadata import RESTORE, CommitMetadata, CommittedFile
 from deployer.datasets.dataset import Fragment, field_ids, fragment_of, fragments_of, open_dataset, require_files
 from deployer.datasets.indexes import index_updates
@@ -50,7 +50,7 @@ def missing_updates(
 ) -> list[TableUpdate]:
     """Returns the updates that give `state` the content of the opened version of the dataset, `without` some fragments.
 
-    `marks` is the metadata of commits above the state's version, for a caller that has read it, or ignores others.
+    `infos` is the metadata of commits above the state's version, for a caller that has read it, or ignores others.
     """
     view = _View.of(dataset, state, without)
     updates: list[TableUpdate] = []
@@ -275,7 +275,7 @@ def _of(
     keys: KeyRange | None,
     *,
     is_sorted: bool,
-    clustered: Clustered | None = None,
+    clustered: FileClustering | None = None,
 ) -> File:
     return File(
         fragment.fragment_id,

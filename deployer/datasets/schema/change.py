@@ -18,7 +18,7 @@ def add_null_column(
 ) -> lance.LanceOperation.BaseOperation:
     """A column or field behind its sibling `after` (None: as the first). Existing rows read null.
 
-    A projection, where Lance's own `add_columns` makes a merge: rows that are appended meanwhile are no conflict.
+    A projection, where Lance's own `add_columns` makes a merge: rows that are appended meanwhile do not conflict.
     """
     added = new_field(column, next_field_id(dataset))
     tree = with_column(FieldTree.of(dataset.lance_schema), parent, added, after)

@@ -1,1 +1,1 @@
-"""Where datasets lie, how Lance reaches them, and the removal of their files."""
+"""The places of datasets, Lance's access to them, and the removal of their files."""

@@ -27,7 +27,7 @@ from deployer.tables.inspect.recorded import recorded_table
 if TYPE_CHECKING:
     from deployer.tables.admin.tables import RewriteElsewhere
     from deployer.tables.ingest.job import LoadWithSpark
-    from deployer.tables.ingest.loading import Loaded, LoadPlan
+    from deployer.tables.ingest.loading import LoadedFragments, LoadPlan
 
 _OWN_OUTPUTS = ("table_id", "location", "status")
 
@@ -157,7 +157,7 @@ def _renamed_table(store: StateStore, root: str, spec: TableSpec, owner: str) ->
 def _with_spark(store: StateStore) -> LoadWithSpark:
     """Copies with Spark on the cluster that the instance has for it, which is looked up when it is needed."""
 
-    def copy(plan: LoadPlan, on_progress: OnProgress) -> Loaded:
+    def copy(plan: LoadPlan, on_progress: OnProgress) -> LoadedFragments:
         from deployer.compute.clusters import local_cluster
         from spark_jobs.rewrite import copy_with_spark
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.clustering import Bounds
-from deployer.datasets.writer import Written
+from deployer.datasets.writer import WrittenFragment
 from deployer.errors import Conflict, Interrupted
 from deployer.files.json_values import JSON
 from deployer.services.cluster.depth import Depth, overlap_depth
@@ -160,7 +160,7 @@ class _Arranging:
         tasks: Sequence[Task],
         session: Callable[[], SparkSession] | None,
         on_rows: OnRows,
-    ) -> list[list[Written]]:
+    ) -> list[list[WrittenFragment]]:
         jobs = self._jobs(table, dataset, tasks)
         if session is None:
             return in_driver(dataset, jobs, on_rows)
@@ -195,7 +195,7 @@ class _Arranging:
         leaves = self._whole | self._arranged if completed else self._whole
         return recorded(table.state, self._arrangement, self._sizes, leaves)
 
-    def is_better(self, table: OpenTable, task: Task, made: Sequence[Written]) -> bool:
+    def is_better(self, table: OpenTable, task: Task, made: Sequence[WrittenFragment]) -> bool:
         """False where the new files have the same bounds and rows as the old ones: they would be read as often.
 
         What is known to come out so is not written at all (`_can_improve`).

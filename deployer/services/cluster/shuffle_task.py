@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from deployer.datasets.dataset import open_dataset
-from deployer.datasets.writer import Written
+from deployer.datasets.writer import WrittenFragment
 from deployer.files.temporary import temporary_folder
 from deployer.services.cluster.sort_task import Arrange, arranged, translated_errors
 from deployer.services.rewriting.executor import OnRows, collected, no_row_progress
@@ -69,7 +69,7 @@ class Shuffle:
     def ranges(self) -> int:
         return len(self.splits) + 1
 
-    def done(self, dataset: LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
+    def done(self, dataset: LanceDataset, on_rows: OnRows, threads: int) -> list[WrittenFragment]:
         """Shuffles through files in a temporary folder."""
         with temporary_folder("cluster") as folder, translated_errors(dataset.uri):
             self._spill(dataset, folder, on_rows)
@@ -102,7 +102,7 @@ class Shuffle:
 
     def gathered(
         self, rows: pa.Table, dataset: LanceDataset | None, on_rows: OnRows, threads: int = 1
-    ) -> list[Written]:
+    ) -> list[WrittenFragment]:
         """Writes all rows of one range."""
         size = self.task.bytes * rows.num_rows // max(1, self.task.rows)
         return arranged(replace(self.task, rows=rows.num_rows, bytes=size), rows, dataset, on_rows, threads)
@@ -115,7 +115,7 @@ def _spilled(path: Path) -> pa.Table:
     return found
 
 
-def shuffled(session: SparkSession, location: str, shuffle: Shuffle, on_rows: OnRows) -> list[Written]:
+def shuffled(session: SparkSession, location: str, shuffle: Shuffle, on_rows: OnRows) -> list[WrittenFragment]:
     """Writes with a Spark job of two stages, as loads do: a task for each fragment, then for each range."""
     keys = partition_keys(shuffle.ranges)
     count = len(shuffle.task.fragments)

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deployer.datasets.clustering import Clustered, bounds_of
+from deployer.datasets.clustering import FileClustering, bounds_of
 from deployer.datasets.row_ids import ROW_ID, with_ids, without_ids
-from deployer.datasets.writer import Layout, Written, write_merged
+from deployer.datasets.writer import Layout, WrittenFragment, write_merged
 from deployer.errors import DeployerError
 from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.quantile_ranks import Scale
@@ -44,7 +44,7 @@ class Arrange:
     rows: int
     bytes: int
 
-    def done(self, dataset: LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
+    def done(self, dataset: LanceDataset, on_rows: OnRows, threads: int) -> list[WrittenFragment]:
         """All of it in memory."""
         with translated_errors(dataset.uri):
             return arranged(self, self._read(dataset, on_rows), dataset, on_rows, threads)
@@ -78,7 +78,7 @@ class translated_errors:  # noqa: N801 -- reads as a statement
 
 def arranged(
     task: Arrange, rows: pa.Table, dataset: LanceDataset | None, on_rows: OnRows, threads: int = 1
-) -> list[Written]:
+) -> list[WrittenFragment]:
     """Writes rows of the task in its order, each leaf's apart, as files of even sizes, several at a time."""
     if not rows.num_rows:
         return []
@@ -147,7 +147,7 @@ def _write(
     leaf: str,
     dataset: LanceDataset | None,
     on_rows: OnRows,
-) -> list[Written]:
+) -> list[WrittenFragment]:
     """The rows, in their order, as one file unless it becomes too large."""
     stored = pa.schema([field for field in schema if field.name != ROW_ID])
     layout = replace(task.layout, schema=stored.serialize().to_pybytes())
@@ -166,11 +166,13 @@ def _write(
     return list(_with_bounds(task.arrangement, rows, made))
 
 
-def _with_bounds(arrangement: Arrangement, rows: pa.Table, made: Sequence[Written]) -> Iterator[Written]:
+def _with_bounds(
+    arrangement: Arrangement, rows: pa.Table, made: Sequence[WrittenFragment]
+) -> Iterator[WrittenFragment]:
     """The files with what is to be known of their columns."""
     keys = arrangement.keys(rows)
     start = 0
     for each in made:
         bounds = bounds_of([column.slice(start, each.rows) for column in keys], arrangement.kinds)
         start += each.rows
-        yield replace(each, clustered=Clustered(arrangement.name, *bounds)) if bounds else each
+        yield replace(each, clustered=FileClustering(arrangement.name, *bounds)) if bounds else each

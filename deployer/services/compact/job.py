@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from deployer.datasets.binary_copy import Copy, lance_tasks
-from deployer.datasets.clustering import Clustered, joined
-from deployer.datasets.writer import Written
+from deployer.datasets.clustering import FileClustering, joined
+from deployer.datasets.writer import WrittenFragment
 from deployer.errors import Interrupted
 from deployer.services.compact.merge_task import Merge
 from deployer.services.compact.options import CompactOptions
@@ -100,13 +100,13 @@ class _Merging:
         tasks: Sequence[Task],
         session: Callable[[], SparkSession] | None,
         on_rows: OnRows,
-    ) -> list[list[Written]]:
+    ) -> list[list[WrittenFragment]]:
         jobs = as_work(table, dataset, tasks, self.sizes)
         if session is None:
             return in_driver(dataset, jobs, on_rows)
         return with_spark(session(), table.location, jobs, on_rows)
 
-    def is_better(self, table: OpenTable, task: Task, made: Sequence[Written]) -> bool:
+    def is_better(self, table: OpenTable, task: Task, made: Sequence[WrittenFragment]) -> bool:
         return True
 
 
@@ -142,12 +142,12 @@ def as_work(table: ReadTable, dataset: LanceDataset, tasks: Sequence[Task], size
     ]
 
 
-def _clustered(table: ReadTable, task: Task) -> Clustered | None:
+def _clustered(table: ReadTable, task: Task) -> FileClustering | None:
     """How the rows stay arranged: only files in an order of their own are rewritten in it."""
     files = [table.state.files.get(number) for number in task.fragments]
     if len(task.leaves) > 1 or any(file is None or not file.keeps_clustering for file in files):
         return None
-    return joined([Clustered.of(file) for file in files if file is not None])
+    return joined([FileClustering.of(file) for file in files if file is not None])
 
 
 def _is_sorted(table: ReadTable, number: int) -> bool:

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deployer.datasets.clustering import Clustered
+from deployer.datasets.clustering import FileClustering
 from deployer.datasets.row_ids import ROW_ID, with_ids, without_ids
-from deployer.datasets.writer import Layout, Written, write_merged
+from deployer.datasets.writer import Layout, WrittenFragment, write_merged
 from deployer.errors import DeployerError
 from deployer.services.compact.parallel_writer import ahead, deal
 from deployer.services.rewriting.executor import OnRows
@@ -49,13 +49,13 @@ class Merge:
     sizes: Sizes
     rows: int
     bytes: int
-    clustered: Clustered | None = None
+    clustered: FileClustering | None = None
 
-    def done(self, dataset: LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
+    def done(self, dataset: LanceDataset, on_rows: OnRows, threads: int) -> list[WrittenFragment]:
         return merged(dataset, self, on_rows, threads)
 
 
-def merged(dataset: LanceDataset, task: Merge, on_rows: OnRows, threads: int) -> list[Written]:
+def merged(dataset: LanceDataset, task: Merge, on_rows: OnRows, threads: int) -> list[WrittenFragment]:
     """Writes the rows of the task's fragments in the order of their keys, each leaf's apart; commits nothing.
 
     `dataset` is open at the task's version. Memory: the keys of all rows, and of each file what is read ahead.
@@ -69,7 +69,7 @@ def merged(dataset: LanceDataset, task: Merge, on_rows: OnRows, threads: int) ->
         ) from failure
 
 
-def _merged(dataset: LanceDataset, task: Merge, on_rows: OnRows, threads: int) -> list[Written]:
+def _merged(dataset: LanceDataset, task: Merge, on_rows: OnRows, threads: int) -> list[WrittenFragment]:
     runs, keys = open_runs(dataset, task.fragments, task.in_order, task.layout.order, threads)
     if not keys.num_rows:
         return []
@@ -77,7 +77,7 @@ def _merged(dataset: LanceDataset, task: Merge, on_rows: OnRows, threads: int) -
     stored = pa.schema([field for field in runs.schema if field.name != ROW_ID])
     layout = replace(task.layout, schema=stored.serialize().to_pybytes())
 
-    def write(partition: str, batches: Iterator[pa.RecordBatch]) -> list[Written]:
+    def write(partition: str, batches: Iterator[pa.RecordBatch]) -> list[WrittenFragment]:
         ids: list[pa.Array] = []
         return with_ids(write_merged(layout, without_ids(batches, ids), partition, dataset), ids)
 
@@ -87,7 +87,7 @@ def _merged(dataset: LanceDataset, task: Merge, on_rows: OnRows, threads: int) -
         return [each for made in deal(chain.from_iterable(windows), files, threads) for each in made]
 
 
-def _as_they_are(dataset: LanceDataset, task: Merge, on_rows: OnRows) -> list[Written]:
+def _as_they_are(dataset: LanceDataset, task: Merge, on_rows: OnRows) -> list[WrittenFragment]:
     """The rows that are left, in their order."""
     scanner = rows_of(dataset, [dataset.get_fragment(number) for number in task.fragments])
     stored = pa.schema([field for field in scanner.projected_schema if field.name != ROW_ID])

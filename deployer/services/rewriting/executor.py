@@ -15,7 +15,7 @@ import pyarrow as pa
 from deployer.compute.spark.failures import job_failed
 from deployer.compute.spark.progress import Tasks, run_job
 from deployer.datasets.dataset import open_dataset
-from deployer.datasets.writer import Written
+from deployer.datasets.writer import WrittenFragment
 from deployer.errors import DeployerError, Interrupted
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ class Job(Protocol):
     @property
     def rows(self) -> int: ...
 
-    def done(self, dataset: LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
+    def done(self, dataset: LanceDataset, on_rows: OnRows, threads: int) -> list[WrittenFragment]:
         """Writes the new fragments and commits nothing. `dataset` is open at `version`."""
 
 
-def in_driver(dataset: LanceDataset, jobs: Sequence[Job], on_rows: OnRows) -> list[list[Written]]:
+def in_driver(dataset: LanceDataset, jobs: Sequence[Job], on_rows: OnRows) -> list[list[WrittenFragment]]:
     """All jobs in this process, as many at a time as there are cores. The first failure ends all of them."""
     stop = threading.Event()
 
@@ -67,7 +67,9 @@ def in_driver(dataset: LanceDataset, jobs: Sequence[Job], on_rows: OnRows) -> li
     return [each.result() for each in futures]
 
 
-def with_spark(session: SparkSession, location: str, jobs: Sequence[Job], on_rows: OnRows) -> list[list[Written]]:
+def with_spark(
+    session: SparkSession, location: str, jobs: Sequence[Job], on_rows: OnRows
+) -> list[list[WrittenFragment]]:
     """All jobs as one Spark job, one Spark task each. When `on_rows` raises, the job is cancelled."""
     numbers = session.range(0, len(jobs), 1, max(1, len(jobs)))
     frame = numbers.mapInArrow(_Task(location, tuple(jobs)), "number int, written binary")

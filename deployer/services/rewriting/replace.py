@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from deployer.datasets.clustering import Clustered
+from deployer.datasets.clustering import FileClustering
 from deployer.datasets.commit.done_jobs import find_job
 from deployer.datasets.commit.protocol import Committed, Intent, Recorded, TableCommits
 from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.dataset import open_dataset
-from deployer.datasets.lance_transactions import InDoubt, NotTaken, Replace, Rewritten
+from deployer.datasets.lance_transactions import InDoubt, NotTaken, Replace, RewrittenGroup
 from deployer.datasets.recovery.rollforward import current
-from deployer.datasets.writer import Written
+from deployer.datasets.writer import WrittenFragment
 from deployer.errors import Conflict, NotFound, OutcomeUnknown
 from deployer.state.model.entities import Job, TableEntry, TableState
 from deployer.state.transactions.tables import to_replace_files
@@ -38,7 +38,7 @@ def commit_rewritten(
     entry: TableEntry,
     job_id: str,
     kind: str,
-    rewritten: Sequence[Rewritten],
+    rewritten: Sequence[RewrittenGroup],
     *,
     read_version: int,
     keep_order: bool,
@@ -82,7 +82,7 @@ def _committed(
     commits: TableCommits,
     intent: Intent,
     kind: str,
-    rewritten: Sequence[Rewritten],
+    rewritten: Sequence[RewrittenGroup],
     old: Fragments,
     *,
     read_version: int,
@@ -126,14 +126,14 @@ def _require_same(entry: TableEntry, dataset: LanceDataset, old: Fragments) -> N
 
 
 def _in_place(
-    entry: TableEntry, dataset: LanceDataset, state: TableState, rewritten: Sequence[Rewritten]
-) -> list[Rewritten]:
+    entry: TableEntry, dataset: LanceDataset, state: TableState, rewritten: Sequence[RewrittenGroup]
+) -> list[RewrittenGroup]:
     """The groups in the order of the dataset, with one more for each fragment that follows and stays as it is.
 
     Lance orders fragments by their numbers and gives new ones the highest: these have to follow with higher ones.
     """
     group_of = {fragment.id: group for group in rewritten for fragment in group.old}
-    groups: list[Rewritten] = []
+    groups: list[RewrittenGroup] = []
     for fragment in (each.metadata for each in dataset.get_fragments()):
         group = group_of.get(fragment.id)
         if group is not None:
@@ -143,10 +143,10 @@ def _in_place(
             file = state.files.get(fragment.id)
             if file is None or fragment.deletion_file is not None:  # which is found by the fragment's number
                 raise _moved(entry, f"somebody deleted rows of fragment {fragment.id} meanwhile")
-            moved = Written(
-                {**fragment.to_json(), "id": 0}, file.partition, file.rows, None, file.sorted, Clustered.of(file)
+            moved = WrittenFragment(
+                {**fragment.to_json(), "id": 0}, file.partition, file.rows, None, file.sorted, FileClustering.of(file)
             )
-            groups.append(Rewritten((fragment,), (moved,)))
+            groups.append(RewrittenGroup((fragment,), (moved,)))
     return groups
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from deployer.datasets.binary_copy import with_sizes
 from deployer.datasets.dataset import versions_written
 from deployer.datasets.indexes import observed_indexes
-from deployer.datasets.lance_transactions import Rewritten
-from deployer.datasets.writer import Written, discard
+from deployer.datasets.lance_transactions import RewrittenGroup
+from deployer.datasets.writer import WrittenFragment, discard
 from deployer.errors import Conflict
 from deployer.files.json_values import JSON
 from deployer.services.rewriting.executor import OnRows
@@ -64,10 +64,10 @@ class Rewriting(Protocol):
         tasks: Sequence[Task],
         session: Callable[[], SparkSession] | None,
         on_rows: OnRows,
-    ) -> list[list[Written]]:
+    ) -> list[list[WrittenFragment]]:
         """The new fragments of each task, with Spark where a session is given."""
 
-    def is_better(self, table: OpenTable, task: Task, made: Sequence[Written]) -> bool:
+    def is_better(self, table: OpenTable, task: Task, made: Sequence[WrittenFragment]) -> bool:
         """Whether the new fragments of a task are to take the place of the old ones."""
 
 
@@ -186,7 +186,7 @@ class RewriteRun:
         with_sizes(table.location, written)
         there = {each.fragment_id: each for each in dataset.get_fragments()}
         old = [[there[number].metadata for number in task.fragments] for task in tasks]
-        rewritten = [Rewritten(tuple(before), tuple(after)) for before, after in zip(old, made, strict=True)]
+        rewritten = [RewrittenGroup(tuple(before), tuple(after)) for before, after in zip(old, made, strict=True)]
         job_id = f"{self.run_id}-{uuid.uuid4().hex[:8]}"  # never one of a process that had the run before
         try:
             commit_rewritten(

@@ -144,7 +144,7 @@ def update_table(
         and entry.full_name not in (spec.full_name, spec.former_name)
         and any(not isinstance(change, c.RenameTable) for change in changes)
     ):
-        raise Refused(  # Pulumi's state, which may be anybody's, has the id of another table
+        raise Refused(  # Pulumi's state, which any program may have written, has another id
             f"Pulumi's state has the id of {entry.address} for it, and the two differ by more than their name",
             where=spec.address,
             remedy=f"run `deployer up`, which shows it, or `deployer table rename {entry.full_name} {spec.full_name}`; "

@@ -1,4 +1,4 @@
-"""What `up` would remove from storage now, beside what a plan's changes say: from live state that was read.
+"""Datasets that `up` would remove from storage now, beside those of a plan's changes: from live state.
 
 Only datasets that are to go are looked at, so that a lake without any costs nothing.
 """

@@ -39,7 +39,7 @@ GRACE = dt.timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class GarbageReport:
     """The removed items, or those of a dry run: files and their bytes, whatever they belonged to; how many versions;
     jobs whose commits were given up; datasets that had been replaced; savepoints whose time was over. `young` are files
     that no version has and that are too young; `kept` are replaced datasets that stay, with why. `why_not` says why
@@ -69,7 +69,7 @@ def collect_garbage(
     dry_run: bool = False,
     on_progress: OnProgress = no_progress,
     now: float | None = None,
-) -> Collected:
+) -> GarbageReport:
     """Removes what nothing needs of one table and is older than `grace`; each step can be repeated after a crash.
 
     With `versions_older_than`, which is not below `grace`, versions of that age go too, but for the newest, those with
@@ -99,7 +99,7 @@ def collect(
     dry_run: bool = False,
     on_progress: OnProgress = no_progress,
     now: float | None = None,
-) -> Collected:
+) -> GarbageReport:
     """`collect_garbage` of a table that is open, for writing unless it is a `dry_run`; `versions` says which of them go
     too, also younger than the grace."""
     require_no_links(table.root, table.entry.location)
@@ -114,7 +114,7 @@ def _collect(
     at: float,
     dry_run: bool,
     on_progress: OnProgress,
-) -> Collected:
+) -> GarbageReport:
     before = at - grace.total_seconds()
     expired = _expired(table, round(at * 1000), dry_run=dry_run)
     jobs = _abandon(table, before, dry_run=dry_run)
@@ -169,7 +169,7 @@ def _abandon(table: ReadTable, before: float, *, dry_run: bool) -> tuple[str, ..
     return tuple(done)
 
 
-def _replaced(table: ReadTable, at: float, before: float, *, dry_run: bool) -> Collected:
+def _replaced(table: ReadTable, at: float, before: float, *, dry_run: bool) -> GarbageReport:
     """Datasets that were replaced and whose time is over, and of rewrites that were cut off before."""
     entry = table.entry
     due = {
@@ -187,7 +187,7 @@ def _replaced(table: ReadTable, at: float, before: float, *, dry_run: bool) -> C
     )
     gone = [each.location for each in removed if not each.why]
     sizes = [due.get(each, (0, 0)) for each in gone]
-    return Collected(
+    return GarbageReport(
         entry.full_name,
         sum(files for _, files in sizes),
         sum(size for size, _ in sizes),

@@ -33,7 +33,7 @@ class OldVersions:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class RemovedVersions:
     """The number and the ids of the versions, and the bytes of all files that only they had."""
 
     versions: int = 0
@@ -49,7 +49,7 @@ def remove_versions(
     abandoned: Collection[str] = (),
     *,
     dry_run: bool = False,
-) -> Gone:
+) -> RemovedVersions:
     """Removes the versions that go at `at` (seconds since 1970) and what only they have.
 
     Of a dry run, `expired` are savepoints and `abandoned` jobs that would be gone by then.
@@ -57,14 +57,14 @@ def remove_versions(
     dataset = open_dataset(table.location)
     old = _old(table, dataset, wanted, at, expired, abandoned)
     if not old:
-        return Gone()
+        return RemovedVersions()
     if dry_run:
         stats = dataset.explain_cleanup_old_versions(versions=old, error_if_tagged_old_versions=False).stats
-        return Gone(len(old), int(stats.bytes_removed), tuple(sorted(old)))
-    to_change(table).store.keep_record(table.entry.table_id)  # the marks of these versions go
+        return RemovedVersions(len(old), int(stats.bytes_removed), tuple(sorted(old)))
+    to_change(table).store.keep_record(table.entry.table_id)  # the metadata of these versions goes
     stats = dataset.cleanup_old_versions(versions=old, error_if_tagged_old_versions=False)
     reached("tables.collect.versions")
-    return Gone(int(stats.old_versions), int(stats.bytes_removed), tuple(sorted(old)))
+    return RemovedVersions(int(stats.old_versions), int(stats.bytes_removed), tuple(sorted(old)))
 
 
 def _old(

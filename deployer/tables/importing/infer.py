@@ -32,7 +32,7 @@ _FOLDER_TYPES = (pa.int64(), pa.date32())
 
 
 @dataclass(frozen=True, slots=True)
-class Inferred:
+class InferredColumns:
     """Columns as the rows that were read need them; `complete`: those were all.
 
     `row_keys` are columns that are never null and together unique in these rows, and that are likely to stay so; empty
@@ -47,7 +47,9 @@ class Inferred:
     notes: tuple[str, ...] = ()
 
 
-def infer(paths: Sequence[str], format_name: Format | None, options: ReadOptions, limit: int = SAMPLE_ROWS) -> Inferred:
+def infer(
+    paths: Sequence[str], format_name: Format | None, options: ReadOptions, limit: int = SAMPLE_ROWS
+) -> InferredColumns:
     """Looks at the first `limit` rows of files, as they would be loaded.
 
     Raises NotFound and InvalidInput for files that cannot be read, and for columns that no table can have.
@@ -78,7 +80,7 @@ def infer(paths: Sequence[str], format_name: Format | None, options: ReadOptions
     )
     notes += [f"column {name} is called {original!r} in the files" for name, original in originals.items()]
     keys = key_candidate(rows, columns) if sample.complete else ()
-    return Inferred(columns, rows.num_rows, sample.complete, keys, options, tuple(dict.fromkeys(notes)))
+    return InferredColumns(columns, rows.num_rows, sample.complete, keys, options, tuple(dict.fromkeys(notes)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def joined_json(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def document_note(rows: pa.Table) -> list[str]:
-    """What people are to know of the columns that are `json`."""
+    """Returns notes for users about the columns that are `json`."""
     names = [field.name for field in rows.schema if field.type == pa.json_()]
     if not names:
         return []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.index_sections import rename_segments
-from deployer.datasets.indexes import Remembered, live_indexes, observed_indexes, remembered_indexes
+from deployer.datasets.indexes import RememberedIndex, live_indexes, observed_indexes, remembered_indexes
 from deployer.datasets.lance_transactions import commit_now
 from deployer.datasets.recovery.rollforward import refresh
 from deployer.errors import NotFound
@@ -56,7 +56,7 @@ def rename_index(store: StateStore, root: str, table_id: str, name: str, after: 
     state = refresh(store, root, table_id)
     waiting = remembered_indexes(state.properties).get(name)
     if name in observed_indexes(open_dataset(location)):
-        remember(store, table_id, Remembered(after, "building", state.dataset))  # keeps what Lance does not report
+        remember(store, table_id, RememberedIndex(after, "building", state.dataset))  # keeps what Lance does not report
         reached("tables.index.begun")
 
         def rename(dataset: LanceDataset) -> None:
@@ -66,7 +66,7 @@ def rename_index(store: StateStore, root: str, table_id: str, name: str, after: 
         reached("tables.index.renamed")
         refresh(store, root, table_id)
     elif waiting is not None:  # it has no files yet
-        renamed = Remembered(after, waiting.status, waiting.dataset)
+        renamed = RememberedIndex(after, waiting.status, waiting.dataset)
         change_remembered(
             store, table_id, lambda all_: {**{key: all_[key] for key in all_ if key != name}, after.name: renamed}
         )

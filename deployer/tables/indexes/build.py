@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.errors import message_of
 from deployer.datasets.indexes import (
-    Observed,
-    Remembered,
+    ObservedIndex,
+    RememberedIndex,
     live_indexes,
     observed_indexes,
     remembered_indexes,
@@ -87,11 +87,11 @@ def build_index(
     if not has_rows_for(dataset, index):
         if existing is not None:
             drop_index(store, root, table_id, index.name)
-        remember(store, table_id, Remembered(index, "pending", state.dataset))
+        remember(store, table_id, RememberedIndex(index, "pending", state.dataset))
         return False
     before = next((each for each in live_indexes(state) if existing and each.name == index.name), None)
     segments = existing.segments if existing else frozenset[str]()
-    remember(store, table_id, Remembered(index, "building", state.dataset, before, segments))
+    remember(store, table_id, RememberedIndex(index, "building", state.dataset, before, segments))
     reached("tables.index.begun")
     if existing is not None and existing.index.columns != index.columns:  # which Lance does not replace
         committed(entry, root, lambda dataset: dataset.drop_index(index.name))
@@ -152,14 +152,14 @@ def _fragments(dataset: LanceDataset) -> frozenset[int]:
     return frozenset(fragment.fragment_id for fragment in dataset.get_fragments())
 
 
-def _behind(dataset: LanceDataset, remembered: Mapping[str, Remembered], fragments: frozenset[int]) -> list[str]:
+def _behind(dataset: LanceDataset, remembered: Mapping[str, RememberedIndex], fragments: frozenset[int]) -> list[str]:
     """Ready indexes that some of the fragments are not in, as far as the dataset still has these."""
     observed, now = observed_indexes(dataset), fragments & _fragments(dataset)
     ready = [name for name, each in remembered.items() if each.status == "ready" and name in observed]
     return [name for name in ready if now - observed[name].fragments]
 
 
-def _lost(dataset: LanceDataset, remembered: Mapping[str, Remembered], fragments: frozenset[int]) -> list[str]:
+def _lost(dataset: LanceDataset, remembered: Mapping[str, RememberedIndex], fragments: frozenset[int]) -> list[str]:
     """Returns indexes on a field of a struct that contain none of the fragments, as after all were rewritten: Lance
     cannot extend these."""
     observed = observed_indexes(dataset)
@@ -190,7 +190,7 @@ def index_infos(table: ReadTable) -> tuple[IndexInfo, ...]:
     return tuple(_info(table.state, remembered[name], observed.get(name)) for name in sorted(remembered))
 
 
-def _info(state: TableState, remembered: Remembered, observed: Observed | None) -> IndexInfo:
+def _info(state: TableState, remembered: RememberedIndex, observed: ObservedIndex | None) -> IndexInfo:
     index = remembered.index
     indexed = sum(file.rows for file in state.files if observed and file.fragment_id in observed.fragments)
     waits = rows_needed(index) if remembered.status == "pending" else 0
@@ -256,7 +256,7 @@ def committed(entry: TableEntry, root: str, commit: Callable[[LanceDataset], T])
     raise Conflict("others commit to the table faster than its indexes are built", where=where, remedy="try again")
 
 
-def remember(store: StateStore, table_id: str, remembered: Remembered) -> None:
+def remember(store: StateStore, table_id: str, remembered: RememberedIndex) -> None:
     """Puts the declaration in the place of one of its name."""
     change_remembered(store, table_id, lambda indexes: {**indexes, remembered.index.name: remembered})
 
@@ -266,7 +266,7 @@ def _forget(store: StateStore, table_id: str, name: str) -> None:
 
 
 def change_remembered(
-    store: StateStore, table_id: str, change: Callable[[dict[str, Remembered]], dict[str, Remembered]]
+    store: StateStore, table_id: str, change: Callable[[dict[str, RememberedIndex]], dict[str, RememberedIndex]]
 ) -> None:
     for _ in range(ATTEMPTS):
         properties = store.table(table_id).properties

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from deployer.datasets.sort_order import Splitter
-from deployer.datasets.writer import Layout, Written, discard, write_stream
+from deployer.datasets.writer import Layout, WrittenFragment, discard, write_stream
 from deployer.system.progress import OnProgress, Progress
 from deployer.tables.ingest.keys.unique import Duplicates, UniqueLoad
-from deployer.tables.ingest.loading import Loaded, LoadPlan
+from deployer.tables.ingest.loading import LoadedFragments, LoadPlan
 from deployer.tables.ingest.range_writer import write_range
 from deployer.tables.ingest.readers.splits import SplitReport, checked_rows
 from deployer.tables.partitions.key_ranges import Ranges
@@ -26,13 +26,13 @@ Held = dict[int, list[pa.RecordBatch]]  #: rows that wait to be written, by the 
 FLUSH_BYTES = 1024 * 1024 * 1024  #: rows that are held before they are sorted and written
 
 
-def load_in_driver(plan: LoadPlan, on_progress: OnProgress) -> Loaded:
+def load_in_driver(plan: LoadPlan, on_progress: OnProgress) -> LoadedFragments:
     """Writes the good rows of all splits; nothing more is written once a bad row is seen that is to refuse the load.
 
     Raises the error of the first split that has one.
     """
     reports = {split.number: SplitReport(split.number) for split in plan.splits}
-    written: list[Written] = []
+    written: list[WrittenFragment] = []
     duplicates = Duplicates()
     batches = _batches(plan, reports, on_progress)
     if plan.layout.order:
@@ -43,7 +43,7 @@ def load_in_driver(plan: LoadPlan, on_progress: OnProgress) -> Loaded:
     if error := next((report.error for report in reports.values() if report.error), None):
         discard(plan.layout.location, written)
         raise error.as_error()
-    return Loaded(tuple(written), reports, duplicates)
+    return LoadedFragments(tuple(written), reports, duplicates)
 
 
 def _batches(plan: LoadPlan, reports: dict[int, SplitReport], on_progress: OnProgress) -> Iterator[pa.RecordBatch]:
@@ -60,18 +60,18 @@ def _batches(plan: LoadPlan, reports: dict[int, SplitReport], on_progress: OnPro
 
 
 @dataclass(slots=True)
-class Flushed:
-    """What was written so far of held rows, by their range, and the duplicates that were not written."""
+class FlushedRows:
+    """The fragments written so far from held rows, by their range, and the duplicates that were not written."""
 
     layout: Layout
     ranges: Ranges
     unique: UniqueLoad | None = None
     dataset: LanceDataset | None = None  #: where it is open already
     duplicates: Duplicates = field(default_factory=Duplicates)
-    _written: dict[int, list[Written]] = field(default_factory=dict)
+    _written: dict[int, list[WrittenFragment]] = field(default_factory=dict)
 
     @property
-    def written(self) -> list[Written]:
+    def written(self) -> list[WrittenFragment]:
         return [each for number in sorted(self._written) for each in self._written[number]]
 
     def flush(self, held: Held) -> None:
@@ -84,11 +84,11 @@ class Flushed:
             self.duplicates = self.duplicates.joined(duplicates)
 
 
-def _gathered(plan: LoadPlan, batches: Iterator[pa.RecordBatch], reports: dict[int, SplitReport]) -> Flushed:
+def _gathered(plan: LoadPlan, batches: Iterator[pa.RecordBatch], reports: dict[int, SplitReport]) -> FlushedRows:
     """Rows by their range, sorted and written whenever much has come together."""
     splitter = plan.ranges.splitter(plan.layout.arrow_schema, plan.layout.row_keys)
     held: Held = {}
-    size, flushed = 0, Flushed(plan.layout, plan.ranges, plan.unique)
+    size, flushed = 0, FlushedRows(plan.layout, plan.ranges, plan.unique)
     for batch in batches:
         hold(batch, plan.layout, splitter, held)
         size += batch.nbytes

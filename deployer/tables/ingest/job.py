@@ -32,7 +32,13 @@ from deployer.tables.ingest.files.loaded_files import (
 from deployer.tables.ingest.files.model import Format, ReadOptions, Source
 from deployer.tables.ingest.files.source_files import is_on_s3
 from deployer.tables.ingest.keys.unique import Admission, UniqueLoad
-from deployer.tables.ingest.loading import Loaded, LoadPlan, refused_duplicates, unique_load, with_duplicates_set_aside
+from deployer.tables.ingest.loading import (
+    LoadedFragments,
+    LoadPlan,
+    refused_duplicates,
+    unique_load,
+    with_duplicates_set_aside,
+)
 from deployer.tables.ingest.readers.splits import bad_by_file, key_sample, plan_reading
 from deployer.tables.ingest.rows.bad_row_files import check_bad_rows_file, remove_bad_rows, write_bad_rows
 from deployer.tables.ingest.rows.bad_rows import LISTED, BadRowLimit, refusal, too_many
@@ -52,7 +58,7 @@ TASK_ROWS = 1_048_576  #: rows of one range, as estimated from a sample
 SAMPLED_SPLITS = 16
 ATTEMPTS = 5  #: how often a load starts again because others added rows with the same keys meanwhile
 
-LoadWithSpark = Callable[[LoadPlan, OnProgress], Loaded]
+LoadWithSpark = Callable[[LoadPlan, OnProgress], LoadedFragments]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
-from deployer.datasets.writer import Layout, Written
+from deployer.datasets.writer import Layout, WrittenFragment
 from deployer.errors import InvalidInput, Refused
 from deployer.live.reader import has_unique_keys
 from deployer.tables.ingest.files.model import Split
@@ -22,7 +22,7 @@ class Ledger(Protocol):
     Tasks carry it to where they run, so it is small and keeps nothing but where it writes.
     """
 
-    def record(self, number: int, written: Sequence[Written]) -> None: ...
+    def record(self, number: int, written: Sequence[WrittenFragment]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class LoadPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedFragments:
     """Fragments that were written and not committed, the report of every split by its number, and the duplicates."""
 
-    written: tuple[Written, ...]
+    written: tuple[WrittenFragment, ...]
     reports: Mapping[int, SplitReport]
     duplicates: Duplicates = field(default_factory=Duplicates)
 
@@ -73,7 +73,7 @@ def unique_load(table: OpenTable, on_duplicate: Literal["reject", "skip"], *, se
     return None
 
 
-def with_duplicates_set_aside(loaded: Loaded) -> Loaded:
+def with_duplicates_set_aside(loaded: LoadedFragments) -> LoadedFragments:
     """The load with the duplicates that are to be set aside among the bad rows of their splits."""
     if not loaded.duplicates.bad:
         return loaded
@@ -83,7 +83,7 @@ def with_duplicates_set_aside(loaded: Loaded) -> Loaded:
     return replace(loaded, reports=reports, duplicates=Duplicates())
 
 
-def refused_duplicates(loaded: Loaded, unique: UniqueLoad, rows: int, address: str) -> Refused | None:
+def refused_duplicates(loaded: LoadedFragments, unique: UniqueLoad, rows: int, address: str) -> Refused | None:
     """The error for a load of `rows` rows whose duplicates refuse it; None without any."""
     if not loaded.duplicates.rows or unique.on_duplicate != "reject":
         return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from deployer.datasets.writer import Layout, Written, write_sorted
+from deployer.datasets.writer import Layout, WrittenFragment, write_sorted
 from deployer.tables.ingest.keys.unique import Duplicates, UniqueLoad
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ def write_range(
     rows: pa.Table,
     partition: str,
     unique: UniqueLoad | None,
-    earlier: Sequence[Written] = (),
+    earlier: Sequence[WrittenFragment] = (),
     dataset: LanceDataset | None = None,
-) -> tuple[list[Written], Duplicates]:
+) -> tuple[list[WrittenFragment], Duplicates]:
     """Sorts and writes the rows of a range; those that are duplicates are left out.
 
     `earlier` is what the load wrote of the range before. With duplicates that refuse the load, nothing is written.

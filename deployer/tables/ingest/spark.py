@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from deployer.datasets.writer import Written, write_stream
+from deployer.datasets.writer import WrittenFragment, write_stream
 from deployer.errors import DeployerError
 from deployer.tables.ingest.driver import parted
 from deployer.tables.ingest.files.columnar import ALIGNED
 from deployer.tables.ingest.files.model import Split
 from deployer.tables.ingest.keys.unique import Duplicates
-from deployer.tables.ingest.loading import Loaded, LoadPlan
+from deployer.tables.ingest.loading import LoadedFragments, LoadPlan
 from deployer.tables.ingest.range_writer import write_range
 from deployer.tables.ingest.readers.splits import SplitReport, checked_rows
 
@@ -75,7 +75,7 @@ class SparkLoad:
         failed = any(report.error for report in reports.values())
         return failed or (len(reports) == len(self.plan.splits) and self.plan.refuses(reports.values()))
 
-    def run(self) -> Loaded:
+    def run(self) -> LoadedFragments:
         """Runs the job. Raises what Spark raises when a task fails or the job is cancelled."""
         before = self.session.conf.get(BATCH_SETTING)
         self.session.conf.set(BATCH_SETTING, MESSAGES_A_BATCH)
@@ -85,7 +85,7 @@ class SparkLoad:
             self.session.conf.set(BATCH_SETTING, before or "10000")
         found = [pickle.loads(row["written"]) for row in rows]  # noqa: S301 (made by our tasks)
         duplicates = reduce(Duplicates.joined, (each for _, each in found), Duplicates())
-        return Loaded(tuple(each for written, _ in found for each in written), self.reports, duplicates)
+        return LoadedFragments(tuple(each for written, _ in found for each in written), self.reports, duplicates)
 
     def _gathered(self) -> Any:
         ranges = len(self.plan.ranges.partitions)
@@ -152,7 +152,7 @@ class _WriteTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held: dict[int, list[pa.RecordBatch]] = {}
-        size, written, duplicates = 0, dict[int, list[Written]](), Duplicates()
+        size, written, duplicates = 0, dict[int, list[WrittenFragment]](), Duplicates()
         for batch in batches:
             for key, message in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
                 rows = list(pa.ipc.open_stream(message.as_buffer(), options=ALIGNED))
@@ -167,7 +167,7 @@ class _WriteTask:
                 self._plan.ledger.record(number, each)
         yield result(([each for number in written for each in written[number]], duplicates))
 
-    def _flush(self, held: dict[int, list[pa.RecordBatch]], written: dict[int, list[Written]]) -> Duplicates:
+    def _flush(self, held: dict[int, list[pa.RecordBatch]], written: dict[int, list[WrittenFragment]]) -> Duplicates:
         plan, found = self._plan, Duplicates()
         for key in sorted(held):
             rows, number = pa.Table.from_batches(held.pop(key)), self._numbers[key]

@@ -1,1 +1,1 @@
-"""What is known of a table without reading rows: versions, sizes, and what protects it."""
+"""Facts about a table without reading rows: versions, sizes, and what protects it."""

@@ -1,4 +1,4 @@
-"""What keeps a table from being changed or deleted: protected rows, savepoints, and what others did since its plan."""
+"""Protection of a table from changes and deletion: protected rows, savepoints, and what others did since its plan."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def _joined(texts: Iterable[str]) -> str:
 
 
 def _rewritten(table: ReadTable, swap: LogEntry) -> tuple[str, ...]:
-    """What the rewrite that `swap` recorded changed of the table's keys, partitions, columns and storage."""
+    """Returns the changes of keys, partitions, columns and storage by the rewrite that `swap` recorded."""
     table_id = table.entry.table_id
     try:
         before, after = (table.store.table(table_id, at=version) for version in (swap.version - 1, swap.version))
@@ -268,7 +268,7 @@ def _number_then(table: ReadTable, at_ms: int) -> int | None:
 
 
 def _older(kept: Iterable[Dataset]) -> str:
-    """How the versions of before a rewrite are named: `1:1 to 1:4`."""
+    """Returns the names of the versions before a rewrite: `1:1 to 1:4`."""
     return ", ".join(f"{each.number}:1 to {each.number}:{each.lance_version}" for each in kept)
 
 

@@ -56,13 +56,13 @@ def filter_failure(failure: BaseException, where: str, schema: pa.Schema, addres
         found = unknown_column(missing[1] or missing[2], schema.names, address)
         quotes = _quotes_needed(where, schema)
         return InvalidInput(found.what, where=address, remedy=quotes) if quotes else found
-    said = first_line(failure).strip(" .")
-    if parsed := re.search(r"sql parser error: (.*?)\)?$", said):
-        said = parsed[1]
-    elif value := re.search(r"Error optimizing sql filter: .*\((?:Parser|Cast) error: (.*)\)$", said):
-        said = value[1]  # without the condition, which has another form by now
+    message = first_line(failure).strip(" .")
+    if parsed := re.search(r"sql parser error: (.*?)\)?$", message):
+        message = parsed[1]
+    elif value := re.search(r"Error optimizing sql filter: .*\((?:Parser|Cast) error: (.*)\)$", message):
+        message = value[1]  # without the condition, which has another form by now
     remedy = _quotes_needed(where, schema) or _REMEDY
-    return InvalidInput(f"the condition {_short(where)} cannot be used: {said}", where=address, remedy=remedy)
+    return InvalidInput(f"the condition {_short(where)} cannot be used: {message}", where=address, remedy=remedy)
 
 
 def _quotes_needed(where: str, schema: pa.Schema) -> str:

@@ -31,8 +31,8 @@ def may_hold(
 ) -> set[int]:
     """The ids of the files that can hold a row for which the condition is true. `ids` are the names of the columns by
     Lance's field ids, by which files know what they are clustered by."""
-    said = str(condition)
-    mentioned = {name for name in schema.names if name in said and _is_exact(schema.field(name).type)}
+    text = str(condition)
+    mentioned = {name for name in schema.names if name in text and _is_exact(schema.field(name).type)}
     form, disk = pads.ParquetFileFormat(), LocalFileSystem()
     found, parts = set[int](), []
     for file in files:

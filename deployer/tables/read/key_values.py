@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Values of one column between two ends; None is no end. Ends are included by default."""
+    """Values of one column between two ends; None means open. Ends are included by default."""
 
     low: Any = None
     high: Any = None

@@ -71,9 +71,9 @@ class _Part:
             filter = pc.scalar(bool(filter.as_py()))
         names = self._dataset.schema.names
         wanted = names if columns is None else columns
-        said = str(filter) if filter is not None else ""
+        text = str(filter) if filter is not None else ""
         # A count needs no column; Lance gives rows only together with one.
-        read = [name for name in names if name in wanted or name in said] or names[:1]
+        read = [name for name in names if name in wanted or name in text] or names[:1]
         # Lance takes an empty list of fragments for all of them.
         some, most = (self._fragments, None) if self._fragments else (self._dataset.get_fragments()[:1], 0)
         scanner = self._dataset.scanner(columns=read, fragments=list(some), limit=most, blob_handling="all_binary")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from deployer.datasets.writer import Written, write_sorted, write_stream
+from deployer.datasets.writer import WrittenFragment, write_sorted, write_stream
 from deployer.errors import Refused
 from deployer.system.progress import OnProgress, Progress
 from deployer.tables.ingest.driver import FLUSH_BYTES, parted
@@ -21,7 +21,7 @@ from deployer.tables.rewrite.progress import RangeLedger
 
 def copy_rows(
     plan: LoadPlan, ledger: RangeLedger, with_spark: LoadWithSpark | None, on_progress: OnProgress, address: str
-) -> tuple[Written, ...]:
+) -> tuple[WrittenFragment, ...]:
     """Writes what the ledger does not have yet, with Spark when it is much; everything that the round wrote.
 
     Raises Refused when rows do not fit the new keys.
@@ -42,7 +42,7 @@ def copy_rows(
 
 @dataclass(slots=True)
 class _Copied:
-    """How many rows of a round are copied. Those that have an order are all read before the first is written."""
+    """The number of copied rows of a round. Rows that have an order are all read before the first is written."""
 
     ledger: RangeLedger
     total: int
@@ -65,7 +65,7 @@ class _Copied:
 
 
 def _units(plan: LoadPlan) -> Sequence[int]:
-    """What is written and noted on its own: ranges of rows that have an order, else splits."""
+    """The units that are written and noted separately: ranges of rows that have an order, else splits."""
     if plan.layout.order:
         return range(len(plan.ranges.partitions))
     return [split.number for split in plan.splits]

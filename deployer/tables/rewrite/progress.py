@@ -17,7 +17,7 @@ from typing import Any
 from deployer.datasets.key_ranges import KeyRange
 from deployer.datasets.storage.options import objects_at
 from deployer.datasets.storage.places import NOTES, remove_within
-from deployer.datasets.writer import Written
+from deployer.datasets.writer import WrittenFragment
 from deployer.errors import Corrupt, DeployerError
 from deployer.state.log.codec import decode, encode
 from deployer.state.model.entities import JSON, Partition
@@ -49,8 +49,8 @@ class _Note:
     keys: KeyRange | None
     sorted: bool
 
-    def written(self) -> Written:
-        return Written(dict(self.metadata), self.partition, self.rows, self.keys, self.sorted)
+    def written(self) -> WrittenFragment:
+        return WrittenFragment(dict(self.metadata), self.partition, self.rows, self.keys, self.sorted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,13 @@ class RangeLedger:
 
     folder: str  #: a path or URI
 
-    def record(self, number: int, written: Sequence[Written]) -> None:
+    def record(self, number: int, written: Sequence[WrittenFragment]) -> None:
         notes = [_Note(each.metadata, each.partition, each.rows, each.keys, each.sorted) for each in written]
         _put(objects_at(self.folder), f"{number}.json", [encode(note) for note in notes])
         reached("tables.rewrite.range-written")
 
-    def finished(self) -> dict[int, tuple[Written, ...]]:
-        """What was written, by the number of its range."""
+    def finished(self) -> dict[int, tuple[WrittenFragment, ...]]:
+        """Returns the written fragments, by the number of their range."""
         with _readable(self.folder):
             return {number: tuple(decode(_Note, each).written() for each in found) for number, found in self._notes()}
 

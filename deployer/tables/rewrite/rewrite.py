@@ -216,7 +216,7 @@ def _job_id(entry: TableEntry, number: int, round_number: int) -> str:
 
 def _rounds_done(new: str, entry: TableEntry, number: int) -> int:
     """Returns the number of rounds committed to the new dataset, as Lance has them, whatever was noted."""
-    done = {commit.job_id for commits in metadata_since(open_dataset(new), 0).values() for commit in commits}
+    done = {info.job_id for infos in metadata_since(open_dataset(new), 0).values() for info in infos}
     return next(i for i in range(len(done) + 1) if _job_id(entry, number, i + 1) not in done)
 
 

@@ -16,7 +16,7 @@ from deployer.datasets.errors import storage_errors
 from deployer.datasets.key_ranges import key_kinds
 from deployer.datasets.lance_transactions import Append, commit_now
 from deployer.datasets.storage.options import objects_at
-from deployer.datasets.writer import Layout, Written
+from deployer.datasets.writer import Layout, WrittenFragment
 from deployer.errors import NotFound
 from deployer.specs.model import Storage, TableSpec
 from deployer.specs.serialized.specs import key_to_json, storage_from_json, storage_in_full
@@ -81,7 +81,7 @@ class Target:
         )
 
     def layout(self, location: str) -> Layout:
-        """How its rows are written."""
+        """Returns the settings for writing its rows."""
         return Layout(
             location,
             self.schema.serialize().to_pybytes(),
@@ -142,7 +142,7 @@ def _is_made(location: str) -> bool:
         return False
 
 
-def commit_fragments(location: str, job_id: str, written: Sequence[Written]) -> None:
+def commit_fragments(location: str, job_id: str, written: Sequence[WrittenFragment]) -> None:
     """Makes the fragments part of the new dataset, as one version whose metadata records that; no other process writes
     to it.
 
@@ -155,7 +155,7 @@ def commit_fragments(location: str, job_id: str, written: Sequence[Written]) -> 
         commit_now(location, dataset, Append([each.metadata for each in written]), [info])
 
 
-def _remove_strays(location: str, dataset: LanceDataset, written: Sequence[Written]) -> None:
+def _remove_strays(location: str, dataset: LanceDataset, written: Sequence[WrittenFragment]) -> None:
     kept = {file["path"] for each in written for file in each.metadata["files"]}
     for fragment in dataset.get_fragments():
         kept |= {file.path for file in fragment.metadata.files}

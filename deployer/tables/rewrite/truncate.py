@@ -31,7 +31,7 @@ from deployer.tables.rewrite.target import create_target, target_of
 
 
 @dataclass(frozen=True, slots=True)
-class Emptied:
+class FormerContent:
     """The former content of a table; `kept_at` is its place (empty: it held nothing) until `kept_until` (ms, UTC)."""
 
     table: str
@@ -52,7 +52,7 @@ def reinitialise_table(
     split_points: Sequence[tuple[KeyValue, ...]] | None = None,
     allow_destroy: bool = False,
     on_progress: OnProgress = no_progress,
-) -> Emptied:
+) -> FormerContent:
     """Empties the table. It keeps its partition tree, unless `delete_partitions`: then it gets the leaves that
     `split_points` make, which become the declared ones, or else those that are declared, without what was split since.
 
@@ -82,7 +82,7 @@ def reinitialise_table(
     )
 
 
-def _replace(table: OpenTable, wanted: TableSpec, tree: Sequence[Partition]) -> Emptied | None:
+def _replace(table: OpenTable, wanted: TableSpec, tree: Sequence[Partition]) -> FormerContent | None:
     """Puts an empty dataset in the place of the one there is; None when the table moved on meanwhile."""
     state = table.state
     target = target_of(table, live_table(table.entry, state).spec)
@@ -96,4 +96,6 @@ def _replace(table: OpenTable, wanted: TableSpec, tree: Sequence[Partition]) -> 
     files = state.files
     leaves = sum(each.is_leaf for each in tree)
     until = after + kept_ms(state)
-    return Emptied(table.entry.full_name, files.rows, files.bytes, files.count, leaves, table.entry.location, until)
+    return FormerContent(
+        table.entry.full_name, files.rows, files.bytes, files.count, leaves, table.entry.location, until
+    )

@@ -189,8 +189,8 @@ class _DatasetAudit:
             kinds = [kind_of(rows.schema, path) for _, path in left]
             found = bounds_of([value_of(rows, path) for _, path in left], kinds)
         except Exception as failure:
-            said = first_line(failure)[:200]
-            yield Difference(self.where, f"{name} cannot be read: {said}", lasting=True)
+            message = first_line(failure)[:200]
+            yield Difference(self.where, f"{name} cannot be read: {message}", lasting=True)
             return
         if found is not None and not all(
             file.cluster_min[place] <= low and high <= file.cluster_max[place]
@@ -207,8 +207,8 @@ class _DatasetAudit:
         try:
             rows = self.dataset.get_fragment(file.fragment_id).to_table(columns=columns)
         except Exception as failure:
-            said = first_line(failure)[:200]
-            yield Difference(self.where, f"{name} cannot be read: {said}", lasting=True)
+            message = first_line(failure)[:200]
+            yield Difference(self.where, f"{name} cannot be read: {message}", lasting=True)
             return
         if not rows.num_rows:
             return

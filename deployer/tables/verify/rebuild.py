@@ -51,7 +51,7 @@ _REACH_OUT = frozenset({"METASYNC"})
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class ProjectDeclarations:
     """The project's declarations: the instance, its tables by full name, who manages them, and ids in Pulumi's state by
     address."""
 
@@ -76,13 +76,13 @@ class Rebuild:
     """The content of a rebuild: its tables by name, what it leaves out, and datasets that are not deployer's."""
 
     root: str
-    declared: Declared
+    declared: ProjectDeclarations
     tables: tuple[RebuiltTable, ...]
     problems: tuple[Problem, ...]
     plain: tuple[str, ...] = ()
 
 
-def plan_rebuild(root: str, declared: Declared) -> Rebuild:
+def plan_rebuild(root: str, declared: ProjectDeclarations) -> Rebuild:
     """Returns what can be rebuilt. Changes nothing. Raises Refused where the state store is there and whole."""
     require_lost(root)
     found = find_datasets(root, records_at(root), declared.instance.name)
@@ -168,7 +168,9 @@ def _rebuilt(claim: Claim, origin: str, notes: tuple[str, ...]) -> RebuiltTable:
     return RebuiltTable(entry, origin, log, notes)
 
 
-def _unrecorded(root: str, found: FoundDataset, declared: Declared) -> Iterator[tuple[Claim, str, tuple[str, ...]]]:
+def _unrecorded(
+    root: str, found: FoundDataset, declared: ProjectDeclarations
+) -> Iterator[tuple[Claim, str, tuple[str, ...]]]:
     """Datasets without a record, as tables; those of one table together."""
     groups: dict[str, list[Location]] = {}
     for location in found.made:
@@ -187,7 +189,9 @@ def _unrecorded(root: str, found: FoundDataset, declared: Declared) -> Iterator[
             yield claim
 
 
-def _claimed(root: str, several: list[Location], declared: Declared) -> tuple[Claim, str, tuple[str, ...]] | None:
+def _claimed(
+    root: str, several: list[Location], declared: ProjectDeclarations
+) -> tuple[Claim, str, tuple[str, ...]] | None:
     """The table that datasets of one name and id are. None where a creation left nothing but an empty dataset."""
     location = _newest(root, several)
     parts = _MADE.fullmatch(location)

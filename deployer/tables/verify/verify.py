@@ -32,7 +32,7 @@ HOUR = 3_600_000  #: ms; a commit under way that is younger is left alone
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class Verification:
     """The findings for the instance (`name` is `instance`) or a table.
 
     `unfinished` is what a dead process left and the next one ends: not a difference.
@@ -49,7 +49,7 @@ class Verified:
         return (*self.audit.differences, *self.more, *self.dataset.differences)
 
 
-def verify(store: StateReader, root: str, names: Sequence[str] = (), *, full: bool = False) -> Iterator[Verified]:
+def verify(store: StateReader, root: str, names: Sequence[str] = (), *, full: bool = False) -> Iterator[Verification]:
     """The instance and its tables, or the tables named alone (by name or id). Changes nothing.
 
     Where the instance's log is too damaged to show its tables, their logs are verified alone.
@@ -58,21 +58,21 @@ def verify(store: StateReader, root: str, names: Sequence[str] = (), *, full: bo
     if audit.state is None:
         for log in (INSTANCE_LOG, *_other_logs(store)):
             found = audit if log == INSTANCE_LOG else store.audit(log)
-            yield Verified(log, found, unfinished=_folders(found))
+            yield Verification(log, found, unfinished=_folders(found))
         return
     instance = audit.state
     assert isinstance(instance, InstanceState)  # noqa: S101 (it is that log's)
     if not names:
         lost = [log for log in _other_logs(store) if log not in instance.tables]
         more = tuple(Difference(f"log {log}", "it belongs to no table of the instance") for log in lost)
-        yield Verified(INSTANCE_LOG, audit, more=more, unfinished=_folders(audit))
+        yield Verification(INSTANCE_LOG, audit, more=more, unfinished=_folders(audit))
     for entry in _chosen(instance, names):
         try:
             yield _verified(store, root, entry, full=full)
         except Interrupted:
             raise
         except DeployerError as error:  # such as a log of a newer deployer
-            yield Verified(entry.full_name, LogAudit(entry.table_id, None), more=(_unverified(entry, error),))
+            yield Verification(entry.full_name, LogAudit(entry.table_id, None), more=(_unverified(entry, error),))
 
 
 def _unverified(entry: TableEntry, error: DeployerError) -> Difference:
@@ -100,7 +100,7 @@ def named_entry(entries: Iterable[TableEntry], name: str) -> TableEntry:
     return find_entry(listed, name)
 
 
-def _verified(store: StateReader, root: str, entry: TableEntry, *, full: bool, again: int = _AGAIN) -> Verified:
+def _verified(store: StateReader, root: str, entry: TableEntry, *, full: bool, again: int = _AGAIN) -> Verification:
     name = entry.full_name
     unfinished = {
         "creating": (f"table/{name}: its creation is unfinished; the next `deployer up` resumes it",),
@@ -112,21 +112,21 @@ def _verified(store: StateReader, root: str, entry: TableEntry, *, full: bool, a
     except NotFound:  # its log is removed, and the instance does not record that yet
         audit = LogAudit(entry.table_id, None)
     if entry.status != "active":
-        return Verified(name, audit, unfinished=(*unfinished, *_folders(audit)))
+        return Verification(name, audit, unfinished=(*unfinished, *_folders(audit)))
     state = audit.state
     if not isinstance(state, TableState) or not state.version:
         gone = () if audit.differences else (Difference(f"table/{name}", "it has no log"),)
-        return Verified(name, audit, more=gone)
+        return Verification(name, audit, more=gone)
     more = []
     if entry.dataset != state.dataset:
         message = f"the instance says that its dataset is number {entry.dataset}, its own log {state.dataset}"
         more.append(Difference(f"table/{name}", message))
     elif wrong := fault_of_pair(entry, state):
-        return Verified(name, audit, more=(Difference(f"table/{name}", wrong),))
+        return Verification(name, audit, more=(Difference(f"table/{name}", wrong),))
     try:
         live_table(entry, state)
     except DeployerError as error:
-        return Verified(name, audit, more=(*more, Difference(f"table/{name}", error.what)))
+        return Verification(name, audit, more=(*more, Difference(f"table/{name}", error.what)))
     with lance_errors(dataset_location(root, entry)):
         dataset = audit_dataset(root, entry, state, full=full)
     if state.lance_version < dataset.newest <= store.table(entry.table_id).lance_version and again:
@@ -135,7 +135,7 @@ def _verified(store: StateReader, root: str, entry: TableEntry, *, full: bool, a
         f"table/{name}: job {each.job_id} ({each.kind}) began to commit at {utc(each.started_at)} UTC and has not ended"
         for each in state.intents.values()
     )
-    return Verified(name, audit, dataset, tuple(more), (*under_way, *_folders(audit)))
+    return Verification(name, audit, dataset, tuple(more), (*under_way, *_folders(audit)))
 
 
 def _folders(audit: LogAudit) -> tuple[str, ...]:

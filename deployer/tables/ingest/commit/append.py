@@ -20,7 +20,7 @@ from deployer.datasets.dataset import open_dataset
 from deployer.datasets.lance_transactions import metadata_at
 from deployer.datasets.recovery.restored_together import end_dead_restores
 from deployer.datasets.recovery.rollforward import current
-from deployer.datasets.writer import Written
+from deployer.datasets.writer import WrittenFragment
 from deployer.errors import Conflict, DeployerError, NotFound, OutcomeUnknown, Preempted
 from deployer.live.reader import has_unique_keys
 from deployer.state.backends.group_commit import Ticket
@@ -53,7 +53,7 @@ ATTEMPTS = 10  #: how often a commit is prepared again that Lance refused becaus
 
 
 @dataclass(frozen=True, slots=True)
-class Appended:
+class AppendResult:
     """The result of a job; `already_done`: an earlier run had committed it, and this one added nothing.
 
     `dataset` is as the commit left it, unless another process made the commit. `skipped` are rows that were left out,
@@ -72,12 +72,12 @@ def commit_append(
     entry: TableEntry,
     job_id: str,
     kind: str,
-    written: Sequence[Written],
+    written: Sequence[WrittenFragment],
     schema: bytes,
     dataset: LanceDataset | None = None,
     sources: str = "",
     admission: Admission | None = None,
-) -> Appended:
+) -> AppendResult:
     """Makes the written fragments part of the table as one version of its dataset.
 
     `schema` is the table's (as the state has it) that the rows were made for. `dataset`, for a caller that appends
@@ -109,11 +109,11 @@ def commit_append(
         request = None
 
 
-def _done_by_another(commits: TableCommits, pending: Pending, turn: Ticket) -> Appended | None:
+def _done_by_another(commits: TableCommits, pending: Pending, turn: Ticket) -> AppendResult | None:
     """Returns the result of an append that another process took; None when that process did not and will not commit
     it."""
     if turn.answer is not None and turn.answer not in (ALONE, LOOK):
-        return Appended(decode(Job, json.loads(turn.answer)), already_done=False)
+        return AppendResult(decode(Job, json.loads(turn.answer)), already_done=False)
     with contextlib.suppress(NotFound):  # the commit will say so
         if turn.in_doubt or turn.answer == LOOK:
             fence_appends(commits.location, pending.job_id)
@@ -133,10 +133,10 @@ def _found(commits: TableCommits, job_id: str) -> Job | None:
     return find_job(store, commits.root, table_id, job_id) or undone_job(store, table_id, job_id)
 
 
-def _known(commits: TableCommits, job: Job, *, already_done: bool = True) -> Appended:
+def _known(commits: TableCommits, job: Job, *, already_done: bool = True) -> AppendResult:
     """Returns the result of a job in the log. The process that committed it may not have flushed the log yet."""
     commits.store.flush()
-    return Appended(job, already_done)
+    return AppendResult(job, already_done)
 
 
 def _is_of(pending: Pending, location: str, job: Job) -> bool:
@@ -147,7 +147,7 @@ def _is_of(pending: Pending, location: str, job: Job) -> bool:
 
 def _commit_append(
     commits: TableCommits, pending: Pending, schema: bytes, dataset: LanceDataset | None, turn: Ticket
-) -> Appended:
+) -> AppendResult:
     store, root, entry, job_id = commits.store, commits.root, commits.entry, pending.job_id
     if turn.waited:
         with contextlib.suppress(NotFound):  # the commit will say so
@@ -181,7 +181,7 @@ def _commit_append(
 
 def _commit_checked(
     commits: TableCommits, pending: Pending, schema: bytes, admission: Admission, turn: Ticket
-) -> Appended:
+) -> AppendResult:
     """The commit of rows that are compared with the table's. It takes no rows of other writers along."""
     reached("tables.commit.before-intent")
     try:
@@ -201,7 +201,7 @@ def _committed(
     intent: Intent,
     others: list[Other],
     turn: Ticket,
-) -> Appended:
+) -> AppendResult:
     """The commit to Lance of an append whose intent is written, and of those of the others, and its record."""
     store, location = commits.store, commits.location
     with commits.abandoned_on_conflict(intent):
@@ -227,7 +227,7 @@ def _committed(
             if (job := jobs.get(each.pending.job_id)) is not None:
                 each.request.answer(json.dumps(encode(job)).encode())
     own = jobs.get(pending.job_id) or _required(commits, pending.job_id)
-    return Appended(own, already_done=False, dataset=committed.dataset)
+    return AppendResult(own, already_done=False, dataset=committed.dataset)
 
 
 def _begun(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.lance_transactions import lance_release
-from deployer.datasets.writer import Written
+from deployer.datasets.writer import WrittenFragment
 from deployer.state.backends.commit_requests import CommitRequest
 from deployer.state.log.requirements import schema_fingerprint
 
@@ -32,7 +32,7 @@ class Pending:
 
     @staticmethod
     def of(
-        job_id: str, kind: str, written: Sequence[Written], schema: bytes, dataset: int, sources: str = ""
+        job_id: str, kind: str, written: Sequence[WrittenFragment], schema: bytes, dataset: int, sources: str = ""
     ) -> Pending:
         info = CommitMetadata(
             job_id, kind, sum(each.rows for each in written), tuple(each.marked for each in written), sources

@@ -1,4 +1,4 @@
-"""How text files are written: their encoding, the delimiter of CSV, and the names in its header line."""
+"""The dialects of text files: their encoding, the delimiter of CSV, and the names in its header line."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from deployer.tables.ingest.files.folder_names import FolderValues
 
 
 class Format(StrEnum):
-    """What a file holds. `ARROW` is the IPC format, both its file and its stream form."""
+    """The format of a file. `ARROW` is the IPC format, both its file and its stream form."""
 
     PARQUET = "parquet"
     CSV = "csv"
@@ -60,7 +60,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one text file is written; `deployer.tables.ingest.files.dialects` finds it.
+    """The dialect of one text file; `deployer.tables.ingest.files.dialects` finds it.
 
     `names` are the fields of a CSV file, each another one. `header`: its first line has them; otherwise they are
     `column_1` and so on. `detected`: the delimiter is neither given nor usual for the file's name. `runs`: several

@@ -137,14 +137,16 @@ class _ObjectBytes:
 
 def unreadable(path: str, failure: Exception) -> InvalidInput:
     """Returns the error for an object that S3 refuses to return."""
-    said = str(failure).splitlines()[0]
-    denied = any(code in said.upper().replace(" ", "_") for code in ("ACCESS_DENIED", "FORBIDDEN", "HTTP_STATUS_403"))
+    message = str(failure).splitlines()[0]
+    denied = any(
+        code in message.upper().replace(" ", "_") for code in ("ACCESS_DENIED", "FORBIDDEN", "HTTP_STATUS_403")
+    )
     remedy = (
         "allow the user (on a cluster its execution role) s3:GetObject there, or copy it below the lake's root"
         if denied
         else "check the object, and that AWS_REGION is the region of its bucket"
     )
-    return InvalidInput(f"it cannot be read from S3: {said}", where=path, remedy=remedy)
+    return InvalidInput(f"it cannot be read from S3: {message}", where=path, remedy=remedy)
 
 
 def _filesystem() -> Any:

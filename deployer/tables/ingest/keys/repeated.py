@@ -24,14 +24,14 @@ SAMPLED = 100_000  #: keys that say where to part more than these
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class RepeatedKeys:
     """The number of rows whose key an earlier row has, and the first of these keys as text."""
 
     rows: int = 0
     examples: tuple[str, ...] = ()
 
-    def joined(self, other: Repeated) -> Repeated:
-        return Repeated(self.rows + other.rows, (*self.examples, *other.examples)[:EXAMPLES])
+    def joined(self, other: RepeatedKeys) -> RepeatedKeys:
+        return RepeatedKeys(self.rows + other.rows, (*self.examples, *other.examples)[:EXAMPLES])
 
 
 def repeated_keys(
@@ -39,13 +39,13 @@ def repeated_keys(
     columns: Sequence[str],
     keys: Sequence[str] = (),
     files: Iterable[File] | None = None,
-) -> Repeated:
+) -> RepeatedKeys:
     """The rows of the dataset that have the same values in `columns` as another one.
 
     `keys` are the names of the columns as messages show them. `files`, with their ranges of these keys, let files be
     compared with those alone that may have the same keys; else all rows are compared.
     """
-    found = Repeated()
+    found = RepeatedKeys()
     for fragments in _groups(files) if files is not None else [None]:
         keyed = _Keys(dataset, tuple(columns), fragments)
         for rows in keyed.parts():
@@ -97,11 +97,11 @@ class _Keys:
             yield keys.drop_null() if any(column.null_count for column in keys.columns) else keys
 
 
-def _repeated(rows: pa.Table) -> Repeated:
+def _repeated(rows: pa.Table) -> RepeatedKeys:
     if not rows.num_rows:
-        return Repeated()
+        return RepeatedKeys()
     places = np.flatnonzero(KeySet(rows.columns).repeats())
-    return Repeated(len(places), tuple(dict.fromkeys(describe_keys(rows.take(pa.array(places[:EXAMPLES]))))))
+    return RepeatedKeys(len(places), tuple(dict.fromkeys(describe_keys(rows.take(pa.array(places[:EXAMPLES]))))))
 
 
 def _groups(files: Iterable[File]) -> Iterator[list[int]]:

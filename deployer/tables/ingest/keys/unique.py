@@ -21,7 +21,7 @@ from deployer.tables.read.export import plain_values
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
-    from deployer.datasets.writer import Layout, Written
+    from deployer.datasets.writer import Layout, WrittenFragment
     from deployer.state.model.entities import TableState
     from deployer.tables.open_table import ReadTable
 
@@ -128,7 +128,7 @@ class UniqueLoad:
     on_duplicate: OnDuplicate = "reject"
 
     def admitted(
-        self, rows: pa.Table, layout: Layout, earlier: Sequence[Written], dataset: LanceDataset | None = None
+        self, rows: pa.Table, layout: Layout, earlier: Sequence[WrittenFragment], dataset: LanceDataset | None = None
     ) -> tuple[pa.Table, Duplicates]:
         """The rows to write, with the table's columns, and those whose keys are there.
 
@@ -181,7 +181,7 @@ def with_places(rows: pa.RecordBatch, split: int, numbers: Any) -> pa.RecordBatc
     return pa.RecordBatch.from_arrays([*rows.columns, *places], schema=schema)
 
 
-def written_keys(layout: Layout, written: Sequence[Written], keys: KeyRange) -> Iterator[pa.RecordBatch]:
+def written_keys(layout: Layout, written: Sequence[WrittenFragment], keys: KeyRange) -> Iterator[pa.RecordBatch]:
     """The keys in those of the files, which no version of the dataset has yet, that may have one in the range."""
     for each in written:
         if each.keys is None or (each.keys.min_key <= keys.max_key and keys.min_key <= each.keys.max_key):
@@ -220,7 +220,7 @@ class Admission:
 
     taken: TakenKeys
     layout: Layout
-    written: Sequence[Written]
+    written: Sequence[WrittenFragment]
 
     def check_again(self, state: TableState, dataset: LanceDataset, address: str) -> None:
         """Compares the rows with what was added since. Raises KeysTaken when one of their keys is there by now."""

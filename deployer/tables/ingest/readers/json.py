@@ -90,7 +90,7 @@ def read_type(kind: pa.DataType) -> pa.DataType:
 def read_json(
     split: Split, table: pa.Schema, columns: Sequence[str], *, ignore_extra: bool = False
 ) -> Iterator[SourceRows]:
-    """The rows of a split. Rows that are no object, or whose values have another JSON type, are unreadable.
+    """The rows of a split. Rows that are not an object, or whose values have another JSON type, are unreadable.
 
     They have columns that the table lacks, too, except for some of those that are ignored.
     """

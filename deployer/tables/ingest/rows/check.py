@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedRows:
     """Rows in which a column has no value, and the reason."""
 
     mask: NDArray[np.bool_]
@@ -50,11 +50,11 @@ class SourceRows:
     lines: Sequence[bytes] | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
     inputs: pa.RecordBatch | None = None
-    failed: Mapping[str, Failed] = field(default_factory=dict)
+    failed: Mapping[str, FailedRows] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedRows:
     """Rows that fit the table, with its schema, and their numbers; and those that do not."""
 
     rows: pa.RecordBatch
@@ -130,7 +130,7 @@ def check(
     text: bool,
     listed: int | None = None,
     absent_is_null: bool = False,
-) -> Checked:
+) -> CheckedRows:
     """The rows of `source` that fit the table's schema, in order, and what is wrong with the others.
 
     All bad rows are counted; problems are listed for the first `listed` of them (None: all). `absent_is_null`: rows
@@ -182,7 +182,7 @@ def check(
         arrays, numbers = [array.filter(keep) for array in arrays], numbers[~failed]
     exact = [with_type(array, each) for array, each in zip(arrays, table, strict=True)]
     rows = pa.RecordBatch.from_arrays(exact, schema=table)
-    return Checked(rows, bad if listed is None else bad.first(listed), numbers)
+    return CheckedRows(rows, bad if listed is None else bad.first(listed), numbers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from deployer.tables.ingest.rows.bad_rows import BadRows
-from deployer.tables.ingest.rows.check import Failed, SourceRows
+from deployer.tables.ingest.rows.check import FailedRows, SourceRows
 from deployer.tables.ingest.rows.field_map import FieldMap
 from deployer.tables.ingest.rows.selects import selected
 
@@ -37,21 +37,22 @@ def in_columns(read: SourceRows, table: pa.Schema, fields: FieldMap) -> SourceRo
             filling.setdefault(column, []).append(name)
     arrays: dict[str, Any] = {}
     named: dict[str, str] = {}
-    failed: dict[str, Failed] = {}
+    failed: dict[str, FailedRows] = {}
     for column, names in filling.items():
         names = [*(name for name in names if name != column), *(name for name in names if name == column)]
         name, arrays[column], both = _one_of(read.rows, names)
         if name != column:
             named[column] = name
         if both is not None:
-            failed[column] = Failed(both, f"has values in {' and '.join(map(repr, names))}")
+            failed[column] = FailedRows(both, f"has values in {' and '.join(map(repr, names))}")
     wanted = [select for select in fields.selects if select.column in table.names]
     inputs = None
     if wanted:
         found = selected(read.rows, wanted)
         arrays |= found.values
         failed |= {
-            name: Failed(mask, "has no value: its --select fails for the row") for name, mask in found.failed.items()
+            name: FailedRows(mask, "has no value: its --select fails for the row")
+            for name, mask in found.failed.items()
         }
         filled = {name for names in filling.values() for name in names}
         inputs = read.rows.select([name for name in read.rows.schema.names if name not in filled])

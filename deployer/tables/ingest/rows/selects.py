@@ -114,14 +114,14 @@ def _mentioned(fields: pa.Schema, selects: Sequence[Select]) -> pa.Schema:
 
 
 @dataclass(frozen=True, slots=True)
-class Selected:
+class SelectedColumns:
     """The values of each column, and the rows for which an expression fails (where the values are null)."""
 
     values: Mapping[str, Any]
     failed: Mapping[str, NDArray[np.bool_]]
 
 
-def selected(rows: pa.RecordBatch, selects: Sequence[Select]) -> Selected:
+def selected(rows: pa.RecordBatch, selects: Sequence[Select]) -> SelectedColumns:
     """Returns the values of the expressions for rows of a file."""
     values: dict[str, Any] = {}
     failed: dict[str, NDArray[np.bool_]] = {}
@@ -131,7 +131,7 @@ def selected(rows: pa.RecordBatch, selects: Sequence[Select]) -> Selected:
             values[select.column] = _computed(rows, select)
         except ValueError:
             values[select.column], failed[select.column] = _one_by_one(rows, select)
-    return Selected(values, failed)
+    return SelectedColumns(values, failed)
 
 
 def _computed(rows: pa.RecordBatch, select: Select) -> Any:
