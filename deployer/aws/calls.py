@@ -1,4 +1,4 @@
-"""Calls of AWS services: sent again while that can help, within bounds, and what fails said in words."""
+"""Calls of AWS services: sent again while that can help, within bounds; failures become errors with a remedy."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ _CAUSES = {
 
 
 class CallFailed(DeployerError):
-    """A call that AWS did not answer as wanted; `cause` is why, `said` what AWS said."""
+    """A call that AWS did not answer as wanted; `cause` is why, `aws_message` is the message of AWS."""
 
     kind = "CallFailed"
 
-    def __init__(self, cause: Cause, said: str, what: str, *, where: object, remedy: str) -> None:
+    def __init__(self, cause: Cause, aws_message: str, what: str, *, where: object, remedy: str) -> None:
         super().__init__(what, where=where, remedy=remedy)
-        self.cause, self.said = cause, said
+        self.cause, self.aws_message = cause, aws_message
 
 
 @dataclass(frozen=True)
@@ -130,12 +130,12 @@ class Calls:
 
     def _refusal(self, name: str, error: ClientError) -> CallFailed:
         answer = error.response.get("Error", {})
-        code, said = str(answer.get("Code", "unknown")), str(answer.get("Message", "")).strip()
+        code, text = str(answer.get("Code", "unknown")), str(answer.get("Message", "")).strip()
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         cause = next((cause for cause, codes in _CAUSES.items() if code in codes), Cause.REFUSED)
         if cause is Cause.REFUSED and status >= 500:
             cause = Cause.UNREACHABLE
-        shown = f"{code}: {said}" if said else code
+        shown = f"{code}: {text}" if text else code
         if cause is Cause.CREDENTIALS:
             return self._bad_credentials(name, shown)
         match cause:
@@ -152,14 +152,14 @@ class Calls:
                 what = f"{name} found nothing there ({shown})"
                 remedy = "check account and region (AWS_PROFILE, AWS_REGION); if it was removed, run `deployer up`"
             case _:
-                what, remedy = f"{name} was refused ({shown})", "mend what AWS names, then try again"
-        return CallFailed(cause, said, what, where=self.where, remedy=remedy)
+                what, remedy = f"{name} was refused ({shown})", "fix what AWS names, then try again"
+        return CallFailed(cause, text, what, where=self.where, remedy=remedy)
 
     def _bad_credentials(self, name: str, shown: str) -> CallFailed:
         return CallFailed(
             Cause.CREDENTIALS,
             shown,
-            f"{name} was not let in: the credentials are expired or wrong ({shown})",
+            f"{name} was rejected: the credentials are expired or wrong ({shown})",
             where=self.where,
-            remedy="renew them (such as `aws sso login`), or choose others by AWS_PROFILE",
+            remedy="renew them (such as with `aws sso login`), or choose others with AWS_PROFILE",
         )

@@ -31,20 +31,22 @@ def aws_session(profile: str | None = None) -> boto3.session.Session:
 
 
 def role_refused(error: ClientError, where: object) -> DeployerError:
-    """A role that could not be assumed, in words: the profile's, or that of a web identity (OIDC)."""
+    """The error for a role that could not be assumed: the profile's, or that of a web identity (OIDC)."""
     found = error.response.get("Error", {})
-    said = " ".join(filter(None, (found.get("Code"), found.get("Message"))))
+    answer = " ".join(filter(None, (found.get("Code"), found.get("Message"))))
     remedy = "check the role's trust policy, and who assumes it"
     if error.operation_name == "AssumeRoleWithWebIdentity":
         remedy = (
             "check that the trust policy of AWS_ROLE_ARN names the identity's issuer, audience and subject, and that "
             "the token in AWS_WEB_IDENTITY_TOKEN_FILE is not too old"
         )
-    return DeployerError(f"the role could not be assumed ({error.operation_name}): {said}", where=where, remedy=remedy)
+    return DeployerError(
+        f"the role could not be assumed ({error.operation_name}): {answer}", where=where, remedy=remedy
+    )
 
 
 def setting_missing(error: BotoCoreError, where: object) -> DeployerError:
-    """What boto3 did not find on this machine, in words."""
+    """The error for settings that boto3 did not find on this machine."""
     match error:
         case NoCredentialsError() | PartialCredentialsError():
             what = "no AWS credentials were found" if isinstance(error, NoCredentialsError) else str(error)

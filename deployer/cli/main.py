@@ -1,4 +1,4 @@
-"""The `deployer` command: registers the commands, and turns every error into words and an exit code.
+"""The `deployer` command: registers the commands, and turns every error into a message and an exit code.
 
 Exit codes: 0 done; 1 an error; 2 there are changes, differences or services that are not well (`preview --exit-code`,
 `drift`, `state verify`, `service check`); 3 refused; 130 interrupted.
@@ -168,11 +168,11 @@ def _run(arguments: Sequence[str]) -> int:
         sys.stderr.close()  # the reader went away, as with `deployer query … | head`
         return 0
     except OSError as error:
-        words = _of_the_system(error)
-        if words is None:
+        failure = _of_the_system(error)
+        if failure is None:
             raise
-        print_error(words, as_json=as_json)
-        return words.exit_code
+        print_error(failure, as_json=as_json)
+        return failure.exit_code
 
 
 def _of_the_lake(error: EngineFailed) -> EngineFailed:
@@ -185,7 +185,7 @@ def _of_the_lake(error: EngineFailed) -> EngineFailed:
 
 
 def _of_the_system(error: OSError) -> DeployerError | None:
-    """An error of the file system, or of S3 as Lance passes it on; None for one that nobody could mend."""
+    """An error of the file system, or of S3 as Lance passes it on; None for one that a user cannot fix."""
     if error.errno in DISK_FULL:
         return DeployerError(
             f"the disk is full: {error.strerror or error}",
@@ -203,11 +203,11 @@ def _of_the_system(error: OSError) -> DeployerError | None:
 
 
 def _usage_error(error: TyperException) -> int:
-    """Wrong words on the command line: 1, since 2 says that a preview found changes."""
+    """A command line that does not parse: 1, since 2 means that a preview found changes."""
     message = getattr(error, "format_message", lambda: "")()
     context = getattr(error, "ctx", None)
     if message:
         hint = f"; try '{context.command_path} --help'" if context else ""
-        words = message.rstrip(".").replace(": Value error, ", ": ")
-        stderr().print(f"error: {words}{hint}", style="red")
+        text = message.rstrip(".").replace(": Value error, ", ": ")
+        stderr().print(f"error: {text}{hint}", style="red")
     return 1

@@ -1,4 +1,4 @@
-"""Who is told when jobs fail, when none succeeds, when something cannot be started, and what all of it costs."""
+"""Alarms: for failed jobs, for a lack of successful ones, for failed starts, and for the costs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from deployer.cost.estimate import monthly_budget
 
 ALARM_SECONDS = 300
 COUNTED_SECONDS = 60  #: for which the queue of successes keeps what is counted: the least that SQS can
-#: Parts of the budget at which somebody is told: of what was spent, and of what AWS expects.
+#: Parts of the budget at which a notification is sent: of what was spent, and of what AWS expects.
 SPENT, EXPECTED = 80, 100
 
 Clusters = Mapping[str, ServerlessCluster | EmrCluster]
@@ -52,7 +52,7 @@ class AlarmsArgs:
 
 
 class Alarms(pulumi.ComponentResource):
-    """A topic for who is told, and what tells it: rules on events of jobs, alarms, and a budget."""
+    """A topic for notifications, and what publishes to it: rules on events of jobs, alarms, and a budget."""
 
     topic: aws.sns.Topic
 
@@ -135,7 +135,7 @@ class Alarms(pulumi.ComponentResource):
         )
 
     def _queue_of_successes(self, key_arn: Any) -> aws.sqs.Queue:
-        """What succeeds is sent to a queue that nobody reads: SQS counts it, and CloudWatch has the number."""
+        """What succeeds is sent to a queue without readers: SQS counts it, and CloudWatch has the number."""
         name = self._label
         queue = aws.sqs.Queue(
             f"successes/{name}",
@@ -175,11 +175,11 @@ class Alarms(pulumi.ComponentResource):
     def _rule(self, name: str, rule: pulumi.Input[EventRule]) -> None:
         found = pulumi.Output.from_input(rule)
         rule = self._event_rule(name, found.apply(lambda each: each.pattern), "Tells of what failed on a cluster")
-        said = {
+        message = {
             "input_paths": found.apply(lambda each: dict(each.paths)),
             "input_template": found.apply(lambda each: each.template),
         }
-        self._target(name, rule, "alarms", self.topic.arn, said)
+        self._target(name, rule, "alarms", self.topic.arn, message)
 
     def _event_rule(self, name: str, pattern: pulumi.Input[str], description: str) -> aws.cloudwatch.EventRule:
         return aws.cloudwatch.EventRule(
@@ -191,14 +191,14 @@ class Alarms(pulumi.ComponentResource):
             opts=self._own,
         )
 
-    def _target(self, name: str, rule: aws.cloudwatch.EventRule, target: str, arn: Any, said: Any = None) -> None:
+    def _target(self, name: str, rule: aws.cloudwatch.EventRule, target: str, arn: Any, message: Any = None) -> None:
         aws.cloudwatch.EventTarget(
             f"tells/{self._prefix}{name}",
             rule=rule.name,
             target_id=target,
             arn=arn,
             role_arn=self._role.arn,
-            input_transformer=said,
+            input_transformer=message,
             opts=after(self._own, self._rights),
         )
 

@@ -21,9 +21,9 @@ TABLE_VERSION_DAYS = 30  #: of data files that were deleted or replaced
 #: Of the state and all else: as long as the state's table can be restored to what it was, its bodies are there.
 OLD_VERSION_DAYS = 35
 JOB_LOG_DAYS = 30
-#: Of what jobs on clusters told of themselves: as long as `deployer follow` finds them. No run is that long.
+#: Lifetime of the reports of jobs on clusters: as long as `deployer follow` finds them. No run is that long.
 RUN_DAYS = 90
-RUN_VERSION_DAYS = 7  #: of what was told before, which is written over every few seconds
+RUN_VERSION_DAYS = 7  #: of older versions of a report, which is written over every few seconds
 ACCESS_LOG_DAYS = 365
 #: S3 takes 1,000 rules; tables of databases beyond are cleaned as all else is.
 MOST_DATABASES = 900

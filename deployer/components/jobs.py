@@ -70,14 +70,14 @@ class JobCode(pulumi.ComponentResource):
         return pulumi.Output.concat("s3://", found.bucket, "/", found.key)
 
 
-def job_package(instance: InstanceSpec, said: str | None, project_dir: Path) -> JobPackage | None:
+def job_package(instance: InstanceSpec, configured: str | None, project_dir: Path) -> JobPackage | None:
     """The code for the clusters on AWS; None where there are none, or the stack has no code.
 
-    `said` is a folder of code that `deployer package` built, which is taken as it is, or `none`: then no job can be
-    started. Otherwise the code is built here, unless that was done before.
+    `configured` is a folder of code that `deployer package` built, which is used as it is, or `none`: then no job can
+    start. Otherwise the code is built here, unless it is up to date.
     """
     wanted = architectures(instance.clusters)
-    if said == "none" or not wanted:
+    if configured == "none" or not wanted:
         return None
-    folder = project_dir / (said or FOLDER)
-    return read_package(folder, wanted) if said else build_package(folder, wanted, project_dir=project_dir)
+    folder = project_dir / (configured or FOLDER)
+    return read_package(folder, wanted) if configured else build_package(folder, wanted, project_dir=project_dir)

@@ -161,8 +161,8 @@ class Lake(pulumi.ComponentResource):
                 clusters[spec.name] = EmrCluster(of.label, of, self._own)
         if clusters:
             self.clusters = {name: cluster.exported for name, cluster in clusters.items()}
-        said = pulumi.Config("deployer").get("jobs")
-        if (package := job_package(instance, said, project_dir())) is not None:
+        folder = pulumi.Config("deployer").get("jobs")
+        if (package := job_package(instance, folder, project_dir())) is not None:
             code = JobCodeArgs(instance, package, context.prefix, needs)
             self.jobs = JobCode(context.label, code, self._own).places
         if services and self.jobs is None:

@@ -105,14 +105,14 @@ def print_lines(console: Console, text: str, style: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """A remark for people that is no part of the result."""
+    """A remark for people that is not part of the result."""
     console = stderr()
     for line in margined(text):
         console.print(line, style="dim")
 
 
 def ask_yes_or_no(question: str) -> bool:
-    """Asks on stderr, with no as the default; raises typer.Abort when nobody answers."""
+    """Asks on stderr, with no as the default; raises typer.Abort without an answer."""
     import typer
 
     return typer.confirm(visible(question), err=True)

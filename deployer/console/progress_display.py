@@ -1,4 +1,4 @@
-"""Work under way and how far each piece of it is: drawn on a terminal, told in a line now and then elsewhere."""
+"""Work under way and how far each piece of it is: drawn on a terminal, reported in a line now and then elsewhere."""
 
 from __future__ import annotations
 

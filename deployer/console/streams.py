@@ -210,5 +210,5 @@ def _may_be_log(stream: TextIO) -> bool:
         return False
     try:
         return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
-    except OSError:  # io.UnsupportedOperation too: it is no file
+    except OSError:  # io.UnsupportedOperation too: it is not a file
         return True

@@ -41,12 +41,12 @@ def prepare_program(project: Project, prefer: str = "auto", *modules: str) -> No
 
 
 def hold_stack(stack: StackRef, prefer: str = "auto") -> AbstractContextManager[None]:
-    """Keeps other runs off the stack for the time of a block, in which the caller's own go on: what is read in it is
-    still so when it is applied. Raises `Conflict`, naming who has it, while another run holds the stack.
+    """Locks the stack against other runs for the duration of a block. The caller's own runs continue, so what the
+    block reads is still true when it is applied. Raises `Conflict`, naming the holder, while another run holds it.
 
     The embedded engine holds Pulumi's own lock. The CLI takes that for each of its runs, so around those deployer's
     runs keep each other off, and a bare `pulumi up` may come between. Where state is neither in a folder nor on S3,
-    nobody is kept off.
+    there is no lock.
     """
     from deployer.engine.persistence.backend import stack_files
     from deployer.engine.persistence.locks import locked

@@ -264,14 +264,14 @@ def _raise_failures(run: Run) -> None:
     more = f" ({skipped} more skipped because of that)" if skipped and failed else ""
     raise EngineFailed(
         f"{count} resource{'s' if count != 1 else ''} failed{more}: {lines}",
-        remedy="" if run.settings.dry_run else "what was done is saved; mend the cause and run it again",
+        remedy="" if run.settings.dry_run else "completed steps are saved; fix the cause and run the command again",
     )
 
 
 @contextlib.contextmanager
 def _interruptible(run: Run) -> Iterator[None]:
-    """The first Ctrl-C starts no more steps, and lets running ones finish or stop where they can be gone on with; the
-    second one ends the process as usual."""
+    """After the first Ctrl-C no step starts, and running ones finish or pause at a resumable point; the second one
+    ends the process as usual."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -280,7 +280,7 @@ def _interruptible(run: Run) -> Iterator[None]:
     def stop(number: int, frame: Any) -> None:
         run.stopping.set()
         signal.signal(signal.SIGINT, before)
-        run.report("warning", "stopping; what is under way finishes first, or stops where it can be gone on with")
+        run.report("warning", "Stopping. Running steps finish or pause at a resumable point.")
 
     signal.signal(signal.SIGINT, stop)
     try:

@@ -164,10 +164,10 @@ def test_a_lost_pulumi_state_is_taken_up_again(project: Path, deployer: Deployer
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        pytest.param(["up", "--stack", "../x"], "is no name for a stack", id="stack-name"),
+        pytest.param(["up", "--stack", "../x"], "is not a valid name for a stack", id="stack-name"),
         pytest.param(["preview", "--specs", "nowhere"], "no such file or folder of specs", id="no-specs"),
         pytest.param(["preview", "--project", "specs"], "no Pulumi.yaml found", id="no-project"),
-        pytest.param(["up"], "give --yes to apply without asking", id="nobody-to-ask"),
+        pytest.param(["up"], "nothing can be confirmed; pass --yes", id="nobody-to-ask"),
         pytest.param(["destory"], "No such command 'destory'. Did you mean 'destroy'", id="typo"),
         pytest.param(["up", "--allow-destroy"], "requires an argument", id="missing-argument"),
     ],

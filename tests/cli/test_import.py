@@ -220,7 +220,7 @@ def test_what_was_imported_is_protected(deployer: Deployer, project: Path) -> No
     [
         (("air.flights",), "declare the table already"),
         (("air.none",), "there is neither"),
-        (("none",), "is no table"),
+        (("none",), "is not the name of a table"),
         ((), "give an ADDRESS"),
         (("air.x", "s3://bucket/x"), "from a local disk only"),
         (("--all", "."), "there is no *.lance dataset"),

@@ -71,7 +71,7 @@ def test_up_keeps_mandatory_rules_and_preview_tells_all(name: str, project: Path
     ran = deployer("up", "--yes")
     assert (ran.code, said in ran.out) == (code, True), ran.err
     assert (project / "lakes").exists() == (code == 0)
-    assert ("nothing was changed; mend the specs, or have them approved in policies/" in ran.err) == (code == 3)
+    assert ("nothing was changed; fix the specs, or have them approved in policies/" in ran.err) == (code == 3)
 
 
 @pytest.mark.parametrize("form", ["tree", "json", "markdown", "html"])
@@ -285,7 +285,7 @@ def test_a_folder_that_is_a_link_at_the_base_is_refused(base: Path, deployer: De
     git(base, "add", "-A")
     git(base, "commit", "-qm", "linked")
     ran = deployer("preview", "--against", "main")
-    assert (ran.code, "policies: is no folder at that commit" in ran.err) == (1, True), ran.err
+    assert (ran.code, "policies: is not a folder at that commit" in ran.err) == (1, True), ran.err
     assert json.loads(deployer("preview", "--json").out)["policy"]["counts"]["mandatory"]  # the work tree may link
 
 
@@ -296,4 +296,4 @@ def test_a_folder_that_is_a_submodule_at_the_base_is_refused(base: Path, deploye
     git(base, "commit", "-qm", "a submodule")
     (base / "kept").rename(base / "policies")
     ran = deployer("preview", "--against", "main")
-    assert (ran.code, "policies: is no folder at that commit" in ran.err) == (1, True), ran.err
+    assert (ran.code, "policies: is not a folder at that commit" in ran.err) == (1, True), ran.err

@@ -59,7 +59,7 @@ def test_a_paused_service_does_not_run_and_leaves_no_run_behind(applied: Path, d
         (("create", TABLE, "compakt"), "unknown service `compakt`; did you mean COMPACT"),
         (("create", TABLE, "restore"), "RESTORE runs on demand only"),
         (("create", "air.flihgts", "compact"), "air.flights"),
-        (("create", TABLE, "compact", "-o", "x"), "'x' is no option; write NAME=VALUE"),
+        (("create", TABLE, "compact", "-o", "x"), "'x' is not NAME=VALUE; write NAME=VALUE"),
         (("create", TABLE, "compact", "-o", "strategy=sise"), "did you mean size?"),
         (("create", TABLE, "compact", "--trigger-mode", "auto"), "unknown trigger mode `auto`; did you mean AUTOMATIC"),
         (("create", TABLE, "compact", "--cluster", "big"), "unknown cluster `big`"),

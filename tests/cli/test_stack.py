@@ -59,7 +59,7 @@ def test_state_moves_to_a_bucket_and_back(project: Path, deployer: Deployer, buc
     assert deployer("stack", "export", "other.json").code == 0
     assert json.loads(Path("other.json").read_text()) == json.loads(Path("dev.json").read_text())
     asked = deployer("stack", "import", "dev.json")
-    assert (asked.code, "nobody can be asked here" in asked.err) == (1, True)
+    assert (asked.code, "stdin is not a terminal" in asked.err) == (1, True)
     assert deployer("stack", "import", "dev.json", "--yes", "--json").json == {
         "file": "dev.json", "resources": 5, "replaced": 5,
     }  # fmt: skip

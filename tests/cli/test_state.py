@@ -68,7 +68,7 @@ def test_log_lists_entries_in_words(filled: Path, deployer: Deployer) -> None:
     limited = deployer("state", "log", "air.flights", "--limit", "2")
     assert versions(limited.out) == [7, 6] and "5 older (--limit 0 shows all that are kept)" in limited.err
     after = deployer("state", "log", table_id(filled), "--after", "2", "--limit", "3")
-    assert versions(after.out) == [3, 4, 5] and "2 newer (--after 5 goes on)" in after.err
+    assert versions(after.out) == [3, 4, 5] and "2 newer (--after 5 shows them)" in after.err
     found = deployer("state", "log", "flights", "--limit", "1", "--json").json
     assert (found["newest"], [entry["what"] for entry in found["entries"]]) == (
         7,
@@ -103,7 +103,7 @@ def test_log_says_what_is_no_longer_kept(filled: Path, deployer: Deployer) -> No
     for options in ([], ["--after", "0"], ["--limit", "0"]):
         ran = deployer("state", "log", "flights", *options)
         assert sorted(versions(ran.out)) == [8, 9]
-        assert "entries of before version 8 are no longer kept; snapshots stand for them" in ran.err
+        assert "entries before version 8 are no longer kept; snapshots replace them" in ran.err
 
 
 def test_log_and_show_of_the_instance(filled: Path, deployer: Deployer) -> None:
@@ -127,8 +127,8 @@ def test_show_tells_the_state_at_a_version_or_time(filled: Path, deployer: Deplo
 
 
 WRONG = [
-    (["log"], 1, "which log is meant?; give a table, or --instance"),
-    (["log", "flights", "--instance"], 1, "which log is meant?"),
+    (["log"], 1, "the log to list is missing; give a table, or --instance"),
+    (["log", "flights", "--instance"], 1, "the log to list is missing"),
     (["show", "nothing"], 1, "there is no table 'nothing'"),
     (["show", "flights", "--at", "99"], 1, "table/air.flights: there is no version 99; the newest is 7"),
     (["show", "flights", "--at", "2020-01-01"], 1, "table/air.flights: it did not exist yet at 2020-01-01"),

@@ -241,7 +241,7 @@ ADDED = ("--column", "id:int64", "--column", "seats:int16 not null", "--row-key"
 def test_an_added_table_is_drift_and_goes_unless_its_spec_is_written(deployer: Deployer, applied: Path) -> None:
     ok(deployer, "table", "add", "air.gates", *ADDED)
     told = deployer("drift")
-    assert told.code == 2 and "that nobody declared" in told.out
+    assert told.code == 2 and "1 thing without a declaration" in told.out
     ok(deployer, "up", "--yes")
     nothing_to_do(deployer)
     assert deployer("table", "partitions", "gates").code == 1
@@ -294,9 +294,9 @@ def test_gc_says_how_much(deployer: Deployer, applied: Path) -> None:
 REFUSED: dict[str, tuple[tuple[str, ...], int, str]] = {
     "an unknown table": (("offline", "flihgts"), 1, "there is no table 'flihgts'; did you mean 'flights'?"),
     "a taken name": (("rename", "flights", "planes"), 1, "the name air.planes belongs to table"),
-    "no name": (("rename", "flights", "a-b"), 1, "'air.a-b' is no table; write database.name"),
-    "nobody to ask": (("delete", "flights"), 1, "nobody can be asked here; give --force to go on unasked"),
-    "nobody to ask about rows": (("reinitialise", "flights"), 1, "give --force to go on unasked"),
+    "no name": (("rename", "flights", "a-b"), 1, "'air.a-b' is not the name of a table; write database.name"),
+    "nobody to ask": (("delete", "flights"), 1, "stdin is not a terminal, so nothing can be confirmed; pass --force"),
+    "nobody to ask about rows": (("reinitialise", "flights"), 1, "nothing can be confirmed; pass --force"),
     "points that keep the tree": (("reinitialise", "flights", "--split-points", "x"), 1, "give --delete-partitions"),
     "base64 of nothing": (("reinitialise", "flights", "--base64"), 1, "--base64 is about --split-points"),
     "no such file": (
@@ -372,7 +372,7 @@ def test_deleting_asks_for_the_name(
     assert len(asked) == 1
     assert re.fullmatch(
         r"This deletes air\.flights with 40 rows, 8 files with [\d.]+ kB on storage, for ever\. "
-        r"Type its name \(air\.flights\) to go on",
+        r"Type its name \(air\.flights\) to continue",
         asked[0],
     )
     with closing(open_store(str(applied / "lakes/demo"))) as store:

@@ -64,7 +64,7 @@ def test_loads_of_a_unique_table(applied: Path, deployer: Deployer) -> None:
         " ".join(refused.err.split())
     )
     done = deployer("ingest", "flights", "more.csv", "--on-duplicate", "skip")
-    assert done.code == 0 and "1 row added" in done.out and "2 rows were skipped, whose keys were there" in done.out
+    assert done.code == 0 and "1 row added" in done.out and "2 rows were skipped, whose keys exist already" in done.out
     again = deployer("ingest", "flights", "more.csv", "--on-duplicate", "skip", "--json").json
     assert (again["rows"], again["duplicates_skipped"], again["bad_rows"]) == (0, 3, 0)
     Path("other.csv").write_text("id,delay\n6,60\n1,11\n", encoding="utf-8")

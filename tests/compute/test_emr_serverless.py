@@ -74,7 +74,7 @@ FAILURES: dict[Fault, tuple[Cause, str]] = {
         r"StartJobRun was denied \(AccessDeniedException: refused by the test's rule\); allow this identity the action",
     ),
     "throttle": (Cause.THROTTLED, r"StartJobRun was throttled 2 times .*; try again later, or ask AWS for a higher"),
-    "expired": (Cause.CREDENTIALS, r"StartJobRun was not let in: the credentials are expired .*; renew them"),
+    "expired": (Cause.CREDENTIALS, r"StartJobRun was rejected: the credentials are expired .*; renew them"),
     "500 before": (Cause.UNREACHABLE, "StartJobRun failed inside AWS 2 times .*; try again later"),
     "lose request": (Cause.UNREACHABLE, "StartJobRun got no answer: .*; check the network"),
 }

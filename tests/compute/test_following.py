@@ -132,7 +132,7 @@ def test_a_token_that_expires_ends_the_following_at_once(
     def expire() -> None:
         between.rates = {"expired": 1.0}
 
-    with pytest.raises(CallFailed, match="GetJobRun was not let in: the credentials are expired") as raised:
+    with pytest.raises(CallFailed, match="GetJobRun was rejected: the credentials are expired") as raised:
         followed.through(followed.state("RUNNING"), expire)
     assert raised.value.cause is Cause.CREDENTIALS
     assert _state_in_aws(application, followed) == "RUNNING"

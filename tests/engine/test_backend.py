@@ -225,7 +225,7 @@ def test_other_backends_are_left_to_the_cli(lab: Lab, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("name", ["", "..", "a/b", "a b", "x" * 101])
 def test_stack_names_that_are_no_file_names_are_refused(lab: Lab, name: str) -> None:
     lab.program("pass")
-    with pytest.raises(InvalidInput, match="no name for a stack"):
+    with pytest.raises(InvalidInput, match="not a valid name for a stack"):
         StackRef(lab.project(), name)
 
 

@@ -91,7 +91,7 @@ BAD_URLS = {
     "s3://key:secret@bucket": "no bucket in the backend's URL",
     "s3://b?regoin=a": "an option 'regoin' that this engine does not know; use region, endpoint",
     "s3://b?disableSSL=perhaps": "'perhaps' is neither true nor false",
-    "s3://b?ssetype=rot13": "'rot13' is no encryption of S3",
+    "s3://b?ssetype=rot13": "'rot13' is not an encryption of S3",
 }
 
 
@@ -111,7 +111,7 @@ def test_a_state_that_moved_under_a_run_is_not_written_over(lab: Lab) -> None:
     def move(event: object) -> None:
         lab.objects.put(CHECKPOINT, moved)
 
-    with pytest.raises(EngineFailed, match=r"somebody else changed the stack's state.*demo\.dev\.unsaved\.json"):
+    with pytest.raises(EngineFailed, match=r"another process changed the stack's state.*demo\.dev\.unsaved\.json"):
         lab.engine().up(lab.stack(), on_event=move)
     assert lab.objects.get(CHECKPOINT) == moved
 
@@ -128,7 +128,7 @@ def test_a_run_whose_state_cannot_be_saved_goes_on_from_a_file(lab: Lab, between
         lab.engine().up(lab.stack(), on_event=fail_later)
     words = str(failed.value)
     assert "the state could not be saved" in words and f"s3://{lab.at[5:].partition('?')[0]}" in words
-    assert "run `deployer stack import demo.dev.unsaved.json --stack dev`, and `deployer up` to go on" in words
+    assert "run `deployer stack import demo.dev.unsaved.json --stack dev`, and `deployer up` to resume" in words
     between.rates = {}
     with pytest.raises(Conflict, match="another run holds the stack"):  # it could not be given back either
         lab.engine().up(lab.stack())

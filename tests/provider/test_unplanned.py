@@ -97,7 +97,7 @@ def test_a_plain_up_is_refused_where_preview_would_be(
             attempt()
         for rule, address in denied:
             assert f"the policy {rule} is broken: {address}: " in failed.value.what
-        assert "mend the specs, or have it approved in policies/" in failed.value.what
+        assert "fix the specs, or have the change approved in policies/" in failed.value.what
     assert not (pulumi.folder / "lakes").exists()
 
 

@@ -45,7 +45,7 @@ def test_a_replaced_dataset_whose_time_is_over_is_in_the_plan(root: Path, deploy
         shown = deployer("preview", "--format", form).out
         assert place.rpartition("/")[2] in shown.replace("\\", "") and "1 dataset to remove" in shown
     assert (root / place).exists()
-    assert deployer("up").code == 1  # nobody can be asked here
+    assert deployer("up").code == 1  # stdin is not a terminal
     assert (root / place).exists()
     ran = deployer("up", "--yes")
     assert ran.code == 0 and f"{place} is removed" in ran.err and not (root / place).exists()

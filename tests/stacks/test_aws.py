@@ -66,7 +66,7 @@ def test_the_whole_life(on_aws: MakeProject, deployer: Deployer) -> None:
         f"--allow-destroy={name}" for name in ("table/air.flights", f"bucket/{bucket}", f"state-table/{state_table}")
     ]
     gone = deployer("destroy", "--yes", *allowed)
-    assert gone.code == 0 and "still in AWS, and no part of the stack any more: " in gone.err
+    assert gone.code == 0 and "still in AWS, and no longer part of the stack: " in gone.err
     assert "Contents" not in s3.list_objects_v2(Bucket=bucket)
     assert all(s3.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"].values())
     versions = s3.list_object_versions(Bucket=bucket)["Versions"]

@@ -234,7 +234,7 @@ CASES: Mapping[str, tuple[Setting, str, str, str, str]] = {
     ),
     "no region": (_environment(AWS_DEFAULT_REGION=None), "region", "wrong", "none is set", "set AWS_REGION"),
     "no region: bucket": (_environment(AWS_DEFAULT_REGION=None), "bucket", "not applicable", "there is no region", ""),
-    "another name": (_environment(AWS_REGION="eu-centrl-1"), "region", "warning", "none that this boto3", "typing"),
+    "another name": (_environment(AWS_REGION="eu-centrl-1"), "region", "warning", "that this boto3", "typing"),
     "no plugin": (_no_plugin, "aws-provider", "wrong", "no executable pulumi-resource-aws", "install the provider"),
     "plugin breaks": (
         _plugin("#!/bin/sh\necho no such library >&2\nexit 1\n"), "aws-provider", "wrong", "did not start", "by hand"

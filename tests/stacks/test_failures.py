@@ -16,7 +16,7 @@ from tests.state.faults import Asked, Fault, Proxy, proxy
 
 pytestmark = pytest.mark.full
 
-SAVED = "what was done is saved; mend the cause and run it again"
+SAVED = "completed steps are saved; fix the cause and run the command again"
 
 
 @pytest.fixture

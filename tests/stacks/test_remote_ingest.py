@@ -303,7 +303,7 @@ def test_a_start_without_waiting_is_followed_later(aws: str, project: Path, depl
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        ("expired", "GetJobRun was not let in: the credentials are expired"),
+        ("expired", "GetJobRun was rejected: the credentials are expired"),
         (
             "deny",
             "GetJobRun was denied (AccessDeniedException: refused by the test's rule); allow this identity the action",

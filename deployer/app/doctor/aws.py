@@ -185,8 +185,8 @@ def _never_ask(session: Any) -> None:
             provider._prompter = refuse
 
 
-def said(error: ClientError) -> str:
-    """`AccessDenied: …`, as AWS said it."""
+def aws_message(error: ClientError) -> str:
+    """The error code and message of AWS: `AccessDenied: …`."""
     what_is_there = error.response.get("Error", {})
     code, message = str(what_is_there.get("Code", "unknown")), one_line(what_is_there.get("Message", ""))
     return f"{code}: {message}" if message and message != code else code
@@ -240,8 +240,8 @@ def identity(aws: Aws) -> Finding:
     except ClientError as error:
         if code_of(error) in CREDENTIALS:
             remedy = "renew the credentials, or choose others by AWS_PROFILE; look at the clock below, too"
-            return wrong(f"AWS does not accept the credentials: {said(error)}", remedy)
-        return warning(f"STS does not say who this is: {said(error)}", "allow sts:GetCallerIdentity")
+            return wrong(f"AWS does not accept the credentials: {aws_message(error)}", remedy)
+        return warning(f"STS does not say who this is: {aws_message(error)}", "allow sts:GetCallerIdentity")
     except NoRegionError:
         return not_applicable("there is no region")
     except NO_ANSWER as error:
@@ -255,7 +255,9 @@ def region(aws: Aws) -> Finding:
         return wrong("none is set", "set AWS_REGION, or `region` in the profile")
     known = aws.session.get_available_regions("s3")
     if name not in known and name not in aws.session.get_available_regions("dynamodb", aws_partition(aws, name)):
-        return warning(f"{name} is none that this boto3 knows", "look for a typing error, or update boto3", region=name)
+        return warning(
+            f"{name} is not a region that this boto3 knows", "look for a typing error, or update boto3", region=name
+        )
     return ok(name, region=name)
 
 

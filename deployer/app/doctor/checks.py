@@ -1,4 +1,4 @@
-"""Checks run side by side, each in a limited time: one that hangs or breaks is a finding, and the others go on."""
+"""Checks run side by side, each in a limited time: one that hangs or breaks is a finding, and the others continue."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
 
-from deployer.app.doctor.aws import NO_ANSWER, Aws, aws_partition, code_of, one_line, said, without_credentials
+from deployer.app.doctor.aws import NO_ANSWER, Aws, aws_message, aws_partition, code_of, one_line, without_credentials
 from deployer.app.doctor.checks import Finding, not_applicable, ok, warning, wrong
 from deployer.aws.error_codes import DENIED
 from deployer.compute.iam.deploying import deploying_grants
@@ -19,7 +19,7 @@ from deployer.compute.schedules.schedules import declares_services
 from deployer.specs.model import Cluster, Lake
 from deployer.text.formatting import count
 
-_NAMED = 6  #: calls that are told; the JSON has them all
+_NAMED = 6  #: calls that the text lists; the JSON has them all
 _PAGE = "docs/aws.md#permissions"
 _KINDS = ("emr-serverless", "emr")
 _LISTS = ("cloudwatch:AlarmActions", "events:TargetArn")  #: keys of a request that have several values
@@ -39,7 +39,7 @@ def unready(aws: Aws) -> str:
     if not aws.region:
         return "there is no region"
     try:
-        aws.identity  # noqa: B018 -- whose credentials are no good gets one finding, not four
+        aws.identity  # noqa: B018 -- bad credentials give one finding, not four
     except ClientError as error:
         return f"STS does not say who this is: {code_of(error)}"
     except NO_ANSWER:
@@ -69,7 +69,9 @@ def bucket(aws: Aws, root: str, managed: str) -> Finding:
     try:
         versions = s3.get_bucket_versioning(Bucket=name).get("Status") == "Enabled"
     except ClientError as error:
-        return warning(f"{name}: whether it keeps versions is not told: {said(error)}", "allow s3:GetBucketVersioning")
+        return warning(
+            f"{name}: whether it keeps versions is unknown: {aws_message(error)}", "allow s3:GetBucketVersioning"
+        )
     if not versions:
         remedy = "deployer up" if managed == "all" else "turn versions on: what is deleted by mistake comes back then"
         return warning(f"{name} in {place or aws.region} keeps no versions", remedy, region=place, versioning=False)
@@ -91,7 +93,7 @@ def _no_bucket(error: ClientError, name: str, aws: Aws, managed: str) -> Finding
             what = f"{name} is somebody else's, or s3:ListBucket on it is not allowed"
             return wrong(what, f"choose another `root`, or allow what {_PAGE} lists")
         case _:
-            return wrong(f"{name}: {said(error)}", "see the AWS error")
+            return wrong(f"{name}: {aws_message(error)}", "see the AWS error")
 
 
 def _elsewhere(name: str, place: str, aws: Aws) -> Finding:
@@ -108,10 +110,10 @@ def _refused(s3: Any, name: str, prefix: str) -> Finding | None:
     except ClientError as error:
         if error.operation_name == "CreateMultipartUpload" and code_of(error) in DENIED:
             return warning(
-                f"{name} can be read, and its objects cannot be written: {said(error)}",
+                f"{name} can be read, and its objects cannot be written: {aws_message(error)}",
                 f"enough for previews and queries; `up` needs what {_PAGE} lists",
             )
-        return wrong(f"{name}: {error.operation_name} failed: {said(error)}", f"allow what {_PAGE} lists")
+        return wrong(f"{name}: {error.operation_name} failed: {aws_message(error)}", f"allow what {_PAGE} lists")
     return None
 
 
@@ -163,7 +165,7 @@ def simulated(iam: Any, principal: str, grants: Sequence[Grant]) -> list[str] | 
         if code_of(error) in DENIED:
             what = f"not looked at: {principal} may not simulate. `up` names an action that is denied when it needs it"
             return warning(what, "allow iam:SimulatePrincipalPolicy on this role or user, and iam:GetRole")
-        return warning(f"not looked at: {said(error)}", "see the AWS error")
+        return warning(f"not looked at: {aws_message(error)}", "see the AWS error")
     except NO_ANSWER as error:
         return warning(f"not looked at: {one_line(error)}", "look at network and proxy")
 
@@ -212,7 +214,7 @@ def quotas(aws: Aws, lake: Lake) -> Finding:
     try:
         most = _most_cpus(aws.client("service-quotas"))
     except ClientError as error:
-        what = f"the vCPUs of EMR Serverless are not told: {said(error)}"
+        what = f"the vCPU quota of EMR Serverless is unknown: {aws_message(error)}"
         return warning(what, "allow servicequotas:ListServiceQuotas, or look at Service Quotas in the console")
     except NO_ANSWER as error:
         return warning(f"Service Quotas gives no answer: {one_line(error)}", "look at Service Quotas in the console")

@@ -110,8 +110,8 @@ def pulumi_cli(engine: str) -> Finding:
             [found, "version"], capture_output=True, text=True, timeout=_STARTS_WITHIN, check=True
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError) as error:
-        what = f"{found} does not tell its version: {type(error).__name__}"
-        return (warning if engine == "embedded" else wrong)(what, "install it anew, or take it off PATH")
+        what = f"{found} does not report its version: {type(error).__name__}"
+        return (warning if engine == "embedded" else wrong)(what, "install it again, or remove it from PATH")
     if engine == "embedded":
         return ok(f"{what_is_there}; not used, as the instance says `engine: embedded`", version=what_is_there)
     return ok(f"{what_is_there} at {found}", version=what_is_there)
@@ -166,7 +166,7 @@ def aws_provider(project: Project | None, engine: str, needed: str) -> Finding:
     plugin = find_plugin("aws", project.plugins, project.dir, wanted.version if wanted else "")
     version = _plugin_version(plugin, project)
     if not version:
-        return warning(f"{plugin} does not tell its version", "version 7 is the one that the program is written for")
+        return warning(f"{plugin} does not report its version", "version 7 is the one that the program is written for")
     if version.lstrip("v").partition(".")[0] != "7":
         return wrong(f"{version} at {plugin}", "deployer plugin install aws")
     return ok(f"{version} at {plugin}", version=version)

@@ -120,7 +120,7 @@ def pulumi_state(place: Place, unready: Callable[[], str] = lambda: "") -> Findi
     files = stack_files(place.workspace.stack_ref)
     deployment = read_checkpoint(files).deployment
     if files.journal.exists():
-        return warning("a run was cut off, or is under way", "`deployer up` resumes it", file=files.journal.where)
+        return warning("a run was interrupted, or is running", "`deployer up` resumes it", file=files.journal.where)
     if deployment is None:
         return ok(f"nothing was applied to the stack {place.workspace.stack} yet")
     return ok(f"{count(len(deployment.get('resources') or ()), 'resource')} in {files.where}")
@@ -176,7 +176,7 @@ def judged_root(root: str, kind: str, free: int) -> Finding:
 
 
 def file_system(folder: Path, mounts: str) -> str:
-    """The kind of file system that a folder is on, from the text of Linux's mountinfo; empty where it is not told."""
+    """The kind of file system that a folder is on, from the text of Linux's mountinfo; empty if it is not listed."""
     best, kind = -1, ""
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from botocore.exceptions import ClientError
 
-from deployer.app.doctor.aws import NO_ANSWER, Aws, one_line, said
+from deployer.app.doctor.aws import NO_ANSWER, Aws, aws_message, one_line
 from deployer.app.doctor.checks import Finding, not_applicable, ok, warning, wrong
 from deployer.app.doctor.lake import clusters_of, first_of, lake_on_aws, simulated, unready
 from deployer.aws.names import own_name
@@ -35,7 +35,7 @@ def job_roles(aws: Aws, lake: Lake, root: str) -> Finding:
                 return wrong(what, "make it, or name another by `execution_role`")
             continue  # `up` makes it
         except ClientError as error:
-            return warning(f"not looked at: {said(error)}", "allow iam:GetRole on the roles of clusters")
+            return warning(f"not looked at: {aws_message(error)}", "allow iam:GetRole on the roles of clusters")
         except NO_ANSWER as error:
             return warning(f"not looked at: {one_line(error)}", "look at network and proxy")
         found = simulated(iam, role, needed)

@@ -69,7 +69,7 @@ class DriftItem:
 
 @dataclass(frozen=True, slots=True)
 class Undeclared:
-    """Something in the lake that nobody declared."""
+    """Something in the lake that no specs declare."""
 
     what: str
     why: str
@@ -138,7 +138,7 @@ def _applied_root(workspace: Workspace, lake: Lake, applied: Mapping[str, Applie
 def _items(
     store: StateReader, root: str, applied: Mapping[str, Applied], live: LiveLake
 ) -> tuple[tuple[DriftItem, ...], tuple[Unreadable, ...]]:
-    """The differences, and the tables of which they cannot be told."""
+    """The differences, and the tables whose differences are unknown."""
     unreadable = {table.table_id: table for table in live.unreadable.values()}
     entries = store.instance().tables
     items: list[DriftItem] = []
@@ -204,7 +204,5 @@ def _plain_datasets(store: StateReader, root: str) -> Iterator[Undeclared]:
         locations = {entry.location for entry in store.instance().tables.values()}
         for path in plain_datasets(root):
             if location_under(root, path) not in locations:
-                why = (
-                    f"a Lance dataset that is no table: `deployer import table/DATABASE.NAME {shlex.quote(str(path))}`"
-                )
-                yield Undeclared(path.name, why)
+                how = f"`deployer import table/DATABASE.NAME {shlex.quote(str(path))}`"
+                yield Undeclared(path.name, f"a Lance dataset that is not a table: {how}")

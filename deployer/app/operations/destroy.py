@@ -70,14 +70,14 @@ def destroy(
         handle_missing_plugin(workspace, lake, install_missing)
         with held_in_time(workspace, lake, lock_timeout, reporter):
             planned = plan_destroy(workspace, lake, allow_destroy, reporter)
-            standing = foreign_resources(workspace, planned.engine())
-            planned = replace(planned, plan=replace(planned.plan, foreign=tuple(each.destroyed() for each in standing)))
+            foreign = foreign_resources(workspace, planned.engine())
+            planned = replace(planned, plan=replace(planned.plan, foreign=tuple(each.destroyed() for each in foreign)))
             check_addresses("--allow-destroy", allow_destroy, planned.plan)
             result = PlanResult(planned.plan, workspace, planned, secrets=secrets)
             on_plan(result)
             if result.is_refused:
                 raise PlanRefused(result)
-            refuse_protected(standing, allow_destroy)
+            refuse_protected(foreign, allow_destroy)
             require_approval(result, approve)
             for address in end_deletions(workspace, planned).values():
                 reporter.note(f"ended the deletion of {address}, which was cut off")
@@ -87,5 +87,5 @@ def destroy(
                 done = planned.engine().destroy(
                     workspace.stack_ref, on_event=on_event, allow_destroy=frozenset(allow_destroy)
                 )
-    kept = tuple(each.name for each in standing if each.protected and each.kept)
+    kept = tuple(each.name for each in foreign if each.protected and each.kept)
     return DestroyResult(result, done.summary, done.operations, kept)

@@ -102,13 +102,13 @@ class PlanRefused(Refused):
     kind = "Refused"
 
     def __init__(self, result: PlanResult) -> None:
-        self.plan, found, said = result, result.plan, []
+        self.plan, found, reasons = result, result.plan, []
         if number := len(found.refused) + len(found.refused_removals):
-            said.append("1 change is refused" if number == 1 else f"{number} changes are refused")
+            reasons.append("1 change is refused" if number == 1 else f"{number} changes are refused")
         if found.denied:
-            said.append(f"{len(found.denied)} mandatory violation{'s' if len(found.denied) > 1 else ''} of policies")
-        remedy = "mend the specs, or have them approved in policies/" if found.denied else ""
-        super().__init__(f"{', '.join(said)}, nothing was changed", remedy=remedy)
+            reasons.append(f"{len(found.denied)} mandatory violation{'s' if len(found.denied) > 1 else ''} of policies")
+        remedy = "fix the specs, or have them approved in policies/" if found.denied else ""
+        super().__init__(f"{', '.join(reasons)}, nothing was changed", remedy=remedy)
 
     def document(self) -> dict[str, Any]:
         found = self.plan.plan

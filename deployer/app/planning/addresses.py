@@ -13,7 +13,7 @@ from deployer.plan.targets import nearest_address
 
 
 def check_addresses(option: str, given: Collection[str], plan: Plan) -> None:
-    """Raises InvalidInput for the first of `given` that is no resource of the plan, with the nearest that is."""
+    """Raises InvalidInput for the first of `given` that is not a resource of the plan, with the nearest one."""
     known = [resource.address for resource in plan.resources]
     known += [resource.live_address for resource in plan.resources if resource.live_address]
     known += [removal.address for removal in plan.removals]
@@ -50,6 +50,6 @@ def split_name(table: str) -> tuple[str, str]:
     from deployer.errors import InvalidInput
 
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}\.[A-Za-z_][A-Za-z0-9_]{0,127}", table):
-        raise InvalidInput(f"{table!r} is no table", remedy="write database.name: letters, digits and _")
+        raise InvalidInput(f"{table!r} is not the name of a table", remedy="write database.name: letters, digits and _")
     database, _, name = table.partition(".")
     return database, name

@@ -49,9 +49,9 @@ def foreign_resources(workspace: Workspace, engine: Engine) -> tuple[ForeignReso
     return tuple(sorted(found, key=lambda each: (each.type, each.name)))
 
 
-def refuse_protected(standing: Sequence[ForeignResource], allowed: Collection[str]) -> None:
+def refuse_protected(resources: Sequence[ForeignResource], allowed: Collection[str]) -> None:
     """Raises Refused, before anything is deleted, when something protected was not allowed by name."""
-    refused = sorted(each.name for each in standing if each.protected and each.name not in allowed)
+    refused = sorted(each.name for each in resources if each.protected and each.name not in allowed)
     if refused:
         what = "1 resource is" if len(refused) == 1 else f"{len(refused)} resources are"
         raise Refused(

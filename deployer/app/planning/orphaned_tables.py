@@ -36,7 +36,7 @@ def delete_unknown(workspace: Workspace, planned: Planned) -> list[str]:
     known = {each.id for each in applied_resources(workspace, planned.engine()).values()}
     unreadable = planned.live.unreadable.keys()  # Pulumi would read them before it deletes them
     root = workspace.root(planned.lake)
-    said = []
+    notes = []
     for each in sorted(gone, key=lambda each: each.address):
         if each.live_address in unreadable or each.table_id not in known:
             with closing(open_store(root)) as store:
@@ -44,5 +44,5 @@ def delete_unknown(workspace: Workspace, planned: Planned) -> list[str]:
                     store, root, each.table_id, allow_destroy=True, delete_savepoints=workspace.delete_savepoints
                 )
             why = "which could not be read" if each.live_address in unreadable else "which Pulumi's state did not know"
-            said.append(f"deleted {each.address}, {why}")
-    return said
+            notes.append(f"deleted {each.address}, {why}")
+    return notes

@@ -28,7 +28,7 @@ from deployer.specs.model import Storage, TableSpec
 from deployer.specs.types.types import Column
 from deployer.specs.values.root import resolve_root
 
-#: Of these there are many; made anew by their constructor they take half the time of what dataclasses do by themselves.
+#: Of these there are many; built by their constructor they take half the time of what dataclasses do by themselves.
 _MANY = (Column, LiveTable, Storage, TableSpec, TableStatistics)
 
 

@@ -40,7 +40,7 @@ def write_saved_plan(
         raise Refused(
             "the plan breaks mandatory rules, so it was not saved",
             where=path,
-            remedy="mend the specs, or approve it in policies/",
+            remedy="fix the specs, or approve the change in policies/",
         )
     saved = as_saved_plan(workspace, planned)
     if known := secrets.name_in(json.dumps(saved.changes)):

@@ -21,7 +21,7 @@ _LANES = 8  #: rows of fragments below the leaves; more of them are drawn into t
 _DRAWN_FRAGMENTS = 400
 _DRAWN_VERSIONS = 200
 _LISTED_VERSIONS = 50
-_SLOTS = 28  #: places of versions in a history, so that few of them are no blocks
+_SLOTS = 28  #: places of versions in a history, so that a few versions do not look like blocks
 _WIDE_GAP, _NARROW_GAP = 0.13, 0.34  #: least distance of two labels, of the width, on a wide and a narrow page
 
 
@@ -211,15 +211,15 @@ def _date_labels(drawn: Sequence[TableVersion], step: float) -> tuple[Label, ...
     by_day = drawn[0].at.date() != drawn[-1].at.date()
     labels: list[Label] = []
     wide = narrow = -100.0
-    said = ""
+    previous = ""
     for index, version in enumerate(drawn):
         at, text = index * step, f"{version.at:%Y-%m-%d}" if by_day else f"{version.at:%H:%M}"
-        if text == said or at - wide < 100 * _WIDE_GAP or at > 100 - 100 * _WIDE_GAP:
+        if text == previous or at - wide < 100 * _WIDE_GAP or at > 100 - 100 * _WIDE_GAP:
             continue
         fits_narrow = at - narrow >= 100 * _NARROW_GAP and at <= 100 - 100 * _NARROW_GAP
         shown = text if index else f"{version.at:%Y-%m-%d %H:%M} UTC"
         labels.append(Label(round(at, 3), shown, "start", not fits_narrow))
-        said, wide, narrow = text, at + (100 * _WIDE_GAP if not index else 0), at if fits_narrow else narrow
+        previous, wide, narrow = text, at + (100 * _WIDE_GAP if not index else 0), at if fits_narrow else narrow
     return tuple(labels)
 
 

@@ -40,7 +40,7 @@ def extract_specs(repository: Repository, commit: str, project: Path, target: Pa
     for entry in wanted:
         if entry.path == _POLICIES:
             raise InvalidInput(
-                "is no folder at that commit, and rules have to be there",
+                "is not a folder at that commit, and must hold the rules",
                 where=entry.path,
                 remedy="commit the rules themselves, into a folder of that name",
             )
@@ -52,14 +52,14 @@ def extract_specs(repository: Repository, commit: str, project: Path, target: Pa
             )
         if entry.path.is_absolute() or any(_is_forbidden(part) for part in entry.path.parts):
             raise InvalidInput(  # Git refuses such trees; so do we
-                "is no path inside the project", where=entry.path, remedy="remove it from the commit"
+                "is not a path inside the project", where=entry.path, remedy="remove it from the commit"
             )
     files = [entry for entry in wanted if entry.mode in _FILES]
     if len(files) > _MOST_FILES or sum(entry.size for entry in files) > _MOST_BYTES:
         raise InvalidInput(
             f"the project has more than {_MOST_FILES:,} files or {_MOST_BYTES // 1024**2} MiB of them at that commit",
             where=project,
-            remedy="move files that are no specs out of the project's folder",
+            remedy="move files that are not specs out of the project's folder",
         )
     for entry, content in zip(files, _blobs(repository, files), strict=True):
         file = target / entry.path

@@ -24,7 +24,7 @@ _OF_PROGRAMS_ON_AWS = ("pulumi_aws", "pulumi_aws.s3", "pulumi_aws.dynamodb")
 
 
 def prepare_for(workspace: Workspace, lake: Lake | None = None) -> None:
-    """Begins to load what the program needs, in its own process, while this one goes on."""
+    """Begins to load what the program needs, in its own process, while this one continues."""
     if lake is None:
         prepare_program(workspace.project, "auto", *_OF_PROGRAMS)
         return

@@ -27,7 +27,7 @@ def held_in_time(workspace: Workspace, lake: Lake, timeout: str | None, reporter
     if timeout is not None:
         end = time.monotonic() + parse_duration(timeout, OPTION_DURATION, option="--lock-timeout").total_seconds()
     with ExitStack() as stack:
-        said = ""
+        reported = ""
         while True:
             try:
                 stack.enter_context(held(workspace, lake))
@@ -39,8 +39,8 @@ def held_in_time(workspace: Workspace, lake: Lake, timeout: str | None, reporter
                     raise Conflict(
                         f"{error.what}, still after {timeout}", where=error.where, remedy=error.remedy
                     ) from None
-                if error.what != said:
+                if error.what != reported:
                     reporter.note(f"{error.what}; waiting for it, up to {timeout}")
-                    said = error.what
+                    reported = error.what
             time.sleep(min(random.uniform(*_POLL), max(end - time.monotonic(), 0)))  # noqa: S311 -- only out of step
         yield

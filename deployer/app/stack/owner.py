@@ -64,7 +64,7 @@ def refuse_other_name(workspace: Workspace, lake: Lake, live: LiveLake) -> None:
 
 
 def refuse_shared_tables(recorded: Recorded) -> None:
-    """Raises Corrupt when Pulumi's state has one table under two addresses: which of them it is cannot be told."""
+    """Raises Corrupt when Pulumi's state has one table under two addresses: which one is right is unknown."""
     seen: dict[str, str] = {}
     for address, table_id in sorted(recorded.ids.items()):
         first = seen.setdefault(table_id, address)

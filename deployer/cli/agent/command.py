@@ -21,11 +21,11 @@ def agent(
         str | None,
         typer.Option(
             metavar="DURATION",
-            help="Time between two looks: 5s unless given, 60s for a root in a bucket.",
+            help="Time between two checks: 5s unless given, 60s for a root in a bucket.",
             show_default=False,
         ),
     ] = None,
-    parallel: Annotated[int, typer.Option(help="Runs that go on at a time.", min=1, max=64)] = 2,
+    parallel: Annotated[int, typer.Option(help="Runs that execute at a time.", min=1, max=64)] = 2,
     grace: Annotated[
         str, typer.Option(metavar="DURATION", help="How late a run may be before it is called overdue.")
     ] = "1h",
@@ -58,10 +58,10 @@ def agent(
     if root is not None and (project is not None or specs is not None):
         raise InvalidInput("--root is for where there is no project", remedy="leave out --project and --specs")
     if not once and listen != "off":
-        address_of(listen)  # bad words are said before anything is opened
+        address_of(listen)  # a bad address is reported before anything is opened
     between = parse_duration(every, OPTION_DURATION, option="--every").total_seconds() if every is not None else None
     if between == 0:
-        raise InvalidInput("--every: an agent cannot look all the time", remedy="give 1s or more")
+        raise InvalidInput("--every: the time between two checks is too short", remedy="give 1s or more")
     late = parse_duration(grace, OPTION_DURATION, option="--grace").total_seconds()
     root = root or root_to_read(project, stack, specs)
     settings = Settings(between or (60.0 if "://" in root else 5.0), parallel, late)

@@ -168,7 +168,7 @@ def ingest(
     if remote is None:
         refuse_without_aws(detach=detach, upload=upload)
     if cluster is not None and remote is None:
-        choose()  # one that cannot be is said at once; else it is chosen when Spark is needed
+        choose()  # an unknown cluster is reported at once; else it is chosen when Spark is needed
     request = IngestRequest(
         tuple(files),
         Format(format.value) if format else None,

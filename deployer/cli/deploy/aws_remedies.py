@@ -20,7 +20,7 @@ def _any(codes: Iterable[str]) -> str:
     return "|".join(sorted(codes))
 
 
-#: What of a message says the cause, and what to do about it. The first of each remedy counts, in this order.
+#: Parts of a message that show the cause, each with its remedy. The first match counts, in this order.
 _REMEDIES: tuple[tuple[str, str], ...] = (
     (
         r"BucketAlreadyExists\b",

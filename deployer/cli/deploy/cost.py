@@ -49,7 +49,7 @@ def cost(
 ) -> int:
     """Show what the lake is expected to cost a month on AWS, as declared and by what it holds now.
 
-    What is not known is said to be unknown and is in no sum. Changes nothing. docs/cost.md says what is not counted.
+    Unknown costs are shown as unknown and are in no sum. Changes nothing. docs/cost.md says what is not counted.
     """
     from deployer import app
     from deployer.console.reporter import ConsoleReporter

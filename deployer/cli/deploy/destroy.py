@@ -74,18 +74,18 @@ def _print(done: DestroyResult, stack: str) -> None:
         return
     stdout().print(summary_line(done.operations))
     if done.kept:
-        note(f"still in AWS, and no part of the stack any more: {', '.join(done.kept)}")
+        note(f"still in AWS, and no longer part of the stack: {', '.join(done.kept)}")
 
 
 def _is_name_typed(name: str) -> bool:
-    """Asks for the instance's name. Raises InvalidInput where nobody can be asked, Interrupted for another name."""
+    """Asks for the instance's name. Raises InvalidInput if stdin is not a terminal, Interrupted for another name."""
     import sys
 
     from deployer.console.output import ask
     from deployer.errors import Interrupted, InvalidInput
 
     if not sys.stdin.isatty():
-        raise InvalidInput("nobody can be asked here", remedy="give --yes to go on without asking")
-    if ask(f"This deletes all of it. Type the instance's name ({name}) to go on") != name:
+        raise InvalidInput("stdin is not a terminal, so nothing can be confirmed", remedy="pass --yes")
+    if ask(f"This deletes all of it. Type the instance's name ({name}) to continue") != name:
         raise Interrupted("that is not the instance's name, nothing was changed")
     return True

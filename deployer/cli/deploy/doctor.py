@@ -218,7 +218,7 @@ def _print(results: Sequence[Result]) -> None:
     from deployer.app.doctor.checks import Status, counts
     from deployer.console.output import stdout
 
-    marks = {
+    symbols = {
         Status.OK: ("ok", "green"),
         Status.WARNING: ("warning", "yellow"),
         Status.WRONG: ("wrong", "bold red"),
@@ -232,11 +232,11 @@ def _print(results: Sequence[Result]) -> None:
         if each.finding.status is Status.NOT_APPLICABLE:
             unneeded.setdefault(each.finding.what, []).append(each.name)
             continue
-        mark, style = marks[each.finding.status]
-        words = [Text(each.finding.what)]
+        symbol, style = symbols[each.finding.status]
+        lines = [Text(each.finding.what)]
         if each.finding.remedy:
-            words.append(Text(f"→ {each.finding.remedy}", "cyan"))
-        table.add_row(Text(mark, style), each.name, Group(*words))
+            lines.append(Text(f"→ {each.finding.remedy}", "cyan"))
+        table.add_row(Text(symbol, style), each.name, Group(*lines))
     counted = counts(results)
     summary = ", ".join(f"{number} {status.value}" for status, number in counted.items() if number)
     stdout().print(table)

@@ -68,7 +68,7 @@ def _print(found: DriftResult) -> None:
         _line(each.what, "bold")
         _line(f"  {each.why}")
     total = count(len(found.items), "difference")
-    more = f", {count(len(found.undeclared), 'thing')} that nobody declared" if found.undeclared else ""
+    more = f", {count(len(found.undeclared), 'thing')} without a declaration" if found.undeclared else ""
     _line("")
     _line(f"{total}{more}")
     for file in found.written:

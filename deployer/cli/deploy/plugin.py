@@ -38,8 +38,8 @@ def install(
         typer.Option(
             metavar="URL",
             help="Download from this server or mirror: the folder of the archives. `${NAME}`, `${VERSION}`, `${OS}` "
-            "and `${ARCH}` are filled in. Else from where the Python package says, or Pulumi's releases on GitHub, "
-            "then get.pulumi.com.",
+            "and `${ARCH}` are filled in. Unless given: the server that the Python package names, or Pulumi's "
+            "releases on GitHub, then get.pulumi.com.",
             show_default=False,
         ),
     ] = "",
@@ -79,8 +79,8 @@ def install(
         about = {"name": plugin.name, "version": plugin.version, "folder": str(folder)}
         print_json({**about, "sha256": done.sha256 or None, "installed": done.is_new})
         return 0
-    said = f"installed {plugin} in {folder}" if done.is_new else f"{plugin} is installed already in {folder}"
-    stdout().print(said, soft_wrap=True)
+    outcome = f"installed {plugin} in {folder}" if done.is_new else f"{plugin} is installed already in {folder}"
+    stdout().print(outcome, soft_wrap=True)
     return 0
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def plugin_offer(*, may_ask: bool) -> InstallMissing | None:
-    """The question, or None where nobody can be asked."""
+    """The function that asks; None if stdin is not a terminal."""
     return _offer if may_ask and sys.stdin.isatty() else None
 
 

@@ -94,7 +94,7 @@ def preview(
     if out is not None:
         from deployer.plan.saved.seal import plan_signer
 
-        signer = plan_signer()  # a key that cannot be used is said at once
+        signer = plan_signer()  # an unusable key is reported at once
     found = app.plan(
         project,
         stack,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from deployer.app.planning.plan import Planned
     from deployer.plan.verdict import Violation
 
-REMEDY = "mend the specs, or have it approved in policies/"
+REMEDY = "fix the specs, or have the change approved in policies/"
 
 
 def main(argv: Sequence[str]) -> int:

@@ -64,8 +64,8 @@ def up(
     """Apply the specs. Shows the plan and asks first; refuses what destroys data unless it was allowed by address.
 
     Tables that cannot be read are left as they are; the others are applied, and the exit code is 1.
-    From the plan on nobody else changes the stack: other runs that would are refused until this one ends, or
-    wait for it with `--lock-timeout`.
+    From the plan on, other runs that would change the stack are refused until this one ends, or wait for it with
+    `--lock-timeout`.
     """
     from deployer import app
     from deployer.cli.deploy.plugin_offer import plugin_offer
@@ -159,19 +159,19 @@ def _print(done: ApplyResult, *, as_json: bool) -> None:
     if done.unreadable and not as_json:
         left = "was left as it is" if len(done.unreadable) == 1 else "were left as they are"
         names = ", ".join(table.address for table in done.unreadable)
-        words = f"{count(len(done.unreadable), 'table')} cannot be read and {left}: {names}"
+        failure = f"{count(len(done.unreadable), 'table')} cannot be read and {left}: {names}"
         remedy = "everything else was applied; `deployer state verify` says what is wrong"
-        stderr().print(f"error: {words}; {remedy}", style="red", soft_wrap=True)
+        stderr().print(f"error: {failure}; {remedy}", style="red", soft_wrap=True)
 
 
 def confirm(question: str) -> None:
-    """Ask for a yes; raises InvalidInput where nobody can be asked, Interrupted for a no."""
+    """Ask for a yes; raises InvalidInput if stdin is not a terminal, Interrupted for a no."""
     import sys
 
     from deployer.console.output import ask_yes_or_no
     from deployer.errors import Interrupted, InvalidInput
 
     if not sys.stdin.isatty():
-        raise InvalidInput("nobody can be asked here", remedy="give --yes to apply without asking")
+        raise InvalidInput("stdin is not a terminal, so nothing can be confirmed", remedy="pass --yes")
     if not ask_yes_or_no(question):
         raise Interrupted("stopped by your answer, nothing was changed")

@@ -129,7 +129,9 @@ def change_secrets_provider(
     if provider == "passphrase" and NEW_VARIABLE not in os.environ:
         if not sys.stdin.isatty():
             raise InvalidInput(
-                "nobody can be asked for the new passphrase here", where=NEW_VARIABLE, remedy="set that variable to it"
+                "stdin is not a terminal, so the new passphrase cannot be asked for",
+                where=NEW_VARIABLE,
+                remedy="set that variable to it",
             )
         os.environ[NEW_VARIABLE] = ask_new_secret("New passphrase")
     change_keeper(StackRef(found, stack), provider)

@@ -27,7 +27,7 @@ def standard_input(files: Sequence[str], format_name: str | None) -> Iterator[li
         yield list(files)
         return
     if format_name is None:
-        raise InvalidInput("standard input has no name that tells its format", remedy="give --format, such as csv")
+        raise InvalidInput("standard input has no name that shows its format", remedy="give --format, such as csv")
     if sys.stdin.isatty():
         raise InvalidInput("standard input is a terminal", remedy="send a file to it: … | deployer …, or … < FILE")
     with temporary_folder(STDIN_PURPOSE) as folder:  # mode 0700, under a random name

@@ -143,10 +143,12 @@ def write_spec(target: Target) -> list[str]:
 
 
 def confirm_by_name(name: str, what: str, *, force: bool) -> None:
-    """Has the person type the table's name. Raises InvalidInput where nobody can be asked, Interrupted for another."""
+    """Has the person type the table's name. Raises InvalidInput if stdin is not a terminal, Interrupted for another."""
     if force:
         return
     if not sys.stdin.isatty():
-        raise InvalidInput("nobody can be asked here", where=f"table/{name}", remedy="give --force to go on unasked")
-    if ask(f"{what}. Type its name ({name}) to go on").strip() != name:
+        raise InvalidInput(
+            "stdin is not a terminal, so nothing can be confirmed", where=f"table/{name}", remedy="pass --force"
+        )
+    if ask(f"{what}. Type its name ({name}) to continue").strip() != name:
         raise Interrupted("that is not the table's name, nothing was changed")

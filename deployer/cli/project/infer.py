@@ -25,7 +25,7 @@ def infer(
         str | None,
         typer.Option(help="The table as `database.name`; else `main` and the first file's name.", show_default=False),
     ] = None,
-    format: Annotated[str | None, typer.Option(help="Format, where the name does not tell it.")] = None,
+    format: Annotated[str | None, typer.Option(help="Format, if the name does not show it.")] = None,
     null_value: NullValues = None,
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",

@@ -19,7 +19,7 @@ _SHOWN = 10  #: files that are named
 def validate(
     project: ProjectDir = None, stack: StackName = DEFAULT_STACK, specs: SpecsPath = None, as_json: AsJson = False
 ) -> int:
-    """Check the specs and say every problem as `file:line:column: what; what to do`. Exits with 1 when there is one."""
+    """Check the specs and print every problem as `file:line:column: what; what to do`. Exits with 1 if one exists."""
     from deployer.app.workspace import open_workspace
     from deployer.console.output import print_json, stdout
     from deployer.specs.loading.lake import read_files

@@ -39,7 +39,7 @@ def ingest_on(
     """Loads on the cluster and shows the result as a load on this machine does."""
     _refuse_own_files(request, upload=upload)
     root = workspace.root(lake)
-    with closing(open_store(root)) as store:  # what is wrong with the table is said before anything is paid for
+    with closing(open_store(root)) as store:  # problems of the table are reported before anything is paid for
         entry = find_entry(store.instance().tables.values(), table)
         done_before(store, root, entry, request)
         name = entry.full_name

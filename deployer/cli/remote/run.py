@@ -1,4 +1,4 @@
-"""Running a job on a cluster that is not this machine: start, follow, cancel, and how to go on after a stop."""
+"""Running a job on a cluster that is not this machine: start, follow, cancel, and how to continue after a stop."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def run_on(
     def on_again() -> None:
         nonlocal is_started
         is_started = False
-        note("AWS does not know the role everywhere yet: the run is started again")
+        note("AWS has not yet distributed the role: the run is started again")
 
     try:
         return run_job(there, root, job, follow, clock=Clock(), on_again=on_again)
@@ -73,24 +73,24 @@ def follow_run(
     cluster: RemoteCluster, root: str, started: StartedJob, again: str, *, as_json: bool
 ) -> Mapping[str, Any]:
     """Follows a run to the end of its job; `again` is the command that follows it on. Raises as `run_on` does."""
-    words = cluster.describe_run(started.run_id)
+    run_name = cluster.describe_run(started.run_id)
     asked = False
     while True:
         try:
             with Meter(as_json=as_json) as meter:
                 meter.begin(started.title, started.title)
-                watcher = _watcher(meter, started.title, words)
+                watcher = _watcher(meter, started.title, run_name)
                 return follow_to_end(cluster, root, started.run_id, started.key, watcher, Clock())
         except KeyboardInterrupt:
-            if asked or (wanted := _wants_to_cancel(words)) is None:
-                raise Interrupted("the run continues", where=words, remedy=f"follow it: {again}") from None
+            if asked or (wanted := _wants_to_cancel(run_name)) is None:
+                raise Interrupted("the run continues", where=run_name, remedy=f"follow it: {again}") from None
             if wanted:
                 ask_to_end(root, started.key)
                 cluster.cancel(started.run_id)
                 asked = True
-                note("the run is asked to end; Ctrl-C leaves it to that")
+                note("the run was asked to end; Ctrl-C stops waiting for it")
         except CallFailed as failure:
-            raise run_continues(failure, words, f"follow it: {again}") from failure
+            raise run_continues(failure, run_name, f"follow it: {again}") from failure
 
 
 def follow_command(job_id: str, stack: str) -> str:
@@ -100,24 +100,24 @@ def follow_command(job_id: str, stack: str) -> str:
     return f"deployer follow {quote(job_id)}" + ("" if stack == DEFAULT_STACK else f" --stack {quote(stack)}")
 
 
-def _wants_to_cancel(words: str) -> bool | None:
+def _wants_to_cancel(run_name: str) -> bool | None:
     """None: Ctrl-C again."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
     try:
-        return ask_yes_or_no(f"cancel {words}?")
+        return ask_yes_or_no(f"cancel {run_name}?")
     except (typer.Abort, KeyboardInterrupt):
         return None
 
 
-def _watcher(meter: Meter, name: str, words: str) -> Watcher:
+def _watcher(meter: Meter, name: str, run_name: str) -> Watcher:
     def on_status(status: RunStatus) -> None:
         doing = f"{status.state} ({status.reported})"
         meter.tell(name, doing, 0, None, "")
         if meter.as_json:
-            meter.event("status", run=words, state=status.state, said=status.reported, detail=status.detail)
+            meter.event("status", run=run_name, state=status.state, said=status.reported, detail=status.detail)
         elif status.state in (RunState.WAITING, RunState.RUNNING):
-            meter.console.print(Text(f"{words}: {doing}", "dim"), soft_wrap=True)
+            meter.console.print(Text(f"{run_name}: {doing}", "dim"), soft_wrap=True)
 
     def on_progress(progress: Progress) -> None:
         doing = f"{progress.doing}, {progress.rows:,} rows read" if progress.rows else progress.doing

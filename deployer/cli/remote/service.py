@@ -37,7 +37,7 @@ def run_service_on(
 ) -> int:
     """Runs the service on the cluster, and shows what came of it as a run on this machine does."""
     root = workspace.root(lake)
-    with closing(open_store(root)) as store:  # what is wrong with the table is said before anything is paid for
+    with closing(open_store(root)) as store:  # problems of the table are reported before anything is paid for
         name = find_entry(store.instance().tables.values(), asked.table).full_name
     job = service_job(
         root,

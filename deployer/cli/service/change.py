@@ -120,7 +120,7 @@ def move(
     if reset:
         return _reset(project, stack, specs, table, as_json)
     if cluster is None:
-        raise InvalidInput("it is not said where to", remedy="give --cluster NAME, or --reset to undo a move")
+        raise InvalidInput("the target cluster is missing", remedy="give --cluster NAME, or --reset to undo a move")
     with _changed(project, stack, specs, table) as (target, opened):
         kinds = sorted(moved(opened, cluster).services)
         written = edit_spec(target) if write_spec else ()

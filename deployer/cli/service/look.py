@@ -1,4 +1,4 @@
-"""One look at how the services of a lake stand, for the commands that tell it."""
+"""One look at the status of a lake's services, for the commands that print it."""
 
 from __future__ import annotations
 

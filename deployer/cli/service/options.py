@@ -13,7 +13,7 @@ def pairs(given: Sequence[str] | None) -> dict[str, str] | None:
     for text in given or ():
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            raise InvalidInput(f"--option {text!r} is no option", remedy="write NAME=VALUE")
+            raise InvalidInput(f"--option {text!r} is not NAME=VALUE", remedy="write NAME=VALUE")
         if name.strip() in found:
             raise InvalidInput(f"--option {name.strip()} is given twice", remedy="give it once")
         found[name.strip()] = value.strip()

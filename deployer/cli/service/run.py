@@ -54,7 +54,7 @@ def run(
         bool,
         typer.Option(
             "--dry-run",
-            help="With --all: only say what would run, and why. Else, of CLUSTER and CLEAN: what it would do.",
+            help="With --all: only show what would run, and why. Else, of CLUSTER and CLEAN: what it would do.",
         ),
     ] = False,
     option: Annotated[
@@ -83,7 +83,7 @@ def run(
     job_id: Annotated[
         str | None,
         typer.Option(
-            help="On a cluster on AWS: name of this run. Asked again by the same one, it is followed, not run twice.",
+            help="On a cluster on AWS: name of this run. A run of the same name is followed, not started twice.",
             show_default=False,
         ),
     ] = None,
@@ -153,7 +153,7 @@ def run(
     refuse_without_aws(job_id=job_id, detach=detach)
     choose = partial(local_cluster, instance.clusters, cluster, instance.address)
     if cluster is not None:
-        choose()  # one that cannot be is said at once
+        choose()  # an unknown cluster is reported at once
     with Meter(as_json=as_json) as meter:
         meter.begin(table, table)
 

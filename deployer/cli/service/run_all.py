@@ -49,7 +49,7 @@ def run_all(
 ) -> int:
     """Runs what is due, or `kind` wherever it is attached, and gives the exit code: 1 when a run failed.
 
-    A run that fails keeps no other from running. With `dry_run` nothing runs, and what would is said.
+    A failed run does not stop the others. With `dry_run` nothing runs, and the planned runs are printed.
     """
     seen = sorted(looked(root).tables.values(), key=lambda each: each.entry.full_name)
     planned = [each for table in seen for each in _planned(table, instance, kind, cluster)]

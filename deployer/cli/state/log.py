@@ -64,12 +64,12 @@ def log(
         return 1 if damaged else 0
     _print(entries, newest_first=after is None)
     if start + 1 < kept_from and (after is not None or not limit or len(entries) < limit) and newest:
-        note(f"entries of before version {kept_from} are no longer kept; snapshots stand for them")
+        note(f"entries before version {kept_from} are no longer kept; snapshots replace them")
     shown = entries[-1].version if entries else newest
     if after is None and start and kept_from == start + 1:
         note(f"{start:,} older (--limit 0 shows all that are kept)")
     elif after is not None and shown < newest:
-        note(f"{newest - shown:,} newer (--after {shown} goes on)")
+        note(f"{newest - shown:,} newer (--after {shown} shows them)")
     if damaged:
         raise Corrupt(f"{count(len(damaged), 'entry', 'entries')} cannot be read", where=name, remedy=RECOVERY)
     return 0
@@ -107,7 +107,7 @@ def which_log(store: StateReader, table: str | None, instance: bool) -> tuple[st
     from deployer.tables.verify.verify import named_entry
 
     if instance == (table is not None):
-        raise InvalidInput("which log is meant?", remedy="give a table, or --instance")
+        raise InvalidInput("the log to list is missing", remedy="give a table, or --instance")
     if table is None:
         return INSTANCE_LOG, INSTANCE_LOG
     entry = named_entry(store.instance().tables.values(), table)

@@ -24,7 +24,7 @@ def show(
         typer.Option(
             "--at",
             metavar="VERSION|TIME",
-            help="A version that `state log` lists, or a time such as 2026-01-31T12:00:00Z (UTC unless it says).",
+            help="A version that `state log` lists, or a time such as 2026-01-31T12:00:00Z (UTC without an offset).",
             show_default=False,
         ),
     ] = None,

@@ -72,10 +72,10 @@ def verify(
 
 def repair(
     tables: Tables = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
     grace: Annotated[
         float,
-        typer.Option("--grace", min=0, metavar="MINUTES", help="Leave commits under way alone that are younger."),
+        typer.Option("--grace", min=0, metavar="MINUTES", help="Skip running commits that are younger."),
     ] = 60,
     drop_history: Annotated[
         bool,

@@ -1,4 +1,4 @@
-"""What a load came to, in words: the same wherever it ran."""
+"""Text for the result of a load, the same wherever it ran."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def result_from(document: Mapping[str, Any]) -> IngestResult:
 
 
 def print_result(result: IngestResult, bad_rows: object) -> None:
-    """The load in words; `bad_rows` is where bad ones were set aside."""
+    """Prints the result of a load; `bad_rows` is where bad rows were set aside."""
     from rich.filesize import decimal
 
     from deployer.console.output import stdout
@@ -46,7 +46,7 @@ def print_result(result: IngestResult, bad_rows: object) -> None:
         stdout().print(f"{bad} set aside in {bad_rows}", style="yellow")
     if result.duplicates_skipped:
         skipped = count(result.duplicates_skipped, "row was", "rows were")
-        stdout().print(f"{skipped} skipped, whose keys were there", style="yellow")
+        stdout().print(f"{skipped} skipped, whose keys exist already", style="yellow")
     _print_loaded_before(result.loaded_before, unique=result.unique)
     _print_splits(result.splits)
     _print_indexes(result.indexes)

@@ -1,4 +1,4 @@
-"""What a run of a service came to, in words."""
+"""Text for the result of a service run."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _metasynced(done: MetasyncResult) -> None:
 
 def _said_of_others(each: PublishedEntry) -> None:
     if each.action == "left":
-        note(f"{each.target} is somebody else's by now, so it was left alone")
+        note(f"{each.target} was changed by somebody else, so it was left alone")
     elif each.changed_by_others:
         note(f"somebody changed it: {', '.join(each.changed_by_others)}")
     elif each.failure:
@@ -158,7 +158,7 @@ def _how(done: CompactResult | ClusterResult) -> None:
         were = count(work.conflicts, "portion was", "portions were")
         note(f"{were} planned again, as others had changed their files")
     if done.status == "CANCELLED":
-        note(f"the run ended early ({done.why}): what is told here is committed, and the rest is as it was")
+        note(f"the run ended early ({done.why}): what is listed here is committed, and the rest is unchanged")
     if done.indexes.updated or done.indexes.built:
         out.print(f"indexes brought up to date: {', '.join((*done.indexes.built, *done.indexes.updated))}")
     if done.indexes.failure:

@@ -53,7 +53,7 @@ def add(
     if (file is None) == (table is None):
         raise InvalidInput("give a name and columns, or --file", remedy="such as nyc.events --column id:int64")
     if file is not None and (column or row_key or sort_key or split_points or description or unique):
-        raise InvalidInput("the file says all of the table", remedy="leave the other options out")
+        raise InvalidInput("the file declares the whole table", remedy="leave the other options out")
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()
     if file is not None:

@@ -87,7 +87,7 @@ def delete(
     for file in written:
         stdout().print(f"{'edited' if (target.workspace.dir / file).exists() else 'removed'} {file}")
     if declared is not None and not written:
-        note("the specs declare it still: the next `deployer up` creates it anew, without rows")
+        note("the specs still declare it: the next `deployer up` creates it again, without rows")
     return 0
 
 

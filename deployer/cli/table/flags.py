@@ -36,7 +36,7 @@ def rename(
     stdout().print(
         f"{target.name} is {database}.{name} now; its data stays at {target.entry.location}"
         if done
-        else f"{target.name} is called so already"
+        else f"{target.name} already has this name"
     )
     declared = target.lake.table(target.name) is not None
     _tell_spec(written, undone=done and declared and not write_spec)

@@ -14,7 +14,7 @@ def reinitialise(
     table: TableName,
     delete_partitions: Annotated[
         bool,
-        typer.Option("--delete-partitions", help="Make the partition tree anew; else the table keeps the one it has."),
+        typer.Option("--delete-partitions", help="Make a new partition tree; else the table keeps the one it has."),
     ] = False,
     split_points: Annotated[
         Path | None,
@@ -50,7 +50,7 @@ def reinitialise(
 
     if split_points is not None and not delete_partitions:
         raise InvalidInput(
-            "--split-points makes the tree anew",
+            "--split-points makes a new partition tree",
             remedy="give --delete-partitions too, or leave it out to keep the tree",
         )
     if in_base64 and split_points is None:

@@ -25,7 +25,7 @@ def split(
             min=1, help="The most rows of a leaf; what `partitions: max_rows_per_leaf` declares.", show_default=False
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be split, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be split, and change nothing.")] = False,
     write_spec: Annotated[
         bool, typer.Option("--write-spec", help="Edit the specs so that they declare the leaves that there are then.")
     ] = False,
@@ -36,7 +36,7 @@ def split(
 ) -> int:
     """Split every leaf above a limit at quantiles of its keys. No row is moved, and loads may run meanwhile.
 
-    Leaves that were split are no drift; `--write-spec` declares them as split points.
+    Split leaves are not drift; `--write-spec` declares them as split points.
     """
     from dataclasses import asdict
 
@@ -90,7 +90,7 @@ def _text(point: Any) -> str:
 @split_points.command("estimate")
 def estimate(
     files: Annotated[list[str], typer.Argument(help="Files, folders, globs or a Lance dataset.", metavar="FILE…")],
-    leaves: Annotated[int, typer.Option("--leaves", "-n", min=2, max=100_000, help="How many leaves there shall be.")],
+    leaves: Annotated[int, typer.Option("--leaves", "-n", min=2, max=100_000, help="Number of leaves.")],
     table: Annotated[
         str | None,
         typer.Option(help="Whose row keys they are, declared or live, as `database.name`.", show_default=False),
@@ -127,7 +127,7 @@ def estimate(
     if (table is None) == (not row_key):
         raise InvalidInput("give --table, or --row-key", remedy="such as --table nyc.flights")
     if write_spec and table is None:
-        raise InvalidInput("--write-spec needs --table", remedy="say whose spec it is")
+        raise InvalidInput("--write-spec needs --table", remedy="name the table whose spec is edited")
     spec = _spec_of(project, stack, specs, table) if table else None
     found: Estimate = estimate_split_points(files, leaves, spec, tuple(row_key or ()), sample)
     documents = [split_point_document(point, found.keys) for point in found.points]
@@ -138,8 +138,8 @@ def estimate(
     if write_spec and spec is not None:
         written.append(_declare(project, stack, specs, spec, documents))
     if as_json:
-        told = {"row_keys": [key.name for key in found.keys], "rows": found.rows, "sampled": found.sampled}
-        print_json({"leaves": len(documents) + 1, **told, "split_points": documents, "written": written})
+        basis = {"row_keys": [key.name for key in found.keys], "rows": found.rows, "sampled": found.sampled}
+        print_json({"leaves": len(documents) + 1, **basis, "split_points": documents, "written": written})
         return 0
     if len(documents) + 1 < leaves:
         note(f"a few keys have most of the rows: there are only {count(len(documents) + 1, 'leaf', 'leaves')}")

@@ -103,7 +103,7 @@ class EmrServerless:
                     **overrides,
                 )
             except CallFailed as failure:
-                if not role_is_not_ready(failure.said):
+                if not role_is_not_ready(failure.aws_message):
                     raise
                 if self._clock.monotonic() >= deadline:
                     raise self._role_missing(failure) from failure
@@ -115,7 +115,8 @@ class EmrServerless:
 
     def _role_missing(self, failure: CallFailed) -> DeployerError:
         return DeployerError(
-            f"StartJobRun cannot use the role {self._role} after {ROLE_PATIENCE:.0f} s of trying: {failure.said}",
+            f"StartJobRun cannot use the role {self._role} after {ROLE_PATIENCE:.0f} s of trying: "
+            f"{failure.aws_message}",
             where=self._calls.where,
             remedy="run `deployer up`, which makes the role; one of your own has to trust emr-serverless.amazonaws.com",
         )

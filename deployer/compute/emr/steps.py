@@ -126,7 +126,7 @@ class EmrSteps:
                 cluster = str(self._once("run_job_flow", **flow)["JobFlowId"])
                 return self._first_step(cluster)
             except CallFailed as failure:
-                not_ready = bool(_NOT_READY.search(failure.said))
+                not_ready = bool(_NOT_READY.search(failure.aws_message))
                 if not (failure.cause in _PASSING or not_ready) or self._clock.monotonic() >= deadline:
                     raise
             self._clock.sleep(pause)

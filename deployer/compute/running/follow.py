@@ -34,7 +34,7 @@ def run_continues(failure: CallFailed, run: str, remedy: str) -> CallFailed:
     """The error for a look at `run` that AWS does not allow: the run continues, and `remedy` says how to follow it."""
     return CallFailed(
         failure.cause,
-        failure.said,
+        failure.aws_message,
         failure.what,
         where=run,
         remedy=f"{failure.remedy}. The run continues; {remedy}",

@@ -23,7 +23,7 @@ class Operation:
     """What a run does, or would do, to one resource. Secrets are `[secret]`, values not known yet the unknown sentinel.
 
     `detailed_diff` maps property paths (`columns[3].type`) to kinds; `replace_keys` are the properties that force a
-    replacement; `reason` says in words why the operation is there where the diff does not. `not_compared` are secret
+    replacement; `reason` is text that explains the operation if the diff does not. `not_compared` are secret
     inputs that a preview, which decrypts nothing, cannot compare: the operation may be an update because of them.
     """
 
@@ -51,9 +51,9 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True)
 class StepProgress:
-    """How far the step of a resource is, every now and then: what is being done in words, and how many of its parts.
+    """How far the step of a resource is, every now and then: a text for what is being done, and how many of its parts.
 
-    `total` is None where it is not known; all that a plugin tells is in `doing`.
+    `total` is None where it is not known; a plugin reports only `doing`.
     """
 
     urn: str

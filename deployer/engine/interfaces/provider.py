@@ -17,7 +17,7 @@ from deployer.engine.values.values import Properties
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What a provider said about itself when it was configured."""
+    """What a provider reported about itself when it was configured."""
 
     accept_secrets: bool = False
     supports_preview: bool = False
@@ -64,7 +64,7 @@ class Refreshed:
     def answer(self, state: ResourceState) -> Live | None:
         """What was read of a resource; None where its record is another one now.
 
-        A record with secrets always is: a preview has them sealed, and its provider was not told of them.
+        A record with secrets always is: a preview has them sealed, and its provider does not get them.
         """
         asked, live = self.answers.get((state.urn, state.id), (None, None))
         same = asked is not None and (asked.inputs, asked.outputs) == (state.inputs, state.outputs)

@@ -141,7 +141,7 @@ def write_checkpoint(files: StackFiles, content: bytes, before: Checkpoint) -> C
     tag = objects.replace(files.checkpoint, content, before.tag)
     if tag is None:
         raise Conflict(
-            "somebody else changed the stack's state during this run, which is not saved",
+            "another process changed the stack's state during this run, so this run's state is not saved",
             where=files.where,
             remedy="let no run begin while another one holds the stack",
         )

@@ -1,13 +1,13 @@
-"""The journal of a run: one line a begin and end of a step, durable before the step goes on.
+"""The journal of a run: one line for each begin and end of a step, durable before the step continues.
 
 It lies beside the checkpoint, as `STACK.journal`, while a run is under way (`deployer.engine.persistence.journal_parts`
 says how). At the end of the run it is folded into the checkpoint and removed, so that the checkpoint alone is the truth
-whenever nothing runs, and the official CLI can go on from it. After a kill the next run of this engine folds it first;
-steps that were begun and not ended become the checkpoint's pending operations.
+whenever nothing runs, and the official CLI can continue from it. After a kill the next run of this engine folds it
+first; steps without an end become the checkpoint's pending operations.
 
 A line is the CRC-32 of its JSON in eight hex digits, a space, the JSON. The first line holds the SHA-256 of the
 checkpoint that the run started from; a journal of another checkpoint is never applied. A torn last line is what a
-crash leaves of an entry that nobody relied on yet, and is dropped; a broken line before it is corruption.
+crash leaves of an entry that nothing relies on yet, and is dropped; a broken line before it is corruption.
 """
 
 from __future__ import annotations

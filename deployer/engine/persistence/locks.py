@@ -68,7 +68,7 @@ def locked(files: StackFiles, *, shared_with_pulumi: bool = True) -> Iterator[No
         yield
     except BaseException:
         _held.reset(token)
-        with suppress(DeployerError):  # what went wrong first is what is to be said
+        with suppress(DeployerError):  # the first error is the one to report
             files.backend.objects.delete([mine])
         raise
     _held.reset(token)

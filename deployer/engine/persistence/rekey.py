@@ -19,10 +19,10 @@ from deployer.text import masking
 
 
 def change_keeper(stack: StackRef, provider: str) -> Keeper:
-    """Encrypts the stack's configuration and state anew with a new key of `provider`; returns the new key's keeper.
+    """Encrypts the stack's configuration and state again with a new key of `provider`; returns the new key's keeper.
 
     The key of before is needed. A new passphrase is in `DEPLOYER_NEW_PASSPHRASE`. The state is written first, and the
-    configuration last: a change that was cut off in between is gone on with by the same call, by both passphrases.
+    configuration last: the same call, with both passphrases, resumes an interrupted change.
     Raises Refused, and Conflict while another run holds the stack.
     """
     files, keys = stack_files(stack), read_keys(stack)

@@ -135,7 +135,7 @@ class StackStore:
                     self._journal.remove()
                 return opened
             raise Conflict(
-                "the checkpoint was changed after a run of this engine was killed, before its journal was taken over",
+                "the checkpoint was changed after a run of this engine was killed, before the journal was folded in",
                 where=self._journal.where,
                 remedy="restore the checkpoint's .bak, or move the journal away and import what it names",
             )
@@ -172,6 +172,6 @@ def saved_or_kept(stack: StackRef, opened: Opened, failure: BaseException | None
         raise EngineFailed(
             f"{before}the state could not be saved: {error.what}; it is kept in {file.name}",
             where=error.where,
-            remedy=f"{error.remedy or 'mend the cause'}; then run `deployer stack import {file.name} "
-            f"--stack {stack.name}`, and `deployer up` to go on",
+            remedy=f"{error.remedy or 'fix the cause'}; then run `deployer stack import {file.name} "
+            f"--stack {stack.name}`, and `deployer up` to resume",
         ) from error

@@ -88,7 +88,7 @@ def version_order(version: str) -> tuple[tuple[int, ...], bool, str]:
 
 @contextmanager
 def locked(plugin: Plugin, on_wait: Callable[[], None]) -> Iterator[Path]:
-    """The folder that the plug-in has or gets, which nobody else installs or removes meanwhile, the Pulumi CLI neither.
+    """The folder that the plug-in has or gets, locked against installs and removals by others, the Pulumi CLI included.
 
     `on_wait` is called when another process has the lock, before waiting for it.
     """

@@ -173,7 +173,7 @@ def _beside(file: Path, known: Sequence[_Expected]) -> list[_Expected]:
     if known:
         return []
     raise InvalidInput(
-        "nothing says what the digest of this archive is",
+        "the digest of this archive is unknown",
         where=file,
         remedy="copy the release's file of checksums beside it (NAME_VERSION_checksums.txt), or give --sha256",
     )

@@ -3,12 +3,12 @@
 The messages are those of the SDK's services `ResourceMonitor` and `Engine`. A frame is a letter and what belongs to it:
 
     from the program   C  number, method, message      a call
-                       W  text                         a warning of the SDK about a task that nobody looked at
+                       W  text                         a warning of the SDK about an unhandled task
                        F  JSON                         the program failed: the error, see `isolation.carried`
                        D                               the program came to its end
     to the program     {…}                             first, JSON: what to run and with which settings
                        A  number, message              the answer to a call
-                       E  number, JSON                 the call was refused: code and words
+                       E  number, JSON                 the call was refused: code and message
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pulumi's ResourceMonitor service: what the program's SDK calls, on protobuf messages.
 
 The methods take `context=None`, so that the SDK calls the object directly and a gRPC server can serve it as well.
-What the engine does not do is refused in words; the SDK shows them as the program's error.
+What the engine does not do is refused with a message, which the SDK shows as the program's error.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Monitor:
         return RefusedCall(f"{what} needs the Pulumi CLI: install `pulumi`, which is then used instead of this engine")
 
     def _take_up(self, request: Any, begin: Callable[[Any], Any]) -> Any:
-        """Begins a call, or goes on with it in a worker where it was postponed in the program's thread."""
+        """Begins a call, or resumes it in a worker where it was postponed in the program's thread."""
         self._run.refuse_when_stopping()
         if self._run.fatal is not None:
             raise self._run.fatal
@@ -165,7 +165,7 @@ class Monitor:
         return in_program_thread() and not self._run.providers.is_in_process(package)
 
     def _guarded(self, call: Callable[[], Any]) -> Any:
-        """Keeps an error of the engine as the run's outcome, and lets the SDK stop the program with its words."""
+        """Keeps an error of the engine as the run's outcome, and lets the SDK stop the program with its message."""
         try:
             return call()
         except RefusedCall:

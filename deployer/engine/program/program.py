@@ -65,7 +65,7 @@ def run_program(stack: StackRef, config: StackConfig, run: Run, *, monitor: Any,
         "known": known_as_json(),
     }
     with Isolated(f"{PROGRAM_PROCESS}:main", lambda line: run.emit(ProgramOutput(line))) as process:
-        with suppress(OSError):  # what the channel brings, or does not, says why
+        with suppress(OSError):  # what the channel brings, or does not, shows why
             process.channel.send(json.dumps(settings).encode())
         try:
             _Served(process.channel, {MONITOR: monitor, ENGINE: engine}, run).serve()

@@ -53,7 +53,7 @@ from deployer.isolation.sources import import_from_sources
 from deployer.isolation.surroundings import open_memory
 from deployer.specs.loading.known import learn
 
-#: Of a rejected promise that nobody looked at; a program can have many.
+#: The message for an unhandled rejected promise; a program can have many.
 _LONGEST_WARNING = 4_000
 
 
@@ -116,7 +116,7 @@ def _run(asked: Mapping[str, Any], calls: _Calls) -> None:
 
 
 class _Called(BaseException):
-    """Leaves the event loop's thread: the call was sent, and goes on when its `answer` is there."""
+    """Leaves the event loop's thread: the call was sent, and resumes when its `answer` is there."""
 
     def __init__(self, answer: Future[bytes]) -> None:
         super().__init__()
@@ -180,7 +180,7 @@ class _Calls:
         return method.answer.FromString(answer.result())
 
     def end(self, frame: bytes) -> None:
-        """Sends the last frame. Threads and exit handlers of the program may go on for a moment."""
+        """Sends the last frame. Threads and exit handlers of the program may run for a moment."""
         self._ended = True
         self._channel.send(frame)
 
@@ -228,7 +228,7 @@ class _Service:
         return lambda request, *_, **__: self._call(method, request)
 
     def _call(self, method: Method, request: Any) -> Any:
-        # the SDK sends four debug messages a resource, and nobody reads them
+        # the SDK sends four debug messages for each resource, which nothing reads
         if method.name == "Log" and request.severity == engine_pb2.DEBUG and not request.ephemeral:
             return empty_pb2.Empty()
         return self._calls.call(method, request)
@@ -256,7 +256,7 @@ def _execute(main: Path) -> None:
 
 
 def _ignore_followers(loop: asyncio.AbstractEventLoop) -> None:
-    """Once the program's error is known, the outputs that carry it on to nobody are no news."""
+    """Once the program's error is known, unhandled outputs with the same error are not reported."""
     loop.set_exception_handler(lambda _, __: None)
 
 

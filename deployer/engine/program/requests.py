@@ -86,7 +86,7 @@ def check_urns(request: Any) -> None:
 
 
 def answer_of(registered: Registered) -> Any:
-    """The response to a registration; a failed one makes the SDK go on with unknown outputs."""
+    """The response to a registration; a failed one makes the SDK continue with unknown outputs."""
     answer = resource_pb2.RegisterResourceResponse(urn=registered.urn, id=registered.id, stables=registered.stables)
     if registered.failed:
         answer.result = resource_pb2.Result.FAIL

@@ -27,7 +27,7 @@ _SEVERITIES: dict[int, Severity] = {
 
 
 class RefusedCall(grpc.RpcError):  # type: ignore[misc]  # grpc has no types
-    """An answer in words to a call that the engine does not carry out; the SDK shows `details`."""
+    """An error message for a call that the engine does not carry out; the SDK shows `details`."""
 
     def __init__(self, details: str, code: Any = grpc.StatusCode.UNIMPLEMENTED) -> None:
         super().__init__(details)
@@ -48,7 +48,7 @@ class EngineService:
         self._root = ""
 
     def Log(self, request: Any, context: Any = None) -> Any:  # noqa: N802 -- the protocol's name
-        # the SDK sends four debug messages a resource, and nobody reads them
+        # the SDK sends four debug messages for each resource, which nothing reads
         if request.ephemeral and request.urn:
             self._emit(StepProgress(request.urn, request.message))
         elif request.severity != engine_pb2.DEBUG and not request.ephemeral:

@@ -35,7 +35,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Backend:
-    """A backend's `.pulumi`: what is in it, and where it is for people. `folder` is None for one that is no folder."""
+    """A backend's `.pulumi` and its address for people. `folder` is None for a backend outside the file system."""
 
     at: str
     objects: ObjectStore
@@ -94,7 +94,7 @@ def s3_place(url: str) -> tuple[str, S3Access]:
         given[_NAMES[name]] = value
     if given.get("encryption", "AES256") not in _ENCRYPTIONS:
         raise InvalidInput(
-            f"ssetype {given['encryption']!r} is no encryption of S3",
+            f"ssetype {given['encryption']!r} is not an encryption of S3",
             where=_PLACE,
             remedy=f"use {', '.join(_ENCRYPTIONS)}",
         )

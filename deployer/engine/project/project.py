@@ -61,7 +61,7 @@ def check_name(kind: str, name: str) -> None:
     """Names become file names of the state: refuse what Pulumi refuses."""
     if not _NAME.fullmatch(name) or name in {".", ".."}:
         raise InvalidInput(
-            f"{name!r} is no name for a {kind}",
+            f"{name!r} is not a valid name for a {kind}",
             remedy="use up to 100 letters, digits, hyphens, underscores and full stops",
         )
 
@@ -79,7 +79,9 @@ def read_project(directory: Path) -> Project:
 
     name = doc.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in {".", ".."}:
-        raise wrong("name", "`name` is missing or is no project name", "give the project a name, such as `name: lake`")
+        raise wrong(
+            "name", "`name` is missing or not a valid project name", "give the project a name, such as `name: lake`"
+        )
     runtime = doc.get("runtime")
     runtime_name = runtime.get("name") if isinstance(runtime, dict) else runtime
     if runtime_name not in _RUNTIMES:

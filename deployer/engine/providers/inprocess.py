@@ -18,7 +18,7 @@ class InProcess:
     """Fulfils `ProcessClient`. The provider takes no secrets: those in the state are opened, those of a program
     refused."""
 
-    resumes_creates = True  #: a create that was cut off is gone on with by the next one
+    resumes_creates = True  #: the next create resumes an interrupted one
 
     def __init__(self, provider: LakeProvider) -> None:
         self._provider = provider

@@ -59,8 +59,8 @@ class PluginProcess:
         except subprocess.TimeoutExpired:
             return ""
         self._readers[0].join(_END_SECONDS)
-        said = f": {self._tail[-1]}" if self._tail else ""
-        return f"{self.name} ended with exit code {self._process.returncode}{said}"
+        last_line = f": {self._tail[-1]}" if self._tail else ""
+        return f"{self.name} ended with exit code {self._process.returncode}{last_line}"
 
     def stop(self) -> None:
         self._process.terminate()
@@ -101,9 +101,9 @@ class PluginProcess:
             first = ""
         if not first.isdigit():
             self._readers[0].join(1.0)
-            said = f": {self._tail[-1]}" if self._tail else ""
+            last_line = f": {self._tail[-1]}" if self._tail else ""
             raise EngineFailed(
-                f"the plugin did not start{said}", where=self.name, remedy="run it by hand to see why it ends"
+                f"the plugin did not start{last_line}", where=self.name, remedy="run it by hand to see why it ends"
             )
         return int(first)
 

@@ -1,6 +1,6 @@
-"""Previews without decryption: stored secrets stay sealed, and what cannot be compared is told as that.
+"""Previews without decryption: stored secrets stay sealed, and values that cannot be compared are reported as such.
 
-Where the state has a sealed secret, a provider is told nothing of what is there, and that what is wanted is not known.
+For a sealed secret in the state, a provider gets no old value, and an unknown new one.
 Its answer is then read without what it says of these values.
 """
 
@@ -18,7 +18,7 @@ _MISSING = object()
 
 
 def not_compared(old: Properties, new: Properties) -> tuple[str, ...]:
-    """The inputs of which nobody knows whether they change: sealed ones for which the program has a value. One that
+    """The inputs for which a change is unknown: sealed ones for which the program has a value. One that
     passed from the state through the program as it is has the same ciphertext, and is the same."""
     found = []
     for path in _sealed_paths(old):
@@ -143,7 +143,7 @@ def _unknown(value: Any) -> Any:
 
 
 def _resealed(found: Any, before: Any) -> Any:
-    """What a provider read, with the sealed secrets in their places: it was not told of them."""
+    """What a provider read, with the sealed secrets in their places: the provider did not get them."""
     if is_sealed(before):
         return before
     if isinstance(before, Mapping) and isinstance(found, Mapping) and contains_sealed(before):

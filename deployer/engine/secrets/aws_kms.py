@@ -90,7 +90,7 @@ def new_data_key(url: str) -> tuple[bytes, str]:
 
 
 def data_key(url: str, encrypted: str) -> bytes:
-    """The data key that KMS decrypts. Raises Refused where it does not, Corrupt for what is no key."""
+    """The data key that KMS decrypts. Raises Refused where it does not, Corrupt for anything that is not a key."""
     parsed = parse_kms(url)
     try:
         blob = base64.b64decode(encrypted, validate=True)
@@ -102,7 +102,9 @@ def data_key(url: str, encrypted: str) -> bytes:
     which = {} if parsed.is_alias else {"KeyId": parsed.key}
     key: bytes = _call(parsed, "decrypt", CiphertextBlob=blob, **which, **_context(parsed))["Plaintext"]
     if len(key) != KEY_BYTES:
-        raise Corrupt(f"`encryptedkey` holds {len(key)} bytes and no key", where="encryptedkey", remedy="restore it")
+        raise Corrupt(
+            f"`encryptedkey` holds {len(key)} bytes, which is not a key", where="encryptedkey", remedy="restore it"
+        )
     return key
 
 

@@ -30,7 +30,7 @@ class Crypter:
         return f"v1:{base64.b64encode(nonce).decode()}:{base64.b64encode(cipher).decode()}"
 
     def decrypt(self, text: str) -> str:
-        """Raises Corrupt for what is no ciphertext, WrongKey for one of another key."""
+        """Raises Corrupt for text that is not a ciphertext, WrongKey for one of another key."""
         from cryptography.exceptions import InvalidTag
 
         parts = text.split(":")

@@ -42,7 +42,7 @@ def open_salt(salt: str) -> Crypter:
 
 
 def crypter_of(phrase: str, salt: str) -> Crypter | None:
-    """The crypter of a salt by this passphrase; None where it is another one. Raises Corrupt for what is no salt."""
+    """The crypter of a salt with this passphrase; None for a wrong one. Raises Corrupt for text that is not a salt."""
     version, _, rest = salt.partition(":")
     encoded, _, proof = rest.partition(":")
     try:

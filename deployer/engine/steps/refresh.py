@@ -50,7 +50,7 @@ def refresh_all(run: Run) -> None:
         raise EngineFailed(
             f"{len(failures)} of {len(items)} resources could not be read: "
             + "; ".join(f"{urn}: {message}" for urn, message in sorted(failures.items())),
-            remedy="mend what the messages say and run it again, or go on without a refresh",
+            remedy="fix what the messages name and run the command again, or run it without a refresh",
         )
 
 

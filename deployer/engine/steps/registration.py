@@ -31,7 +31,7 @@ from deployer.engine.values.values import keep_secrecy, same
 
 
 class StepFailure(Exception):
-    """A step could not be carried out; the run goes on with what does not depend on it."""
+    """A step could not be carried out; the run continues with what does not depend on it."""
 
 
 class Registrar:

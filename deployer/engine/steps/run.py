@@ -200,7 +200,7 @@ class Run:
                 self.emit(Diagnostic("", "info", message))
 
     def progress(self, urn: str, doing: str, done: int, total: int | None, unit: str) -> None:
-        """Emits how far a step is. Raises `Interrupted` when the run is to stop: a step that can be gone on with, or
+        """Emits the progress of a step. Raises `Interrupted` when the run is to stop: a step that is resumable, or
         leaves nothing behind, lets that pass."""
         self.emit(StepProgress(urn, doing, done, total, unit))
         self.refuse_when_stopping()
@@ -230,7 +230,7 @@ class Run:
 
     def refuse_when_stopping(self) -> None:
         if self.stopping.is_set():
-            raise Interrupted("stopped before all steps were done", remedy="run the command again to go on")
+            raise Interrupted("stopped before all steps were done", remedy="run the command again to resume")
 
     def may_destroy(self, state: ResourceState) -> bool:
         allowed = self.settings.allow_destroy

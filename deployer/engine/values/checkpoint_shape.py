@@ -40,7 +40,7 @@ Check = Callable[[Any], bool]
 
 
 def fault_of_deployment(deployment: object) -> str | None:
-    """The first thing that is wrong with a deployment, in words; None for one that is as it should be, or not there."""
+    """The first thing that is wrong with a deployment, as text; None for one that is as it should be, or not there."""
     if deployment is None:
         return None
     if not isinstance(deployment, Mapping):

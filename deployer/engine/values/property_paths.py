@@ -14,7 +14,7 @@ _MISSING = object()
 
 
 def parse_path(text: str) -> tuple[Part, ...]:
-    """The parts of a path; text that is no path is one part, a plain key."""
+    """The parts of a path; text that is not a path is one part, a plain key."""
     parts: list[Part] = []
     position = 0
     while position < len(text):

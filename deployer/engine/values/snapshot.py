@@ -19,7 +19,7 @@ PendingKind = Literal["creating", "updating", "deleting", "reading"]
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A step that was begun and of which nobody knows whether it finished."""
+    """A step that began and whose end is unknown."""
 
     kind: PendingKind
     resource: ResourceState
