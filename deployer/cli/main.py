@@ -18,6 +18,7 @@ from typer.main import get_command
 
 from deployer import __version__
 from deployer.cli.agent import command as agent
+from deployer.cli.command_groups import service_group, state_group, table_group
 from deployer.cli.data import describe, history, import_table, ingest, query, report, sql, tables
 from deployer.cli.deploy import cost, destroy, doctor, drift, preview, up
 from deployer.cli.deploy import plugin as plugin_group
@@ -26,9 +27,6 @@ from deployer.cli.groups import savepoint as savepoint_group
 from deployer.cli.groups import stack as stack_group
 from deployer.cli.project import graph, init, package, render, schema, validate
 from deployer.cli.remote import follow
-from deployer.cli.service import group as service_group
-from deployer.cli.state import group as state_group
-from deployer.cli.table import group as table_group
 from deployer.console.output import print_error, stderr
 from deployer.console.streams import own_streams, shown_streams
 from deployer.errors import DeployerError, EngineFailed, Interrupted
@@ -74,9 +72,9 @@ _COMMANDS: Mapping[str, Sequence[tuple[str, Callable[..., Any]] | typer.Typer]] 
         ("report", report.report),
         ("restore", restore.restore),
         ("agent", agent.agent),
-        table_group.app,
+        table_group,
         savepoint_group.app,
-        service_group.app,
+        service_group,
     ),
     "Machines and clusters": (
         ("doctor", doctor.doctor),
@@ -85,7 +83,7 @@ _COMMANDS: Mapping[str, Sequence[tuple[str, Callable[..., Any]] | typer.Typer]] 
         plugin_group.app,
     ),
     "State": (
-        state_group.app,
+        state_group,
         stack_group.app,
     ),
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deployer.cli.agent.signals import obeyed
+from deployer.cli.agent.command import obeyed
 from deployer.services.agent.agent import Agent, Settings
 from deployer.services.runs.records import queue_run, start_run
 from deployer.state import open_store

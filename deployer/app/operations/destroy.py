@@ -10,7 +10,7 @@ from typing import Any
 from deployer.app.operations.apply import Approve, ignore_plan, require_approval
 from deployer.app.operations.plan import PlanRefused, PlanResult
 from deployer.app.planning.addresses import check_addresses
-from deployer.app.planning.foreign_resources import foreign_resources, refuse_protected
+from deployer.app.planning.foreign import foreign_resources, refuse_protected
 from deployer.app.planning.orphaned_tables import delete_unknown, end_deletions
 from deployer.app.planning.plan import plan_destroy
 from deployer.app.reporter import SILENT, Reporter

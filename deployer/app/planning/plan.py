@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -15,7 +17,6 @@ from deployer.app.planning.data_checks import looked_up, with_removals
 from deployer.app.planning.foreign import note_plugins, with_foreign
 from deployer.app.planning.policies import judged, opened_policies
 from deployer.app.planning.prefetch import Prefetched, reading_ahead
-from deployer.app.planning.rewrite_place import with_rewrite_place
 from deployer.app.planning.targeting import (
     Chosen,
     Scope,
@@ -32,6 +33,7 @@ from deployer.app.stack.job_package import package_for
 from deployer.app.stack.lost_state import refuse_lost_state
 from deployer.app.stack.owner import refuse_other_name, refuse_others_lake, refuse_shared_tables
 from deployer.app.workspace import SPECS_KEY, Workspace
+from deployer.compute.schedules.schedules import default_cluster
 from deployer.engine import Event, ProgramOutput
 from deployer.errors import Refused
 from deployer.live.model import LiveLake
@@ -39,6 +41,7 @@ from deployer.plan import Plan, make_plan
 from deployer.plan.assess.unsupported import MOVE
 from deployer.plan.changes import RenameTable
 from deployer.plan.graph import Graph, build_graph
+from deployer.plan.planning.rewrite_places import rewrites_tables, with_place
 from deployer.plan.targets import restricted
 from deployer.provider.resources.deletions import Deletions
 from deployer.specs import known_lake
@@ -127,7 +130,7 @@ def plan_lake(
         allow_destroy=allow_destroy,
         delete_savepoints=workspace.delete_savepoints,
     )
-    plan = with_rewrite_place(workspace, wanted, plan, engine)
+    plan = _with_rewrite_place(workspace, wanted, plan, engine)
     if targets is not None:
         plan = limited(workspace, plan, wanted, live, recorded, targets)
     plan, live = looked_up(plan, wanted, live, root)
@@ -221,3 +224,31 @@ def _note_output(reporter: Reporter, event: Event) -> None:
     """Reports what the program prints, marked as the program's."""
     if isinstance(event, ProgramOutput):
         reporter.note(f"program: {event.text}")
+
+
+def _with_rewrite_place(workspace: Workspace, lake: Lake, plan: Plan, engine: PlannedEngine) -> Plan:
+    """Adds to the plan where tables are rewritten: here, or on the instance's cluster on AWS. The provider
+    then gets the address of that cluster."""
+    if not rewrites_tables(plan, lake):
+        return plan
+    from deployer.app.stack.state import stack_outputs
+    from deployer.compute.jobs.code import OUTPUT as CODE
+    from deployer.compute.running.connect import OUTPUT as CLUSTERS
+    from deployer.compute.running.remote_rewrite import cluster_of
+    from deployer.provider.resources.run_context import OUTPUTS_VARIABLE
+
+    if default_cluster(lake.instance.clusters) is None:
+        return plan
+    outputs = {key: value for key, value in stack_outputs(workspace, engine()).items() if key in (CLUSTERS, CODE)}
+    cluster = cluster_of(lake.instance, outputs)
+    if cluster is None:
+        return with_place(plan, lake, _not_made_yet(lake))
+    engine.stores.outputs = outputs
+    os.environ[OUTPUTS_VARIABLE] = json.dumps(outputs)
+    return with_place(plan, lake, f"on cluster {cluster.name} ({cluster.kind})")
+
+
+def _not_made_yet(lake: Lake) -> str:
+    """The place of rewrites while the stack has not made the declared cluster, and what makes it first."""
+    first = f"`deployer up --target {lake.instance.address}` makes it first"
+    return f"on this machine, as the stack has not made the declared cluster yet; {first}"

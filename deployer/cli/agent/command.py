@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deployer.cli.options import DEFAULT_STACK, ProjectDir, SpecsPath, StackName
+
+if TYPE_CHECKING:
+    from deployer.services.agent.agent import Agent
 
 
 def agent(
@@ -47,7 +54,6 @@ def agent(
     from contextlib import closing, nullcontext
 
     from deployer.cli.agent.log import AgentLog
-    from deployer.cli.agent.signals import obeyed
     from deployer.cli.inputs.lake_root import root_to_read
     from deployer.errors import Interrupted, InvalidInput
     from deployer.services.agent.agent import Agent, Settings
@@ -76,3 +82,21 @@ def agent(
     if not whole:
         return Interrupted.exit_code
     return 1 if once and found.workers.ended.get("FAILED") else 0
+
+
+@contextmanager
+def obeyed(agent: Agent) -> Iterator[None]:
+    """SIGTERM lets runs end, a second one stops them; Ctrl-C stops them at once, and pressed again kills them."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        agent.end()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        agent.stop()
+
+    before = {number: signal.signal(number, does) for number, does in ((signal.SIGTERM, end), (signal.SIGINT, stop))}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -29,6 +29,11 @@ from deployer.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deployer.compute.spark.local import LocalCluster
+    from deployer.services.triggers.after_load import AfterLoad
+    from deployer.services.triggers.due import Due
     from deployer.system.progress import Progress
 
 
@@ -144,7 +149,6 @@ def ingest(
     from functools import partial
 
     from deployer.app.workspace import open_workspace
-    from deployer.cli.data.ingest_services import services_after
     from deployer.cli.inputs.standard_input import refuse_standard_input, standard_input
     from deployer.cli.summaries.load import print_result
     from deployer.compute.clusters import local_cluster, remote_cluster
@@ -212,7 +216,33 @@ def ingest(
         result = run(root, table, replace(request, paths=tuple(paths)), choose, report_progress, begun, noted)
     if not as_json:
         print_result(result, bad_rows)
-    due = services_after(root, result.table, choose, as_json=as_json) if request.services else []
+    due = _services_after(root, result.table, choose, as_json=as_json) if request.services else []
     if as_json:
         print_json({**asdict(result), "services": [each.as_json() for each in due], "notes": notes})
     return 0
+
+
+def _services_after(root: str, table: str, cluster: Callable[[], LocalCluster], *, as_json: bool) -> list[AfterLoad]:
+    """Runs the services that are due after the load, and prints their results."""
+    from deployer.cli.summaries.service_run import print_done
+    from deployer.console.output import note
+    from deployer.console.progress_display import Meter
+    from deployer.services.triggers.after_load import run_due_services
+
+    with Meter(as_json=as_json) as meter:
+
+        def begun(due: Due) -> None:
+            if not as_json:
+                note(f"{due.service} is due: {due.why}")
+            meter.begin(table, f"{table} {due.service}")
+
+        def report_progress(now: Progress) -> None:
+            meter.tell(table, now.doing, now.done, now.total, now.unit)
+
+        done = run_due_services(root, table, cluster, report_progress, begun)
+    for each in () if as_json else done:
+        if each.done is not None:
+            print_done(each.done)
+        else:
+            note(f"{each.service} did not run to its end, and the rows are loaded: {each.failure}")
+    return done

@@ -38,7 +38,7 @@ def destroy(
     A table that cannot be read is deleted too; where its log cannot be read, `--allow-destroy` has to name it.
     """
     from deployer import app
-    from deployer.cli.deploy.plugin_offer import plugin_offer
+    from deployer.cli.deploy.plugin import may_install
     from deployer.cli.deploy.up import show
     from deployer.cli.summaries.unreadable import note_unreadable
     from deployer.console.output import print_json
@@ -58,7 +58,7 @@ def destroy(
         delete_savepoints=delete_savepoints,
         lock_timeout=lock_timeout,
         on_plan=on_plan,
-        install_missing=plugin_offer(may_ask=not (yes or as_json)),
+        install_missing=may_install(may_ask=not (yes or as_json)),
         reporter=ConsoleReporter(as_json=as_json),
     )
     print_json(done.to_json()) if as_json else _print(done, stack)

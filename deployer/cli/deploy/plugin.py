@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 from deployer.cli.options import AsJson
 
 if TYPE_CHECKING:
+    from deployer.app.stack.missing_plugin import InstallMissing
     from deployer.engine.plugins.install import Installation
     from deployer.engine.plugins.package import Plugin
 
@@ -167,3 +169,16 @@ def _note_waiting() -> None:
     from deployer.console.output import note
 
     note("another process installs or removes this plug-in; waiting for it")
+
+
+def may_install(*, may_ask: bool) -> InstallMissing | None:
+    """Asks whether to install a missing plug-in; None without `may_ask`, or if stdin is not a terminal."""
+    return _install_if_wanted if may_ask and sys.stdin.isatty() else None
+
+
+def _install_if_wanted(plugin: Plugin) -> None:
+    from deployer.console.output import ask_yes_or_no
+    from deployer.engine.plugins.folder import plugins_folder
+
+    if ask_yes_or_no(f"{plugin} is not installed. Download it into {plugins_folder()}?"):
+        install_with_progress(plugin)

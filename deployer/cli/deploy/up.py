@@ -68,12 +68,12 @@ def up(
     `--lock-timeout`.
     """
     from deployer import app
-    from deployer.cli.deploy.plugin_offer import plugin_offer
+    from deployer.cli.deploy.plugin import may_install
     from deployer.console.reporter import ConsoleReporter
     from deployer.errors import InvalidInput
 
     on_plan = _ignore if as_json else show
-    install_missing = plugin_offer(may_ask=not (yes or as_json))
+    install_missing = may_install(may_ask=not (yes or as_json))
     reporter = ConsoleReporter(as_json=as_json)
     if plan is not None:
         if specs is not None or allow_destroy or delete_savepoints or target:

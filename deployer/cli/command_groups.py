@@ -1,0 +1,71 @@
+"""The groups of commands for tables, services and the state store: `deployer table`, `service` and `state`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import typer
+
+from deployer.cli.service import change, check, run, show
+from deployer.cli.state import log, rebuild, transfer, verify
+from deployer.cli.state import show as show_state
+from deployer.cli.table import add, delete, flags, gc, partitions, reinitialise, split
+
+
+def _group(name: str, about: str, commands: Mapping[str, Callable[..., Any]]) -> typer.Typer:
+    """A group of commands, in the order in which its help lists them."""
+    group = typer.Typer(name=name, help=about, no_args_is_help=True)
+    for command, function in commands.items():
+        group.command(command)(function)
+    return group
+
+
+table_group = _group(
+    "table",
+    "Add, rename, empty, split, look into, clean and delete single tables.",
+    {
+        "add": add.add,
+        "rename": flags.rename,
+        "delete": delete.delete,
+        "reinitialise": reinitialise.reinitialise,
+        "online": flags.online,
+        "offline": flags.offline,
+        "partitions": partitions.partitions,
+        "files": partitions.files,
+        "split": split.split,
+        "gc": gc.gc,
+    },
+)
+table_group.add_typer(split.split_points)
+service_group = _group(
+    "service",
+    "Manage the services of tables, and run them.",
+    {
+        "create": change.create,
+        "alter": change.alter,
+        "move": change.move,
+        "delete": change.delete,
+        "list": show.list_services,
+        "describe": show.describe,
+        "check": check.check,
+        "run": run.run,
+        "pause": change.pause,
+        "resume": change.resume,
+        "cancel": change.cancel,
+        "runs": show.runs,
+    },
+)
+state_group = _group(
+    "state",
+    "Look into the state store, verify and repair it, rebuild it when it is lost, and move it.",
+    {
+        "log": log.log,
+        "show": show_state.show,
+        "verify": verify.verify,
+        "repair": verify.repair,
+        "rebuild": rebuild.rebuild,
+        "export": transfer.export,
+        "import": transfer.import_state,
+    },
+)
