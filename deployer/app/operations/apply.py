@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -17,11 +18,12 @@ from deployer.app.stack.engine import prepare_for
 from deployer.app.stack.lock_wait import held_in_time
 from deployer.app.stack.missing_plugin import InstallMissing, handle_missing_plugin
 from deployer.app.workspace import Workspace, open_workspace
-from deployer.engine import Operation
+from deployer.engine import Engine, Operation
 from deployer.errors import DeployerError, Interrupted, NotFound, Refused
 from deployer.live.model import Unreadable
 from deployer.plan.saved.file import MovedFact
 from deployer.specs import known_lake
+from deployer.specs.model import Lake
 from deployer.system.failpoints import reached
 from deployer.text import masking
 
@@ -177,7 +179,6 @@ def require_approval(plan: PlanResult, approve: Approve) -> None:
 
 def _apply(workspace: Workspace, planned: Planned, result: PlanResult, reporter: Reporter) -> ApplyResult:
     from deployer.app.planning.orphaned_tables import delete_unknown, end_deletions
-    from deployer.app.stack.publish_clusters import publish_applied, remove_unused_code
 
     reached("cli.up.planned")
     root = workspace.root(planned.lake)
@@ -200,8 +201,8 @@ def _apply(workspace: Workspace, planned: Planned, result: PlanResult, reporter:
             leave=planned.scope.leave,
             refreshed=refreshed,
         )
-    publish_applied(workspace, planned.lake, planned.engine(), reporter)
-    remove_unused_code(workspace, planned.lake, planned.engine(), reporter)
+    _publish_clusters(workspace, planned.lake, planned.engine(), reporter)
+    _remove_unused_code(workspace, planned.lake, planned.engine(), reporter)
     return ApplyResult(result, applied.summary, applied.operations, _remove_old_datasets(root, planned))
 
 
@@ -239,3 +240,37 @@ def _remove_old_datasets(root: str, planned: Planned) -> tuple[OldDataset, ...]:
     with closing(store):
         foreseen = {each.name for each in planned.plan.removals if each.kind in ("replaced", "unfinished")}
         return tuple(old for only in tables for old in remove_old_datasets(store, root, only=only, foreseen=foreseen))
+
+
+def _publish_clusters(workspace: Workspace, lake: Lake, engine: Engine, reporter: Reporter) -> None:
+    """Publishes the clusters on AWS as the stack has them now. What is applied stays applied if that fails."""
+    from deployer.app.stack.state import stack_outputs
+    from deployer.compute.jobs.code import REMOTE_KINDS
+    from deployer.compute.running.published_clusters import publish_clusters
+
+    if not any(each.kind in REMOTE_KINDS for each in lake.instance.clusters):
+        return
+    try:
+        publish_clusters(
+            workspace.root(lake), stack_outputs(workspace, engine), workspace.values.get("target_hosts", "")
+        )
+    except DeployerError as error:
+        reporter.note(f"programs cannot find the clusters of the lake: {error}")
+
+
+def _remove_unused_code(workspace: Workspace, lake: Lake, engine: Engine, reporter: Reporter) -> None:
+    """Removes code of jobs that the stack has not named for long. What is applied stays applied if that fails."""
+    from deployer.compute.old_job_code import DAYS, remove_old_code
+    from deployer.text.formatting import count, size
+
+    root = workspace.root(lake)
+    if not root.startswith("s3://"):
+        return
+    try:
+        removed = remove_old_code(root, lambda: json.dumps(dict(engine.export(workspace.stack_ref))))
+    except DeployerError as error:
+        reporter.note(f"old code of jobs was not looked for: {error}")
+        return
+    if removed.objects:
+        amount = f"{count(removed.objects, 'object')}, {size(removed.bytes)}"
+        reporter.note(f"removed code of jobs that nothing has named for {DAYS} days: {amount}")
