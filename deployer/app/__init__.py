@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from deployer.app.operations.drift import DriftResult, drift
     from deployer.app.operations.import_tables import ImportResult, import_table, import_tables
     from deployer.app.operations.plan import PlanRefused, PlanResult, plan, save_plan
-    from deployer.app.operations.render import RenderResult, render
+    from deployer.app.operations.specs import GraphResult, RenderResult, ValidateResult, graph, render, validate
     from deployer.app.reporter import Reporter, SilentReporter
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "CostResult",
     "DestroyResult",
     "DriftResult",
+    "GraphResult",
     "ImportResult",
     "ImportedTable",
     "PlanMoved",
@@ -32,16 +33,19 @@ __all__ = [
     "RenderResult",
     "Reporter",
     "SilentReporter",
+    "ValidateResult",
     "apply",
     "apply_plan",
     "cost",
     "destroy",
     "drift",
+    "graph",
     "import_table",
     "import_tables",
     "plan",
     "render",
     "save_plan",
+    "validate",
 ]
 
 _MODULES = {
@@ -52,7 +56,9 @@ _MODULES = {
     **dict.fromkeys(("ImportResult", "import_table", "import_tables"), "operations.import_tables"),
     "ImportedTable": "importing.outcome",
     **dict.fromkeys(("PlanRefused", "PlanResult", "plan", "save_plan"), "operations.plan"),
-    **dict.fromkeys(("RenderResult", "render"), "operations.render"),
+    **dict.fromkeys(
+        ("GraphResult", "RenderResult", "ValidateResult", "graph", "render", "validate"), "operations.specs"
+    ),
     **dict.fromkeys(("Reporter", "SilentReporter"), "reporter"),
 }
 

@@ -182,6 +182,25 @@ def test_rendered_specs_declare_the_same(project: Path, deployer: Deployer, tmp_
     assert error.value.document() == deployer("render", "--json").json
 
 
+def test_valid_specs_are_what_validate_prints(project: Path, deployer: Deployer) -> None:
+    (project / "specs" / "more").mkdir()
+    (project / "specs" / "more" / "gates.yaml").write_text(table("gates"), encoding="utf-8")
+    found = app.validate()
+    assert found.to_json() == deployer("validate", "--json").json
+    assert found.lake.instance.name == "demo" and found.unread == ("specs/more/gates.yaml",)
+    (project / "specs" / "more.yaml").write_text("kind: Tabel\n", encoding="utf-8")
+    with pytest.raises(InvalidSpecs) as error:
+        app.validate()
+    assert error.value.document() == deployer("validate", "--json").json
+
+
+def test_the_graph_is_what_graph_prints(project: Path, deployer: Deployer) -> None:
+    found = app.graph()
+    assert list(found.graph.nodes) == ["instance/demo", "table/air.flights", "table/air.planes"]
+    assert found.to_mermaid() == deployer("graph").out
+    assert found.to_svg() == deployer("graph", "--format", "svg").out
+
+
 def test_the_cost_of_a_lake_on_a_disk(project: Path, deployer: Deployer) -> None:
     found = app.cost()
     assert found.instance == "demo" and not found.estimate.lines

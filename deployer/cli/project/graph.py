@@ -31,15 +31,13 @@ def graph(
     ] = None,
 ) -> int:
     """Draw the resource graph that the specs declare. Reads no live state."""
-    from deployer.app.workspace import open_workspace
+    from deployer import app
     from deployer.console.output import note, print_document
     from deployer.errors import InvalidInput
     from deployer.files.private import write_private
-    from deployer.plan.graph import build_graph
-    from deployer.plan.graph.drawing import graph_as_mermaid, graph_as_svg
 
-    declared = build_graph(open_workspace(project, stack, specs).lake())
-    text = graph_as_svg(declared) if format is GraphFormat.SVG else graph_as_mermaid(declared)
+    found = app.graph(project, stack, specs)
+    text = found.to_svg() if format is GraphFormat.SVG else found.to_mermaid()
     if output is None:
         print_document(text)
         return 0

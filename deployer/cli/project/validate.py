@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
 from deployer.errors import InvalidSpecs
@@ -20,31 +20,35 @@ def validate(
     project: ProjectDir = None, stack: StackName = DEFAULT_STACK, specs: SpecsPath = None, as_json: AsJson = False
 ) -> int:
     """Check the specs and print every problem as `file:line:column: what; what to do`. Exits with 1 if one exists."""
+    from deployer import app
     from deployer.app.workspace import open_workspace
     from deployer.console.output import print_json, stdout
     from deployer.specs.loading.lake import read_files
-    from deployer.specs.sources.unread import unread_files
 
-    workspace = open_workspace(project, stack, specs)
     try:
-        lake = workspace.lake()
+        found = app.validate(project, stack, specs)
     except InvalidSpecs:
+        workspace = open_workspace(project, stack, specs)
         note_unread(workspace, read_files(workspace.dir, workspace.specs, workspace.stack))
         raise
     if as_json:
-        print_json(summary_as_json(lake) | {"unread": unread_files(workspace.dir, workspace.specs, lake.files)})
+        print_json(found.to_json())
     else:
-        stdout().print(summary(lake))
-        note_unread(workspace, lake.files)
+        stdout().print(_summary(found.lake))
+        _note_files(open_workspace(project, stack, specs), found.unread)
     return 0
 
 
 def note_unread(workspace: Workspace, read: Collection[str]) -> None:
     """Names the spec files below the folder of the specs that are not among those read, and the remedy."""
-    from deployer.console.output import note
     from deployer.specs.sources.unread import unread_files
 
-    unread = unread_files(workspace.dir, workspace.specs, read)
+    _note_files(workspace, unread_files(workspace.dir, workspace.specs, read))
+
+
+def _note_files(workspace: Workspace, unread: Sequence[str]) -> None:
+    from deployer.console.output import note
+
     if not unread:
         return
     shown = ", ".join(unread[:_SHOWN]) + (f" and {len(unread) - _SHOWN:,} more" if len(unread) > _SHOWN else "")
@@ -57,21 +61,11 @@ def note_unread(workspace: Workspace, read: Collection[str]) -> None:
     note(f'to read such files, add the document `include: ["{pattern}"]` to a spec file in {top.name}/')
 
 
-def summary(lake: Lake) -> str:
-    """What was found to be sound, in one line."""
+def _summary(lake: Lake) -> str:
+    """The result for valid specs, in one line."""
     counts = (_counted(len(lake.tables), "table"), _counted(len(lake.files), "file"))
     return f"{lake.instance.name}: {counts[0]} in {counts[1]} without a problem"
 
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def summary_as_json(lake: Lake) -> dict[str, Any]:
-    """The same for machines; `problems` is empty here and listed in the error document otherwise."""
-    return {
-        "instance": lake.instance.name,
-        "tables": [table.full_name for table in lake.tables],
-        "files": list(lake.files),
-        "problems": [],
-    }
