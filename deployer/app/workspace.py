@@ -40,7 +40,7 @@ class Workspace:
 
     @property
     def owner(self) -> str:
-        """Who manages what this stack applies, as the state store records it."""
+        """The owner of what this stack applies, as the state store records it."""
         return f"{self.project.name}/{self.stack}"
 
     @property

@@ -120,7 +120,7 @@ def _command() -> Callable[..., Any]:
 
 
 def _style_help(command: Any) -> None:
-    """Has help, which is text of ours that Typer styles, printed with its styles."""
+    """Prints help with its styles: it is deployer's own text, which Typer styles."""
     shown = command.format_help
 
     def format_help(*arguments: Any) -> None:

@@ -262,7 +262,7 @@ class Alarms(pulumi.ComponentResource):
         )
 
     def _budget(self, context: LakeContext) -> None:
-        """Of all that has the tag of the instance; AWS counts it some hours late."""
+        """A budget for all resources with the tag of the instance; AWS counts costs some hours late."""
         lake = context.lake
         if lake.instance.aws.budget == 0:
             return

@@ -107,7 +107,7 @@ def _remembered(line: str) -> str:
 
 
 def show_streams() -> None:
-    """Has everything that is printed from now on shown and not obeyed, with known secrets masked."""
+    """Makes control characters and CI commands visible text in all that is printed from now on; masks secrets."""
     sys.stdout, sys.stderr = (
         cast(TextIO, ShownStream(masked_stream(real(stream)))) for stream in (sys.stdout, sys.stderr)
     )
@@ -115,7 +115,7 @@ def show_streams() -> None:
 
 @contextmanager
 def shown_streams() -> Iterator[None]:
-    """Has everything that is printed in a block shown and not obeyed, with known secrets masked."""
+    """Makes control characters and CI commands visible text in all that is printed in a block; masks secrets."""
     before = sys.stdout, sys.stderr
     show_streams()
     shown = sys.stdout, sys.stderr
@@ -130,7 +130,7 @@ def shown_streams() -> Iterator[None]:
 
 @contextmanager
 def unmasked_rows() -> Iterator[None]:
-    """Has rows of tables that are printed in a block given as they are stored: nothing in data is masked."""
+    """Prints rows of tables in a block as they are stored: nothing in data is masked."""
     stream: object = real(sys.stdout)
     with stream.as_it_is() if isinstance(stream, MaskedStream) else nullcontext():
         yield
@@ -138,7 +138,7 @@ def unmasked_rows() -> Iterator[None]:
 
 @contextmanager
 def own_streams() -> Iterator[None]:
-    """Has a block print to the real streams: for text of deployer itself that is styled by others, as help is."""
+    """Lets a block print to the real streams: for text of deployer itself that others style, such as help."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (real(stream) for stream in before)
     try:

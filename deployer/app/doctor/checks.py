@@ -51,7 +51,7 @@ def not_applicable(why: str) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Something to look at. `look` may raise: a DeployerError counts as wrong, in its own words."""
+    """Something to look at. `look` may raise: a DeployerError counts as wrong, with its own message."""
 
     group: str
     name: str

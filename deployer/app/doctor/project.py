@@ -127,7 +127,7 @@ def pulumi_state(place: Place, unready: Callable[[], str] = lambda: "") -> Findi
 
 
 def local_root(root: str) -> Finding:
-    """Of a root on a disk: whether it can be written to, whether SQLite can lock there, and how much is free.
+    """Checks a root on a disk: whether it can be written to, whether SQLite can lock there, and how much is free.
 
     Before there is a lake, makes a folder for that where the root is, or would be, and removes it.
     """

@@ -15,7 +15,7 @@ from deployer.text.formatting import count
 
 
 def job_roles(aws: Aws, lake: Lake, root: str) -> Finding:
-    """Of each cluster on AWS whose role is there: those that the stack made, and those that `execution_role` names.
+    """Checks the role of each cluster on AWS, if it exists: made by the stack, or named by `execution_role`.
 
     A job reads and writes the lake and its state, as whoever deploys does.
     """

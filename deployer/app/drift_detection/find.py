@@ -1,4 +1,4 @@
-"""Finding drift: Pulumi's state of the stack beside live state, in the planner's words."""
+"""Finding drift: Pulumi's state of the stack compared with live state, as changes of the planner."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Basis:
 def cost_basis(
     workspace: Workspace, instance: InstanceSpec, prices: Path | None = None, assumed: Sequence[str] = ()
 ) -> Basis:
-    """Of options of the command over settings of the stack. Raises InvalidInput, or NotFound for a missing file."""
+    """Combines settings of the stack with options, which win. Raises InvalidInput, or NotFound for a missing file."""
     from deployer.cost.assumptions import assume
     from deployer.cost.prices import read_prices
 

@@ -1,4 +1,4 @@
-"""The plan of a command: what the engine would do, put into the planner's words."""
+"""The plan of a command: what the engine would do, as changes of the planner."""
 
 from __future__ import annotations
 

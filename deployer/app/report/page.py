@@ -224,7 +224,7 @@ def _date_labels(drawn: Sequence[TableVersion], step: float) -> tuple[Label, ...
 
 
 def what(version: TableVersion) -> str:
-    """What a version did, in the words that `deployer history` has."""
+    """What a version did, as `deployer history` describes it."""
     what = version.kind or version.operation or "unknown"
     return f"{what}: {'; '.join(version.changes)}" if version.changes else what
 

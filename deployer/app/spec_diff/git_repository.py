@@ -1,8 +1,8 @@
-"""The Git repository around a project, found and asked so that no file of a branch decides what the answer is.
+"""The Git repository around a project, found and read so that no file of a branch decides the result.
 
 A branch may hold anything: the files of a bare repository, a submodule, a program called `git`. So the repository is
-the one whose `.git` lies at or above the project, as Git itself never checks out an entry of that name; Git is told
-where it is, and reads no configuration but that repository's own, which the checkout wrote. Only commands that read
+the one whose `.git` lies at or above the project, as Git itself never checks out an entry of that name; Git gets its
+path, and reads no configuration but that repository's own, which the checkout wrote. Only commands that read
 objects are run: no hook, filter, attribute, pager or transport is part of them.
 """
 

@@ -28,10 +28,10 @@ class AgentLog:
             document = {"at": iso_utc(now), "level": level, "event": event}
             print_json_line(document | known)
         else:
-            print_line(f"{now:%Y-%m-%d %H:%M:%S}  {_words(event, known)}")
+            print_line(f"{now:%Y-%m-%d %H:%M:%S}  {_describe(event, known)}")
 
 
-def _words(event: str, about: Mapping[str, Any]) -> str:
+def _describe(event: str, about: Mapping[str, Any]) -> str:
     where = " ".join(str(about[name]) for name in ("table", "service") if name in about)
     why = about.get("why") or ""
     match event:

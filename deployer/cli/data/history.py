@@ -8,7 +8,7 @@ import typer
 
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName
 
-#: What plain Lance's operations do, where their names do not say it.
+#: What operations of plain Lance do, if their names do not show it.
 _WORDS = {"merge": "add or rewrite columns", "project": "drop or alter columns", "update config": "change settings"}
 
 

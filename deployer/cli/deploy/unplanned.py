@@ -67,16 +67,16 @@ def _judged(project: Path, stack: str, *, destroy: bool) -> dict[str, Any]:
 
 def _refusals(planned: Planned) -> Iterator[str]:
     for each in planned.plan.denied:
-        yield f"{_words(each)}; {REMEDY}"
+        yield f"{_describe(each)}; {REMEDY}"
 
 
 def _advice(planned: Planned) -> Iterator[str]:
     verdict = planned.plan.verdict
     for each in verdict.of("advisory") if verdict else ():
-        yield f"{_words(each)} (advisory)"
+        yield f"{_describe(each)} (advisory)"
 
 
-def _words(violation: Violation) -> str:
+def _describe(violation: Violation) -> str:
     where = f" ({violation.at})" if violation.at else ""
     return f"the policy {violation.rule} is broken: {violation.address}: {violation.message}{where}"
 

@@ -23,7 +23,7 @@ def instance_of(project: Path | None, stack: str, specs: Path | None) -> tuple[s
 def root_to_read(project: Path | None, stack: str, specs: Path | None) -> str:
     """The root of the declared instance, for a command that reads what is live: other problems of the specs are noted.
 
-    Raises InvalidSpecs when those may concern the root, and the stack applied nothing that would tell.
+    Raises InvalidSpecs when those may concern the root, and the stack's state has no root.
     """
     from deployer.app.workspace import open_workspace
     from deployer.errors import InvalidSpecs
@@ -39,7 +39,7 @@ def root_despite(workspace: Workspace, problems: InvalidSpecs, verb: str) -> str
     """The root of the declared instance although the specs have problems, which are noted.
 
     `verb` is what the command does: `reads` or `changes`. Raises the problems when they may concern the root, and the
-    stack applied nothing that would tell.
+    stack's state has no root.
     """
     from deployer.console.output import note
     from deployer.specs import declared_root
@@ -56,7 +56,7 @@ def root_despite(workspace: Workspace, problems: InvalidSpecs, verb: str) -> str
 
 
 def _applied_root(workspace: Workspace) -> str | None:
-    """The root that the stack's state tells, where this process can read it."""
+    """The root in the stack's state; None if this process cannot read it."""
     from deployer.engine.persistence.backend import read_checkpoint, stack_files
     from deployer.errors import DeployerError
     from deployer.provider.urn import INSTANCE_TYPE, type_of

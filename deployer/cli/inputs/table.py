@@ -143,7 +143,7 @@ def write_spec(target: Target) -> list[str]:
 
 
 def confirm_by_name(name: str, what: str, *, force: bool) -> None:
-    """Has the person type the table's name. Raises InvalidInput if stdin is not a terminal, Interrupted for another."""
+    """Asks for the table's name. Raises InvalidInput if stdin is not a terminal, Interrupted for another name."""
     if force:
         return
     if not sys.stdin.isatty():

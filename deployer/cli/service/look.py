@@ -12,8 +12,8 @@ from deployer.system.clock import Clock
 from deployer.tables.open_table import find_entry
 
 
-def looked(root: str, tables: Sequence[str] | None = None, grace: float = GRACE) -> Look:
-    """At the given tables, or at all. Raises NotFound for one that is not there."""
+def look_at_services(root: str, tables: Sequence[str] | None = None, grace: float = GRACE) -> Look:
+    """Reads the status of the given tables, or of all. Raises NotFound for a table that does not exist."""
     with closing(open_reader(root)) as store:
         entries = store.instance().tables.values()
         only = {find_entry(entries, name).table_id for name in tables} if tables else None

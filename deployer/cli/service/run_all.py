@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from deployer.cli.service.look import looked
+from deployer.cli.service.look import look_at_services
 from deployer.cli.summaries.service_run import print_done
 from deployer.compute.clusters import local_cluster
 from deployer.console.output import note, print_json, stdout
@@ -51,7 +51,7 @@ def run_all(
 
     A failed run does not stop the others. With `dry_run` nothing runs, and the planned runs are printed.
     """
-    seen = sorted(looked(root).tables.values(), key=lambda each: each.entry.full_name)
+    seen = sorted(look_at_services(root).tables.values(), key=lambda each: each.entry.full_name)
     planned = [each for table in seen for each in _planned(table, instance, kind, cluster)]
     unreadable = {table.entry.full_name: table.trouble for table in seen if table.trouble}
     for name, why in unreadable.items():

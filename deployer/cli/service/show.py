@@ -38,13 +38,13 @@ def list_services(
     from rich.text import Text
 
     from deployer.cli.inputs.lake_root import root_to_read
-    from deployer.cli.service.look import looked
+    from deployer.cli.service.look import look_at_services
     from deployer.console.output import note, print_json, stdout
     from deployer.live.services import trigger_of
     from deployer.plan.render.services import describe_trigger
     from deployer.state.model.times import as_document, iso_or_none
 
-    look = looked(root_to_read(project, stack, specs), [table] if table is not None else None)
+    look = look_at_services(root_to_read(project, stack, specs), [table] if table is not None else None)
     seen = sorted(look.tables.values(), key=lambda each: each.entry.full_name)
     found = [
         (each.entry.full_name, each.state.services[status.service], status)
@@ -78,7 +78,7 @@ def list_services(
         return 0
     for each in seen:
         if each.trouble:
-            note(f"{each.entry.full_name} cannot be looked at: {each.trouble}")
+            note(f"{each.entry.full_name} cannot be read: {each.trouble}")
     if not found:
         note("there are no services; declare them under `services:`, or `deployer service create TABLE SERVICE`")
         return 0
@@ -86,7 +86,7 @@ def list_services(
     for name in ("table", "service", "stands", "runs", "cluster", "last run (UTC)"):
         shown.add_column(name, overflow="fold")
     for name, service, status in found:
-        last = _run_words(status.last) if status.last else "never"
+        last = _describe_run(status.last) if status.last else "never"
         when = describe_trigger(trigger_of(service))
         shown.add_row(
             name, service.kind, Text(status.label, _STYLES.get(status.label, "")), when, service.cluster or "", last
@@ -140,7 +140,7 @@ def describe(
         shown.add_row("broken", f"it does not run: {found_service.broken}")
     if found.unsafe_raw:
         shown.add_row("options", "not checked (unsafe_raw)")
-    shown.add_row("last run", _run_words(found_service.last_run) if found_service.last_run else "never")
+    shown.add_row("last run", _describe_run(found_service.last_run) if found_service.last_run else "never")
     if found_service.last_run and (depth := describe_depth(found_service.last_run)):
         shown.add_row("", depth)
     stdout().print(f"{opened.entry.full_name}: {kind}")
@@ -215,7 +215,7 @@ def describe_depth(run: Run) -> str:
     return f"overlap depth {before:.2f}" + (f" → {after:.2f}" if run.figures.rows_out else "")
 
 
-def _run_words(run: Run) -> str:
+def _describe_run(run: Run) -> str:
     from deployer.system.clock import utc
 
     ended = f" ({run.reason})" if run.reason else ""

@@ -141,7 +141,7 @@ def _print_instance(state: InstanceState) -> None:
     console.print(tables)
 
 
-def _service_words(service: Service) -> str:
+def _describe_service(service: Service) -> str:
     mode = service.trigger_mode.lower().replace("_", " ")
     return f"{service.kind} ({mode}, paused)" if service.paused else f"{service.kind} ({mode})"
 
@@ -172,7 +172,7 @@ def _print_table(name: str, state: TableState) -> None:
         "partitions": f"{count(len(state.leaves()), 'leaf', 'leaves')} of {len(state.partitions)}",
         "jobs done": f"{len(state.jobs):,}",
         "under way": ", ".join(f"{each.job_id} ({each.kind})" for each in state.intents.values()) or "nothing",
-        "services": ", ".join(map(_service_words, state.services.values())) or "none",
+        "services": ", ".join(map(_describe_service, state.services.values())) or "none",
         "runs": ", ".join(f"{run.run_id} ({run.service}, {run.status})" for run in open_runs)
         or f"none under way, {len(state.runs):,} ended",
         "savepoints": ", ".join(f"{each.name} (version {each.lance_version})" for each in state.savepoints.values())

@@ -76,13 +76,13 @@ def _metasynced(done: MetasyncResult) -> None:
     for each in done.targets:
         version = "" if each.version_after is None else f" version {each.version_after}"
         stdout().print(f"{done.table}: {each.action}{version}: {each.target}")
-        _said_of_others(each)
+        _note_changes_of_others(each)
     for each in done.gone:
         stdout().print(f"entry of a table that is deleted: {each.action}: {each.target}")
-        _said_of_others(each)
+        _note_changes_of_others(each)
 
 
-def _said_of_others(each: PublishedEntry) -> None:
+def _note_changes_of_others(each: PublishedEntry) -> None:
     if each.action == "left":
         note(f"{each.target} was changed by somebody else, so it was left alone")
     elif each.changed_by_others:

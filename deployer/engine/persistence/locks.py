@@ -30,7 +30,7 @@ _held: ContextVar[frozenset[str]] = ContextVar("held", default=frozenset())  #: 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who wrote a lock."""
+    """The process that wrote a lock."""
 
     path: str  #: in the backend
     pid: int
@@ -92,7 +92,7 @@ def _take(files: StackFiles, folder: str) -> str:
 
 
 def holders(files: StackFiles, folder: str, besides: str = "") -> list[Holder]:
-    """Who holds the locks of a folder, `besides` the lock of that path."""
+    """The holders of the locks of a folder, without the lock at the path `besides`."""
     found = []
     for path in sorted(files.backend.objects.list(folder)):
         if path == besides or not path.endswith(".json"):

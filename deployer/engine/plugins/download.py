@@ -121,15 +121,15 @@ def _attempted(url: str, attempt: Callable[[], T]) -> T:
             if error.code not in _TEMPORARY:
                 break
         except urllib.error.URLError as error:
-            why = _in_words(error.reason)
+            why = _describe_reason(error.reason)
             if isinstance(error.reason, ssl.SSLCertVerificationError):
                 break
         except (OSError, http.client.HTTPException) as error:
-            why = _in_words(error)
+            why = _describe_reason(error)
     raise Unreachable(why, where=url)
 
 
-def _in_words(reason: object) -> str:
+def _describe_reason(reason: object) -> str:
     match reason:
         case ssl.SSLCertVerificationError():
             return f"its certificate is not trusted: {reason.verify_message}"

@@ -1,4 +1,4 @@
-"""The machines that plug-ins are built for, in the words of their archives: `linux-amd64`."""
+"""The machines that plug-ins are built for, as their archives name them: `linux-amd64`."""
 
 from __future__ import annotations
 

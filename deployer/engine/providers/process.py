@@ -77,7 +77,7 @@ class PluginProcess:
                 stream.close()
 
     def _close_input(self) -> None:
-        """Has the supervisor kill the plugin, if it still runs."""
+        """Asks the supervisor to kill the plugin, if it still runs."""
         if self._process.stdin is not None:
             self._process.stdin.close()
 
