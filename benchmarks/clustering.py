@@ -26,7 +26,7 @@ from typing import Any
 
 from benchmarks.compact import compared, make, timing
 from benchmarks.report import print_heading, print_ratio, print_table
-from deployer.text.units import parse_size
+from deployer.platform.text.units import parse_size
 
 COLUMNS = ["dest", "time_hour"]
 ZORDER, HILBERT, KEYED, DELTA = (

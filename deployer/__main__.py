@@ -24,9 +24,9 @@ def main() -> None:
     # A command is short and makes many objects that live to its end: looking for cycles often only costs time.
     gc.set_threshold(500_000, 50, 50)
 
+    from deployer.cli.console.streams import show_streams
     from deployer.cli.main import run
-    from deployer.console.streams import show_streams
-    from deployer.text import masking
+    from deployer.platform.text import masking
 
     # Lance's log goes to stderr past Python, with names of columns as they are; `LANCE_LOG` asks for it.
     os.environ.setdefault("LANCE_LOG", "lance=off")

@@ -16,11 +16,11 @@ from types import ModuleType
 #: The present name of each. Of several, what it had is in several modules now; `Told=EventRule` is a class that has
 #: another name now.
 FORMER: Mapping[str, str] = {
-    "deployer.compute.arns": "deployer.aws.arns",
+    "deployer.compute.arns": "deployer.platform.aws.arns",
     "deployer.compute.aws_access": "deployer.compute.iam.jobs deployer.compute.clusters",
     "deployer.compute.aws_alarms": "deployer.compute.schedules.alarms Told=EventRule",
     "deployer.compute.aws_cron": "deployer.compute.schedules.cron",
-    "deployer.compute.aws_names": "deployer.aws.names",
+    "deployer.compute.aws_names": "deployer.platform.aws.names",
     "deployer.compute.aws_schedules": "deployer.compute.schedules.schedules Scheduled=ScheduledService",
     "deployer.compute.bucket_access": "deployer.compute.iam.bucket",
     "deployer.compute.emr_access": "deployer.compute.iam.emr",

@@ -19,10 +19,10 @@ from deployer.compute.spark.local import LocalCluster, job_session
 from deployer.compute.spark.progress import Tasks, run_job
 from deployer.datasets.commit.done_jobs import find_job
 from deployer.errors import DeployerError, Interrupted
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
+from deployer.platform.system.signals import TERMINATED, Terminated, raising_terminated
 from deployer.services.triggers.after_load import run_due_services
 from deployer.state import open_store
-from deployer.system.progress import OnProgress, Progress, no_progress
-from deployer.system.signals import TERMINATED, Terminated, raising_terminated
 from deployer.tables.ingest.files.model import Format, ReadOptions
 from deployer.tables.ingest.job import IngestRequest, IngestResult, ingest
 from deployer.tables.ingest.loading import LoadedFragments, LoadPlan

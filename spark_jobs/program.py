@@ -15,9 +15,9 @@ from deployer.compute.emr.settings import MINUTES
 from deployer.compute.jobs.status import JobStatus, is_to_end, write_status
 from deployer.compute.spark.local import LocalCluster, job_session, was_submitted
 from deployer.errors import DeployerError, Interrupted
-from deployer.system.progress import OnProgress, Progress, no_progress
-from deployer.text import masking
-from deployer.text.masked_streams import masked_streams
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
+from deployer.platform.text import masking
+from deployer.platform.text.masked_streams import masked_streams
 
 INTERVAL = 5.0  #: seconds between two reports of progress
 

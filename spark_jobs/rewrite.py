@@ -14,9 +14,9 @@ from typing import Any
 
 from deployer.compute.running.remote_rewrite import RewriteRequest, rewrite_request
 from deployer.compute.spark.local import LocalCluster, job_session, local_session
+from deployer.platform.system.progress import OnProgress, no_progress
+from deployer.platform.system.signals import raising_terminated
 from deployer.state import open_store
-from deployer.system.progress import OnProgress, no_progress
-from deployer.system.signals import raising_terminated
 from deployer.tables.ingest.loading import LoadedFragments, LoadPlan
 from deployer.tables.rewrite.lock import Holder
 from deployer.tables.rewrite.rewrite import rewrite_table

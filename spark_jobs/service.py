@@ -15,6 +15,7 @@ from typing import Any
 
 from deployer.compute.spark.local import LocalCluster
 from deployer.errors import Conflict, NotFound
+from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.services.api.attachments import find_service
 from deployer.services.registry import run_service
 from deployer.services.runs.records import fail_dead_runs, queue_run
@@ -24,7 +25,6 @@ from deployer.specs.schema.services import KINDS
 from deployer.state import open_store
 from deployer.state.model.services import Run, ServiceKind
 from deployer.state.store import StateStore
-from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.open_table import find_entry
 from spark_jobs.program import run_program
 

@@ -178,7 +178,7 @@ def _live(wanted: dict[str, Any], streams: list[int]) -> NoReturn:
         os.chdir(wanted["folder"])
         time.tzset()
         tempfile.tempdir = None
-        from deployer.system import failpoints
+        from deployer.platform.system import failpoints
 
         failpoints._SETTING = os.environ.get("DEPLOYER_FAILPOINT", "")
         code = _ran(wanted["command"])

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from deployer.errors import InvalidInput
-from deployer.text.units import GO_DURATION, OPTION_DURATION, canonical_duration, parse_duration
+from deployer.platform.text.units import GO_DURATION, OPTION_DURATION, canonical_duration, parse_duration
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from deployer.engine import Event, OnEvent
-from deployer.system.progress import OnProgress, no_progress
+from deployer.platform.system.progress import OnProgress, no_progress
 
 
 class Reporter(Protocol):

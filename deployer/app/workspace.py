@@ -9,7 +9,7 @@ from pathlib import Path
 
 from deployer.engine.project.project import Project, StackRef, load_yaml, read_project, text_of
 from deployer.errors import InvalidInput
-from deployer.files.reading import NotAFile, check_regular
+from deployer.platform.files.reading import NotAFile, check_regular
 from deployer.specs import load_lake
 from deployer.specs.model import Lake
 from deployer.specs.values.root import resolve_root

@@ -19,6 +19,8 @@ from typer.main import get_command
 from deployer import __version__
 from deployer.cli.agent import command as agent
 from deployer.cli.command_groups import service_group, state_group, table_group
+from deployer.cli.console.output import print_error, stderr
+from deployer.cli.console.streams import own_streams, shown_streams
 from deployer.cli.data import describe, history, import_table, ingest, query, report, sql, tables
 from deployer.cli.deploy import cost, destroy, doctor, drift, preview, up
 from deployer.cli.deploy import plugin as plugin_group
@@ -27,11 +29,9 @@ from deployer.cli.groups import savepoint as savepoint_group
 from deployer.cli.groups import stack as stack_group
 from deployer.cli.project import graph, init, package, render, schema, validate
 from deployer.cli.remote import follow
-from deployer.console.output import print_error, stderr
-from deployer.console.streams import own_streams, shown_streams
 from deployer.errors import DeployerError, EngineFailed, Interrupted
-from deployer.files.full_disk import DISK_FULL
-from deployer.text import masking
+from deployer.platform.files.full_disk import DISK_FULL
+from deployer.platform.text import masking
 
 app = typer.Typer(
     name="deployer",
@@ -194,7 +194,7 @@ def _of_the_system(error: OSError) -> DeployerError | None:
         return DeployerError(
             error.strerror or str(error), where=error.filename, remedy="look at the path and its rights"
         )
-    from deployer.storage.s3_errors import refusal_in
+    from deployer.platform.storage.s3_errors import refusal_in
 
     refusal = refusal_in(str(error))
     return None if refusal is None else DeployerError(refusal.what, remedy=refusal.remedy)

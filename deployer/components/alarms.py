@@ -10,7 +10,6 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from deployer.aws.names import own_name, own_names
 from deployer.components.clusters.emr import EmrCluster
 from deployer.components.clusters.serverless import ServerlessCluster
 from deployer.components.context import LakeContext, after
@@ -32,6 +31,7 @@ from deployer.compute.schedules.alarms import (
 )
 from deployer.compute.schedules.schedules import tls_only_queue
 from deployer.cost.estimate import monthly_budget
+from deployer.platform.aws.names import own_name, own_names
 
 ALARM_SECONDS = 300
 COUNTED_SECONDS = 60  #: for which the queue of successes keeps what is counted: the least that SQS can

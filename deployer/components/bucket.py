@@ -8,12 +8,12 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from deployer.aws.names import log_bucket_name
 from deployer.components.context import GUARD, KEPT, LakeContext, after, below
 from deployer.components.roles import LakeRole, LakeRoleArgs
 from deployer.compute.iam.bucket import bucket_policy, copies_policy, copies_trust, log_bucket_policy
 from deployer.compute.iam.jobs import JOB_LOGS
 from deployer.compute.jobs.status import FOLDER as RUNS
+from deployer.platform.aws.names import log_bucket_name
 from deployer.specs.model import InstanceSpec, Lake, ReplicateTo
 
 UNFINISHED_UPLOAD_DAYS = 7

@@ -9,8 +9,8 @@ from typing import Literal
 
 import pulumi
 
-from deployer.aws.names import INSTANCE_TAG, LAKE_TAG, lake_id
 from deployer.errors import InvalidInput
+from deployer.platform.aws.names import INSTANCE_TAG, LAKE_TAG, lake_id
 from deployer.specs.model import InstanceSpec
 from deployer.specs.model import Lake as LakeSpec
 

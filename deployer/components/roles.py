@@ -10,7 +10,7 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from deployer.aws.names import own_name, role_path
+from deployer.platform.aws.names import own_name, role_path
 from deployer.specs.model import InstanceSpec
 
 

@@ -10,8 +10,6 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from deployer.aws.arns import partition_of
-from deployer.aws.names import lake_id, own_name
 from deployer.components.clusters.emr import EmrCluster
 from deployer.components.clusters.serverless import ServerlessCluster
 from deployer.components.context import LakeContext, after
@@ -28,6 +26,8 @@ from deployer.compute.schedules.schedules import (
     target_arn,
     tls_only_queue,
 )
+from deployer.platform.aws.arns import partition_of
+from deployer.platform.aws.names import lake_id, own_name
 
 RETRIES, RETRY_SECONDS = 5, 3600
 SET_ASIDE_SECONDS = 14 * 24 * 3600  # the most that SQS keeps

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from deployer.compute.jobs.code import PREFIX
 from deployer.compute.running.published_clusters import FILE as CLUSTERS
 from deployer.datasets.storage.options import objects_at
-from deployer.storage.objects import Missing, ObjectStore
+from deployer.platform.storage.objects import Missing, ObjectStore
 
 DAYS = 90  #: for which code stays once nothing names it: a job that runs may still ask for it, and none is that long
 RECORD = f"{PREFIX}/unused.json"  #: since when (ms) nothing names which code, by the SHA-256 in its path

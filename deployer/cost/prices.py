@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from deployer.errors import InvalidInput, NotFound
-from deployer.files.reading import read_limited
+from deployer.platform.files.reading import read_limited
 from deployer.specs.yaml.nodes import parse_yaml
 
 MAX_BYTES = 1024 * 1024  #: of a price file

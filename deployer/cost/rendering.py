@@ -6,7 +6,7 @@ from typing import Any
 
 from deployer.cost.estimate import CostLine, Estimate
 from deployer.plan.render.escaping import markdown_code, markdown_text
-from deployer.text.formatting import count
+from deployer.platform.text.formatting import count
 
 FORMAT_VERSION = 1
 UNKNOWN = "unknown"

@@ -7,8 +7,8 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from deployer.datasets.clustering import FileClustering
-from deployer.datasets.key_ranges import KeyRange
+from deployer.datasets.ordering.clustering import FileClustering
+from deployer.datasets.ordering.key_ranges import KeyRange
 
 JOB, KIND, ROWS, FILES = "deployer.job", "deployer.kind", "deployer.rows", "deployer.files"
 SOURCES = "deployer.sources"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from deployer.errors import Corrupt, DeployerError
-from deployer.storage.s3_errors import refusal_in
+from deployer.platform.storage.s3_errors import refusal_in
 
 #: What Lance and Arrow raise, with a panic of Rust's (see `is_of_lance`).
 OF_LANCE = (OSError, ValueError, RuntimeError, NotImplementedError)

@@ -20,7 +20,7 @@ from deployer.errors import NotFound
 if TYPE_CHECKING:
     import lance
 
-    from deployer.datasets.writer import WrittenFragment
+    from deployer.datasets.files.writer import WrittenFragment
 
 
 class Operation(Protocol):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from deployer.engine.interfaces.engine import PROGRAM_PROCESS, Engine
 from deployer.engine.project.project import Project, StackRef
 from deployer.errors import InvalidInput, NotFound
-from deployer.isolation.process import prepare
+from deployer.platform.isolation.process import prepare
 
 if TYPE_CHECKING:
     from deployer.engine.interfaces.provider import Source

@@ -34,9 +34,9 @@ from deployer.engine.steps.scheduling import busy_interpreter
 from deployer.engine.values.checkpoint_shape import fault_of_deployment
 from deployer.engine.values.values import blinded
 from deployer.errors import DeployerError, EngineFailed, InvalidInput
-from deployer.isolation.process import prepare
-from deployer.isolation.surroundings import close_memory
-from deployer.text import masking
+from deployer.platform.isolation.process import prepare
+from deployer.platform.isolation.surroundings import close_memory
+from deployer.platform.text import masking
 
 
 @dataclass(frozen=True)

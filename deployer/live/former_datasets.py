@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, cast
 
+from deployer.platform.text.units import parse_duration
 from deployer.specs.serialized.specs import storage_from_json
 from deployer.state.model.entities import TableState
 from deployer.state.model.location import Location
-from deployer.text.units import parse_duration
 
 
 @dataclass(frozen=True, slots=True)

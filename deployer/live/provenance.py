@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.dataset import dataset_location, open_dataset
-from deployer.datasets.indexes import INDEXES
+from deployer.datasets.indexes.read import INDEXES
 from deployer.datasets.lance_transactions import metadata_at, transaction_of
 from deployer.datasets.storage.refs import versions_of
 from deployer.errors import DeployerError

@@ -11,14 +11,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from deployer.datasets.dataset import dataset_location
-from deployer.datasets.indexes import live_indexes
-from deployer.datasets.local_files import require_whole
+from deployer.datasets.files.local_files import require_whole
+from deployer.datasets.indexes.read import live_indexes
 from deployer.datasets.recovery.as_recorded import as_recorded
 from deployer.datasets.recovery.unrecorded import recorded_schema
 from deployer.errors import Corrupt, DeployerError, Interrupted, InvalidInput, NotFound
 from deployer.live.former_datasets import former_datasets
 from deployer.live.model import LiveLake, LiveTable, TableStatistics, UnfinishedTable, Unreadable
 from deployer.live.services import live_services
+from deployer.platform.storage.envelope import FORGED
+from deployer.platform.text.visible import shortened
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.serialized.specs import instance_from_json, key_from_json, storage_from_json
 from deployer.specs.types.arrow import columns_of
@@ -26,8 +28,6 @@ from deployer.specs.validation.plain_values import flag, lists, optional_whole
 from deployer.state.model.declared_properties import MAX_ROWS_PER_LEAF, OWNER, SPEC, SPLIT_POINTS, UNIQUE
 from deployer.state.model.entities import InstanceState, TableEntry, TableState
 from deployer.state.reader import StateReader
-from deployer.storage.envelope import FORGED
-from deployer.text.visible import shortened
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from deployer.text.formatting import count, size
+from deployer.platform.text.formatting import count, size
 
 if TYPE_CHECKING:
     pass

@@ -11,9 +11,9 @@ from typing import Any
 from deployer.errors import InvalidInput
 from deployer.live.model import LiveLake
 from deployer.plan import changes as c
+from deployer.platform.text.formatting import count
 from deployer.specs.model import Lake
 from deployer.specs.validation.plain_values import optional_text, optional_whole, texts, whole
-from deployer.text.formatting import count
 
 _KINDS = ("instance/", "table/")
 _NAMED = 5  #: how many addresses and globs are shown

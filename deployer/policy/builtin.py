@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from deployer.platform.text.formatting import count, size
 from deployer.policy.model import Check, Found, Unchecked
 from deployer.policy.rows import ChangeRow, PlanView
 from deployer.specs.values.target_server import is_named
-from deployer.text.formatting import count, size
 
 Options = Mapping[str, Any]
 _FLAG = {"type": "boolean"}

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from deployer.errors import Position, Problem
-from deployer.isolation.carried import json_of, position_of, problem_of, text_of
-from deployer.isolation.channel import ChannelBroken
-from deployer.isolation.process import Isolated, OnLine
 from deployer.plan.verdict import Enforcement
+from deployer.platform.isolation.carried import json_of, position_of, problem_of, text_of
+from deployer.platform.isolation.channel import ChannelBroken
+from deployer.platform.isolation.process import Isolated, OnLine
 from deployer.policy.model import NAME, Policy, RuleFailed
 from deployer.policy.rows import Finding, PlanView
 from deployer.policy.view_form import view_to_json

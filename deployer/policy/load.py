@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from deployer.errors import InvalidInput, InvalidSpecs, Position, Problem
-from deployer.files.reading import read_limited
-from deployer.isolation.process import OnLine
+from deployer.platform.files.reading import read_limited
+from deployer.platform.isolation.process import OnLine
+from deployer.platform.text.formatting import count
 from deployer.policy.declared import read_declared, repeated_name, unknown_rule
 from deployer.policy.isolated_rules import PythonRules
 from deployer.policy.model import Approval, Policies, Policy
 from deployer.policy.sql_rules import read_sql_rule
 from deployer.specs.yaml.nodes import MAX_BYTES
-from deployer.text.formatting import count
 
 FOLDER = "policies"  #: beside Pulumi.yaml
 MAX_FILES = 1_000

@@ -17,8 +17,8 @@ from types import ModuleType
 from typing import Any
 
 from deployer.errors import Position, Problem
-from deployer.isolation.carried import position_as_json, problem_as_json
-from deployer.isolation.channel import Channel
+from deployer.platform.isolation.carried import position_as_json, problem_as_json
+from deployer.platform.isolation.channel import Channel
 from deployer.policy.python_rules import PythonRule
 from deployer.policy.rows import Finding, PlanView
 from deployer.policy.view_form import view_from_json

@@ -6,7 +6,7 @@
     SELECT address, column, 'use decimal128' AS message FROM columns WHERE …
 
 DataFusion runs it over the tables `changes`, `resources` and `columns`, and knows nothing else: statements that are no
-query are refused, and no file can be named as a table. It runs in a process of its own (`deployer.sql.process`), which
+query are refused, and no file can be named as a table. It runs in a process of its own (`platform.sql.process`), which
 may take 1 GiB of memory and 20 seconds.
 """
 
@@ -118,7 +118,7 @@ def _check(name: str, query: str, file: str) -> Check:
 
 def _rows(plan: PlanView, query: str) -> list[dict[str, Any]]:
     """The rows of the query, computed in a process with limits. A statement that is not a query is not run."""
-    from deployer.sql import process
+    from deployer.platform.sql import process
 
     tables = plan_tables(plan)
     try:

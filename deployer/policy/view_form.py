@@ -9,7 +9,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from deployer.isolation.carried import position_as_json, position_of
+from deployer.platform.isolation.carried import position_as_json, position_of
 from deployer.policy.rows import ChangeRow, ColumnRow, PlanView, ResourceRow
 
 Row = TypeVar("Row", ChangeRow, ResourceRow, ColumnRow)

@@ -29,6 +29,7 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2_grpc
 
 from deployer import __version__
 from deployer.errors import DeployerError
+from deployer.platform.system.progress import describe_progress
 from deployer.provider.callers import TOKEN_VARIABLE, AsyncGuard, Callers
 from deployer.provider.provider import LakeProvider
 from deployer.provider.resources import run_context as variables
@@ -36,7 +37,6 @@ from deployer.provider.resources.deletions import Deletions
 from deployer.provider.resources.kind import UNKNOWN, DiffKind
 from deployer.provider.resources.run_context import Stores
 from deployer.provider.unplanned import UnplannedRun
-from deployer.system.progress import describe_progress
 
 STATUS_SECONDS = 0.5  #: between two messages of how far one step is
 _LOOK_SECONDS = 0.5  #: between two looks whether the engine is there

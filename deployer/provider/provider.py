@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from deployer.errors import InvalidInput, Refused
+from deployer.platform.system.progress import OnProgress
 from deployer.provider.resources.instance import InstanceKind
 from deployer.provider.resources.kind import CheckFailure, Difference, Properties, Resource
 from deployer.provider.resources.run_context import Stores
 from deployer.provider.resources.table import TableKind
 from deployer.provider.unplanned import UnplannedRun
 from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE, address_of, type_of
-from deployer.system.progress import OnProgress
 
 
 class Kind(Protocol):

@@ -10,17 +10,17 @@ from typing import Any
 
 from deployer.datasets.dataset import versions_written
 from deployer.datasets.storage.places import dataset_uri
-from deployer.files.json_values import JSON
+from deployer.platform.files.json_values import JSON
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
+from deployer.platform.text.formatting import count, size
+from deployer.platform.text.units import describe_duration, parse_duration
 from deployer.services.definition import ServiceDefinition, Work, options_of
 from deployer.specs.schema.services import all_options, declared_options
 from deployer.state.model.services import Figures, FinalStatus
-from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.admin.deletion import stored
 from deployer.tables.collect.garbage import GRACE, GarbageReport, collect
 from deployer.tables.collect.versions import OldVersions
 from deployer.tables.open_table import OpenTable, ReadTable, open_entry
-from deployer.text.formatting import count, size
-from deployer.text.units import describe_duration, parse_duration
 
 
 @dataclass(frozen=True, slots=True)

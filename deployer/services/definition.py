@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from deployer.errors import DeployerError, Refused
 from deployer.live.services import fault_of
+from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.services.runs.runner import Outcome, RunRequest, as_run
 from deployer.specs.serialized.service_options import options_from_text, options_of_values
 from deployer.state import open_store
 from deployer.state.model.entities import TableState
 from deployer.state.model.services import EXCLUDES, ServiceKind
-from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.open_table import OpenTable, ReadTable, find_entry, open_entry
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from deployer.state.model.services import ServiceKind
 
 if TYPE_CHECKING:
     from deployer.compute.spark.local import LocalCluster
+    from deployer.platform.system.progress import OnProgress
     from deployer.services.clean import CleanResult
     from deployer.services.cluster.results import ClusterResult
     from deployer.services.compact.results import CompactResult
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from deployer.services.rewriting.run import Engine
     from deployer.services.runs.runner import RunRequest
     from deployer.services.savepoints.autosavepoint import AutosavepointResult
-    from deployer.system.progress import OnProgress
     from deployer.tables.open_table import ReadTable
 
     ServiceResult = CompactResult | ClusterResult | CleanResult | MetasyncResult | AutosavepointResult | Restored

@@ -16,13 +16,13 @@ from deployer.compute.clusters import local_cluster
 from deployer.compute.spark.local import LocalCluster
 from deployer.errors import DeployerError, Interrupted
 from deployer.live.reader import live_instance
+from deployer.platform.text import masking
+from deployer.platform.text.masked_streams import masked_streams
 from deployer.services.registry import run_service
 from deployer.services.runs.records import find_run
 from deployer.services.runs.runner import RunRequest
 from deployer.state import open_store
 from deployer.tables.open_table import find_entry
-from deployer.text import masking
-from deployer.text.masked_streams import masked_streams
 
 NICENESS = 10
 

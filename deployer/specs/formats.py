@@ -8,11 +8,11 @@ from functools import partial
 from typing import NamedTuple
 
 from deployer.errors import InvalidInput
+from deployer.platform.text.units import parse_size
 from deployer.specs.rules import Rule
 from deployer.specs.types.column_names import NameFault, name_fault, path_fault
 from deployer.specs.types.parser import BadType, read_type
 from deployer.specs.values.target_server import server_of
-from deployer.text.units import parse_size
 
 
 class FormatFault(NamedTuple):

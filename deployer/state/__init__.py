@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deployer.errors import NotFound, Refused
-from deployer.files.private import refuse_link
+from deployer.platform.files.private import refuse_link
 
 if TYPE_CHECKING:
     from deployer.state.reader import StateReader
@@ -36,9 +36,9 @@ def open_reader(root: str | Path) -> StateReader:
         from deployer.state.open_s3 import open_on_s3_to_read
 
         return open_on_s3_to_read(str(root))
+    from deployer.platform.storage.objects import LocalObjects
     from deployer.state.backends.sqlite.reading import open_to_read
     from deployer.state.reader import StateReader
-    from deployer.storage.objects import LocalObjects
 
     folder = _local_folder(root) / _FOLDER
     return StateReader(open_to_read(folder / "state.db"), LocalObjects(folder / "snapshots"))
@@ -95,10 +95,10 @@ def remove_store(root: str | Path) -> None:
 
 
 def _store(folder: Path, *, create: bool) -> StateStore:
+    from deployer.platform.storage.objects import LocalObjects
     from deployer.state.backends.sqlite.backend import SqliteBackend
     from deployer.state.records.files import LocalRecords
     from deployer.state.store import StateStore
-    from deployer.storage.objects import LocalObjects
 
     objects = LocalObjects(folder / "snapshots", private=folder)
     backend = SqliteBackend(folder / "state.db", create=create)

@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from deployer.errors import CommitTimedOut, Conflict, DeployerError, InvalidInput, OutcomeUnknown
+from deployer.platform.system.clock import Clock
+from deployer.platform.system.failpoints import reached
+from deployer.platform.system.retry import Backoff, steady
 from deployer.state.backends.protocol import Backend, Record
 from deployer.state.log.cache import CachedState, StateCache
 from deployer.state.log.entries import REQUIREMENTS, UPDATES, LogEntry, to_record
@@ -15,9 +18,6 @@ from deployer.state.log.reducer import apply
 from deployer.state.log.requirements import InstanceRequirement, Requirement, TableRequirement
 from deployer.state.log.updates import CommitStarted, Update
 from deployer.state.model.entities import INSTANCE_LOG
-from deployer.system.clock import Clock
-from deployer.system.failpoints import reached
-from deployer.system.retry import Backoff, steady
 
 T = TypeVar("T")
 

@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from deployer.errors import Corrupt, NotFound, Refused
-from deployer.files.private import refuse_link, sync_folder
+from deployer.platform.files.private import refuse_link, sync_folder
+from deployer.platform.system.failpoints import reached
 from deployer.state import create_store, open_store, remove_store
 from deployer.state.log.entries import LogEntry, to_record
 from deployer.state.model.entities import INSTANCE_LOG
 from deployer.state.store import StateStore
 from deployer.state.transfer.export import Export, read_export
-from deployer.system.failpoints import reached
 
 _FOLDER = "_state"
 _NEW, _ASIDE = "_state-rebuilt-", "_state-damaged-"
@@ -66,8 +66,8 @@ def write_store(
 
 
 def _local_store(folder: Path) -> StateStore:
+    from deployer.platform.storage.objects import LocalObjects
     from deployer.state.backends.sqlite.backend import SqliteBackend
-    from deployer.storage.objects import LocalObjects
 
     return StateStore(
         SqliteBackend(folder / "state.db", create=True), LocalObjects(folder / "snapshots", private=folder)

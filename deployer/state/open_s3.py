@@ -15,8 +15,12 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError
 
-from deployer.aws.session import aws_author, aws_session, setting_missing
 from deployer.errors import Corrupt, NotFound, Refused
+from deployer.platform.aws.session import aws_author, aws_session, setting_missing
+from deployer.platform.storage.envelope import FORMAT, RECOVERY, refuse_newer
+from deployer.platform.storage.objects import Missing
+from deployer.platform.storage.s3_objects import S3Objects
+from deployer.platform.system.clock import Clock
 from deployer.state.backends.dynamodb.backend import DynamoBackend
 from deployer.state.backends.dynamodb.reads import DynamoReads
 from deployer.state.backends.dynamodb.requests import Requests, TableAddress
@@ -36,10 +40,6 @@ from deployer.state.reader import StateReader
 from deployer.state.records.files import S3Records
 from deployer.state.snapshots.retention import SnapshotPolicy
 from deployer.state.store import StateStore
-from deployer.storage.envelope import FORMAT, RECOVERY, refuse_newer
-from deployer.storage.objects import Missing
-from deployer.storage.s3_objects import S3Objects
-from deployer.system.clock import Clock
 
 _FOLDER = "_state"
 _SIGN = "store.json"

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from deployer.errors import DeployerError, InvalidInput, NotFound
+from deployer.platform.storage.objects import ObjectReader
+from deployer.platform.system.clock import Clock
 from deployer.state.backends.protocol import LogReader
 from deployer.state.log.cache import StateCache
 from deployer.state.log.entries import DamagedEntry, LogEntry, from_record, read_or_damaged
 from deployer.state.model.entities import INSTANCE_LOG, InstanceState, TableState
 from deployer.state.snapshots.files import SnapshotReader
 from deployer.state.snapshots.history import At, state_at
-from deployer.storage.objects import ObjectReader
-from deployer.system.clock import Clock
 
 if TYPE_CHECKING:
     from deployer.state.audit.logs import LogAudit

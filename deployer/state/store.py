@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from deployer.errors import Conflict
+from deployer.platform.storage.objects import ObjectStore
+from deployer.platform.system.clock import Clock
+from deployer.platform.system.processes import local_user
 from deployer.state.backends.group_commit import Ticket
 from deployer.state.backends.protocol import Backend, Record
 from deployer.state.commits import LOST_RACE, Committer, Part
@@ -19,9 +22,6 @@ from deployer.state.records.keeper import RecordKeeper
 from deployer.state.snapshots.files import SnapshotWriter
 from deployer.state.snapshots.history import At, Time
 from deployer.state.snapshots.retention import Retention, SnapshotPolicy
-from deployer.storage.objects import ObjectStore
-from deployer.system.clock import Clock
-from deployer.system.processes import local_user
 
 if TYPE_CHECKING:
     from deployer.state.audit.logs import LogAudit

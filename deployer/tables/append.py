@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from deployer.datasets.commit.done_jobs import find_job
-from deployer.datasets.sort_order import Splitter
-from deployer.datasets.writer import Layout, WrittenFragment, discard, write_stream
+from deployer.datasets.files.writer import Layout, WrittenFragment, discard, write_stream
+from deployer.datasets.ordering.sort_order import Splitter
 from deployer.errors import CommitTimedOut, Conflict, InvalidInput, KeysTaken, NotFound
 from deployer.live.reader import has_unique_keys
 from deployer.state.model.entities import Job

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from deployer.datasets.dataset import dataset_location, open_dataset
-from deployer.datasets.key_ranges import fault_of_keys
+from deployer.datasets.files.writer import Layout
+from deployer.datasets.ordering.key_ranges import fault_of_keys
 from deployer.datasets.recovery.as_recorded import as_recorded
 from deployer.datasets.recovery.rollforward import current
 from deployer.datasets.recovery.unrecorded import recorded_schema
-from deployer.datasets.writer import Layout
 from deployer.errors import Corrupt, InvalidInput, NotFound
 from deployer.live.reader import live_table
 from deployer.specs.serialized.specs import storage_from_json

@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from deployer.app.doctor.machine import lake_provider
+from deployer.app.starter.write import FILES, PROGRAM, packaged
 from deployer.engine import read_project
-from deployer.starter.write import FILES, PROGRAM, packaged
 from tests.cli.conftest import Deployer
 from tests.projects import REPOSITORY, table
 
@@ -193,5 +193,5 @@ def test_the_program_is_a_call_of_the_package_as_in_this_repository() -> None:
 
 
 def test_every_packaged_file_is_written() -> None:
-    folder = Path(str(files("deployer.starter"))) / "files"
+    folder = Path(str(files("deployer.app.starter"))) / "files"
     assert {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} == set(FILES)

@@ -13,7 +13,7 @@ import pytest
 
 from deployer.cli.remote.service import show
 from deployer.cli.summaries.service_run import print_done
-from deployer.files.dataclass_json import from_asdict
+from deployer.platform.files.dataclass_json import from_asdict
 from deployer.services.registry import run_service
 from deployer.services.runs.remote import service_job
 from deployer.tables.append import open_appender

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from deployer.console import progress_display as meter
-from deployer.console.progress_display import INTERVAL, Meter
-from deployer.console.step_view import StepView
+from deployer.cli.console import progress_display as meter
+from deployer.cli.console.progress_display import INTERVAL, Meter
+from deployer.cli.console.step_view import StepView
 from deployer.engine import Diagnostic, Event, StepFailed, StepFinished, StepProgress, StepStarted
-from deployer.system.progress import describe_progress
+from deployer.platform.system.progress import describe_progress
 from tests import forks
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, make_project, table

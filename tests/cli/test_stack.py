@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deployer.storage.s3_objects import S3Objects
+from deployer.platform.storage.s3_objects import S3Objects
 from tests.cli.conftest import Deployer
 
 

@@ -13,7 +13,7 @@ import boto3
 from deployer.compute.emr.serverless import EmrServerless
 from deployer.compute.jobs.cluster import RemoteJob
 from deployer.compute.jobs.code import JobCode
-from deployer.system.clock import Clock
+from deployer.platform.system.clock import Clock
 
 ROLE = "arn:aws:iam::123456789012:role/jobs"
 CODE = JobCode("arm64", "3.11", "s3://b/wheel.zip", "s3://b/environment.tar.gz", {"ingest": "s3://b/ingest.py"})

@@ -9,11 +9,11 @@ from datetime import timedelta
 import boto3
 import pytest
 
-from deployer.aws import calls as aws_calls
-from deployer.aws.calls import CallFailed, Cause
 from deployer.compute.emr.serverless import ROLE_PATIENCE, role_is_not_ready
 from deployer.compute.jobs.cluster import RemoteJob, RunState
 from deployer.errors import DeployerError
+from deployer.platform.aws import calls as aws_calls
+from deployer.platform.aws.calls import CallFailed, Cause
 from tests.compute.aws_runs import JOB, ROLE, Hands, cluster_at, runs_of, set_state
 from tests.compute.conftest import PutBetween
 from tests.state.faults import Fault

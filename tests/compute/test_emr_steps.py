@@ -9,12 +9,12 @@ from typing import Any
 import boto3
 import pytest
 
-from deployer.aws.calls import CallFailed, Cause
 from deployer.compute.emr.flow import job_flow
 from deployer.compute.emr.step_logs import INTERVAL, StepLogs
 from deployer.compute.emr.steps import PATIENCE, EmrSteps
 from deployer.compute.jobs.cluster import RemoteJob, RunState
 from deployer.errors import NotFound
+from deployer.platform.aws.calls import CallFailed, Cause
 from tests.compute.aws_runs import CODE, JOB, Hands, set_state
 from tests.compute.conftest import PutBetween
 from tests.state.faults import Fault

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 import boto3
 import pytest
 
-from deployer.aws import calls as aws_calls
-from deployer.aws.calls import CallFailed, Cause
 from deployer.compute.emr.serverless import EmrServerless
 from deployer.compute.jobs.cluster import Run, RunStatus
 from deployer.compute.jobs.status import JobStatus, write_status
 from deployer.compute.running.follow import PATIENCE, TooEarly, Watcher, follow
 from deployer.errors import DeployerError, Interrupted, NotFound, Refused
-from deployer.system.progress import Progress
+from deployer.platform.aws import calls as aws_calls
+from deployer.platform.aws.calls import CallFailed, Cause
+from deployer.platform.system.progress import Progress
 from tests.compute.aws_runs import JOB, Hands, cluster_at, set_state
 from tests.compute.conftest import PutBetween
 

@@ -22,8 +22,8 @@ from deployer.compute.packaging.lock_file import hashes_of
 from deployer.compute.packaging.package import MANIFEST, architectures, build_package, read_package
 from deployer.compute.packaging.wheel import NAME, build_wheel, job_programs
 from deployer.errors import DeployerError, Interrupted, InvalidInput
+from deployer.platform.system.progress import Progress
 from deployer.specs.model import Cluster
-from deployer.system.progress import Progress
 from tests.archives import unpack
 from tests.tables.lakes import Lake, flights
 from tests.wheelhouse import make_wheel, make_wheelhouse, sha256, use_wheelhouse

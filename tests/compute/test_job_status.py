@@ -8,7 +8,7 @@ import pytest
 
 from deployer.compute.jobs.status import FOLDER, JobStatus, StartedJob, read_status, remember, remembered, write_status
 from deployer.errors import Corrupt
-from deployer.system.progress import Progress
+from deployer.platform.system.progress import Progress
 
 
 def test_what_is_told_is_read(tmp_path: Path) -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from deployer.files import temporary
-from deployer.files.temporary import make_temporary_folder, remove_temporary_folder, temporary_folder
+from deployer.platform.files import temporary
+from deployer.platform.files.temporary import make_temporary_folder, remove_temporary_folder, temporary_folder
 from tests.cli.conftest import Deployer, deployer, project  # noqa: F401 (fixtures)
 
 PROGRAM = """
 import sys
-from deployer.files.temporary import make_temporary_folder
+from deployer.platform.files.temporary import make_temporary_folder
 print(make_temporary_folder("test"), flush=True)
 sys.stdin.read()
 """
@@ -102,7 +102,7 @@ def test_what_a_killed_command_left_is_removed_by_the_next_load(
 
 
 def test_folders_are_made_in_no_other_way() -> None:
-    package = Path(temporary.__file__).parents[1]
+    package = Path(temporary.__file__).parents[2]
     by_others = ("TemporaryDirectory", "mkdtemp")
     found = {file.name for file in package.rglob("*.py") if any(word in file.read_text() for word in by_others)}
     assert found == {"temporary.py", "project.py"}  # doctor tries whether a root can be written to

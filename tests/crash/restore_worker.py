@@ -9,10 +9,10 @@ import sys
 from contextlib import closing
 
 from deployer.datasets.recovery import restored_together
+from deployer.platform.system.clock import Clock
 from deployer.services.restore import restore_tables
 from deployer.services.restore.planning import preview_restore
 from deployer.state import open_store
-from deployer.system.clock import Clock
 from deployer.tables.open_table import find_entry, open_entry
 
 if __name__ == "__main__":

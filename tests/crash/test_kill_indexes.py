@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deployer.cli.main import run
-from deployer.datasets.indexes import remembered_indexes
+from deployer.datasets.indexes.read import remembered_indexes
 from deployer.state import open_store
 from tests.crash.test_kill_up import killed
 from tests.projects import INSTANCE, make_project, table

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pytest
 
 from deployer.cli.main import run
+from deployer.platform.system.processes import is_running, start_of
 from deployer.state import open_store
 from deployer.state.log.updates import SetTableProperties
-from deployer.system.processes import is_running, start_of
 from tests import forks
 from tests.projects import INSTANCE, make_project, table
 

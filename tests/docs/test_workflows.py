@@ -13,8 +13,8 @@ import pytest
 import typer
 import yaml
 
+from deployer.app.starter.write import FILES, packaged
 from deployer.cli.main import app
-from deployer.starter.write import FILES, packaged
 from tests.projects import REPOSITORY
 from tests.stacks.policies import Call, is_allowed
 

@@ -18,7 +18,7 @@ import pytest
 
 from deployer.engine import Event, PlanResult, Project, StackRef, UpResult, choose_engine, read_project
 from deployer.engine.project.backend_url import open_backend
-from deployer.storage.objects import ObjectStore
+from deployer.platform.storage.objects import ObjectStore
 from tests.engine.provider_files import FileProvider, files_of, log_of
 from tests.engine.sdk_client import SdkClient
 

@@ -12,7 +12,7 @@ import pytest
 
 from deployer.engine.project.backend_url import s3_place
 from deployer.errors import Conflict, DeployerError, EngineFailed, InvalidInput
-from deployer.storage.s3_client import S3Access
+from deployer.platform.storage.s3_client import S3Access
 from tests.engine.conftest import CHECKPOINT, Lab, backend_url_of, lab_in
 from tests.state.faults import Proxy, proxy
 

@@ -13,7 +13,7 @@ import pytest
 from deployer.engine import StackRef, choose_engine, read_project
 from deployer.engine.persistence.backend import stack_files
 from deployer.errors import Conflict, Corrupt
-from deployer.system import failpoints
+from deployer.platform.system import failpoints
 from tests.engine.conftest import CHECKPOINT, PRELUDE, Lab, backend_url_of, check_state, lab_in
 from tests.engine.provider_files import FileProvider
 from tests.engine.sdk_client import SdkClient

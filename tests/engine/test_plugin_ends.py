@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from deployer.system.processes import is_running, start_of
+from deployer.platform.system.processes import is_running, start_of
 from tests.engine.conftest import REPOSITORY, Lab
 
 LIMIT = 120.0  #: seconds; what is waited for takes a few, or less

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from deployer.errors import InvalidInput, Refused
-from deployer.system.progress import Progress
+from deployer.platform.system.progress import Progress
 from deployer.tables.ingest.spark import murmur3, partition_keys
 from spark_jobs.ingest import main
 from tests.tables.lakes import Lake, flights

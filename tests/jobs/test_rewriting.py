@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from deployer.aws.calls import CallFailed, Cause
 from deployer.compute.jobs.cluster import RemoteJob, Run, RunState, RunStatus
 from deployer.compute.running.remote_rewrite import RewriteCluster, rewrite_on
 from deployer.errors import DeployerError, Interrupted, Refused
+from deployer.platform.aws.calls import CallFailed, Cause
+from deployer.platform.system.clock import Clock
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.specs.model import TableSpec
-from deployer.system.clock import Clock
-from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.admin.tables import update_table
 from deployer.tables.inspect.recorded import recorded_table
 from tests import forks

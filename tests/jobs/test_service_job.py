@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import InvalidInput
-from deployer.files.json_values import JSON
+from deployer.platform.files.json_values import JSON
 from deployer.services.api.attachments import create_service, pause_service, remove_service
 from deployer.services.runs.records import begin_runs, queue_run, runs_of, start_run
 from deployer.state.model.services import Service

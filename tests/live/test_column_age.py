@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from deployer.live.column_age import Since, column_since
+from deployer.platform.system.clock import Clock
 from deployer.specs.types.arrow import arrow_schema
 from deployer.specs.types.types import Column, Scalar, Struct
 from deployer.state.log.updates import CreateTable, RegisterTable, SetSchema, SetTableProperties, TableUpdate
 from deployer.state.model.entities import INSTANCE_LOG, TableProperties
 from deployer.state.snapshots.retention import SnapshotPolicy
 from deployer.state.store import StateStore
-from deployer.system.clock import Clock
 from tests.state.samples import NEVER, TABLE, entry, store_at
 
 FIRST = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from deployer.datasets.indexes import (
+from deployer.datasets.indexes.read import (
     ObservedIndex,
     RememberedIndex,
     live_indexes,

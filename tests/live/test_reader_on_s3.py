@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from deployer.live.reader import active_tables, read_lake
+from deployer.platform.storage.s3_client import bucket_of
 from deployer.specs.model import TableSpec
 from deployer.specs.types.types import Column, Scalar
 from deployer.state import create_store, open_store
 from deployer.state.store import StateStore
-from deployer.storage.s3_client import bucket_of
 from deployer.tables.admin.tables import create_table
 from tests.state.faults import Asked, Interpose
 

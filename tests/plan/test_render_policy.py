@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import RenderableType
 
-from deployer.console.output import ShownConsole
+from deployer.cli.console.output import ShownConsole
 from deployer.errors import Position
 from deployer.plan import Plan
 from deployer.plan.render.html import plan_as_html, verdict_as_html
@@ -17,7 +17,7 @@ from deployer.plan.render.json_form import plan_as_json, verdict_document
 from deployer.plan.render.markdown import COMMENT_LIMIT, plan_as_markdown, verdict_as_markdown
 from deployer.plan.render.terminal import plan_as_tree, verdict_as_tree
 from deployer.plan.verdict import Enforcement, RuleOutcome, Verdict, Violation, sorted_violations
-from deployer.text.visible import json_text
+from deployer.platform.text.visible import json_text
 from tests.plan.lakes import EMPTY, FLIGHTS
 from tests.plan.test_diff import TABLES
 from tests.plan.test_render import HOSTILE, many, parsed, plan_of

@@ -19,7 +19,9 @@ VALIDATOR = jsonschema.Draft202012Validator(policies_schema())
 DOCUMENTED = re.findall(
     r"```yaml\n(.*?)```", (REPOSITORY / "docs" / "policy.md").read_text(encoding="utf-8"), re.DOTALL
 )
-STARTER = (REPOSITORY / "deployer" / "starter" / "files" / "policies" / "rules.yaml.txt").read_text(encoding="utf-8")
+STARTER = (REPOSITORY / "deployer" / "app" / "starter" / "files" / "policies" / "rules.yaml.txt").read_text(
+    encoding="utf-8"
+)
 #: What only reading finds: names across documents, days, addresses and regular expressions.
 NOT_SHAPE = {"two_of_a_name", "approval_of_no_rule", "approval_until_no_day", "no_expression", "not_yaml"}
 BAD = [

@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from deployer.platform.storage.envelope import seal, unseal
 from deployer.state import open_store
 from deployer.state.model.entities import INSTANCE_LOG, InstanceState, TableEntry
-from deployer.storage.envelope import seal, unseal
 
 Update = Mapping[str, Any]
 
@@ -94,8 +94,8 @@ def put_snapshot(root: Path, log: str, change: Callable[[dict[str, pa.Table]], d
     """Puts a snapshot of a log's newest state, its tables changed, in the place of the whole log."""
     import pyarrow.parquet as pq
 
+    from deployer.platform.storage.envelope import digest
     from deployer.state.snapshots.columns import to_parts
-    from deployer.storage.envelope import digest
 
     with closing(open_store(root)) as store:
         state = store.instance() if log == INSTANCE_LOG else store.table(log)

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from deployer.starter.write import write_project
+from deployer.app.starter.write import write_project
 from tests.security.workflow_runner import GIT, Run, Runner
 
 OWNER, FORK = "owner/lake", "stranger/lake"

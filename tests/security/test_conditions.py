@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deployer.errors import InvalidInput
-from deployer.sql.one_expression import LONGEST, NotOneExpression, check_one_expression
+from deployer.platform.sql.one_expression import LONGEST, NotOneExpression, check_one_expression
 from deployer.tables.read.table import Table
 from tests.tables.lakes import Lake, flights
 

@@ -17,17 +17,17 @@ import pytest
 from deployer.cost.prices import read_prices
 from deployer.engine.project.project import load_yaml
 from deployer.errors import Corrupt, DeployerError, InvalidInput, InvalidSpecs
-from deployer.files import archives
-from deployer.files.reading import MAX_JSON_DEPTH, NotAFile, TooLarge, parse_json, read_limited
 from deployer.plan.saved.file import read_plan
+from deployer.platform.files import archives
+from deployer.platform.files.reading import MAX_JSON_DEPTH, NotAFile, TooLarge, parse_json, read_limited
+from deployer.platform.storage.envelope import FORMAT, MAGIC, digest, seal, unseal
+from deployer.platform.storage.objects import LocalObjects
 from deployer.policy.load import load_policies
 from deployer.specs import load_lake
 from deployer.specs.sources import limits
 from deployer.specs.yaml import nodes as yaml
 from deployer.specs.yaml.nodes import MAX_BYTES, parse_yaml
 from deployer.state.transfer.export import read_export
-from deployer.storage.envelope import FORMAT, MAGIC, digest, seal, unseal
-from deployer.storage.objects import LocalObjects
 from deployer.tables.ingest.files import dialects, text_blocks
 from deployer.tables.ingest.files.find import find_sources
 from deployer.tables.ingest.files.model import Format, ReadOptions, Source

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from deployer.console.streams import shown_streams, unmasked_rows
-from deployer.text import masking
+from deployer.cli.console.streams import shown_streams, unmasked_rows
+from deployer.platform.text import masking
 
 SECRET = 'wJalrXUtnFEMI/K7MDENG+bPxR fiCY"<é>'
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END PRIVATE KEY-----\n"

@@ -13,12 +13,12 @@ import pytest
 
 from deployer.cli.data.query import RowFormat, write_rows
 from deployer.errors import InvalidInput, Refused
-from deployer.files.private import open_lock, replacing, write_private
+from deployer.platform.files.private import open_lock, replacing, write_private
+from deployer.platform.storage.objects import LocalObjects
 from deployer.state import create_store, open_reader, open_store, remove_store
 from deployer.state.backends.fair_lock import FairLock
 from deployer.state.backends.group_commit import CommitQueue
 from deployer.state.model.entities import INSTANCE_LOG
-from deployer.storage.objects import LocalObjects
 from deployer.tables.ingest.rows.bad_row_files import write_bad_rows
 from deployer.tables.ingest.rows.bad_rows import BadRows, Problem
 from deployer.tables.read.export import write_parquet

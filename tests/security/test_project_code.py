@@ -190,7 +190,7 @@ def test_a_program_that_ends_early_is_an_error(name: str, branch: Path, deployer
 
 _CHANNEL = """
 import gc
-from deployer.isolation.channel import Channel
+from deployer.platform.isolation.channel import Channel
 [channel] = [each for each in gc.get_objects() if isinstance(each, Channel)]
 """
 FORGED = {
@@ -392,7 +392,7 @@ def test_the_memory_of_the_command_is_closed_from_when_a_program_runs(project: P
     from deployer.engine import Event
     from deployer.engine.embedded import EmbeddedEngine
     from deployer.engine.project.project import StackRef, read_project
-    from deployer.isolation.surroundings import _GET_DUMPABLE, _prctl
+    from deployer.platform.isolation.surroundings import _GET_DUMPABLE, _prctl
 
     (project / PROGRAM).write_text("print('now')")
     seen: list[tuple[Event, int]] = []
@@ -579,7 +579,7 @@ def test_what_rules_do_to_their_process_changes_no_verdict(name: str, branch: Pa
 
 _ANSWER = """
 import gc, json
-from deployer.isolation.channel import Channel
+from deployer.platform.isolation.channel import Channel
 [channel] = [each for each in gc.get_objects() if isinstance(each, Channel)]
 from deployer.policy import rule
 @rule
@@ -650,7 +650,7 @@ def test_rules_that_break_their_process_break_the_preview(name: str, branch: Pat
 
 _SLOW = """
     import gc, time
-    from deployer.isolation.channel import Channel
+    from deployer.platform.isolation.channel import Channel
     [channel] = [each for each in gc.get_objects() if isinstance(each, Channel)]
     channel._socket.sendall(bytes([0, 0, 255, 255]))
     while True:

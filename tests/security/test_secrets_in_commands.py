@@ -13,10 +13,10 @@ from deployer.compute.jobs.status import JobStatus, read_status, write_status
 from deployer.engine.secrets import passphrase
 from deployer.engine.secrets.passphrase import new_salt
 from deployer.errors import DeployerError, InvalidInput
+from deployer.platform.text import masking
 from deployer.services.runs.records import find_run, queue_run, start_run
 from deployer.state.model.services import Figures
 from deployer.tables.ingest.job import IngestRequest
-from deployer.text import masking
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, REPOSITORY, make_project, table
 from tests.tables.lakes import Lake

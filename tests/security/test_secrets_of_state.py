@@ -24,7 +24,7 @@ from deployer.engine.secrets.crypter import Crypter, WrongKey
 from deployer.engine.secrets.passphrase import crypter_of, new_salt
 from deployer.engine.values.snapshot import End
 from deployer.errors import Conflict, Corrupt, DeployerError, EngineFailed, Refused
-from deployer.text import masking
+from deployer.platform.text import masking
 from tests.engine.conftest import Lab, lab_in
 
 VARIABLE = "PULUMI_CONFIG_PASSPHRASE"

@@ -27,14 +27,14 @@ from markdown_it import MarkdownIt
 from rich.text import Text
 
 from deployer.cli.agent.log import AgentLog
+from deployer.cli.console import output
+from deployer.cli.console.progress_display import Meter
+from deployer.cli.console.step_view import StepView
+from deployer.cli.console.streams import ShownStream, shown_streams
 from deployer.cli.data.query import RowFormat, write_rows
 from deployer.cli.main import run
 from deployer.cli.remote.run import _watcher
 from deployer.compute.jobs.cluster import RunState, RunStatus
-from deployer.console import output
-from deployer.console.progress_display import Meter
-from deployer.console.step_view import StepView
-from deployer.console.streams import ShownStream, shown_streams
 from deployer.engine import Diagnostic, Event, StepFailed, StepFinished, StepProgress, StepStarted
 from deployer.errors import DeployerError, InvalidInput, Position
 from deployer.live.model import LiveLake
@@ -43,12 +43,12 @@ from deployer.plan.cost_delta import MonthlyCost
 from deployer.plan.render.escaping import markdown_code, markdown_text
 from deployer.plan.render.terminal import plan_as_tree
 from deployer.plan.verdict import Enforcement, Verdict, Violation
+from deployer.platform.text.visible import visible, visible_json, visible_text
 from deployer.specs.model import TableSpec
 from deployer.specs.types.types import Column, Scalar
 from deployer.state import open_store
 from deployer.state.log.updates import SetTableProperties
 from deployer.tables.read.table import Rows
-from deployer.text.visible import visible, visible_json, visible_text
 from tests.cli.conftest import Deployer
 from tests.plan.lakes import graph
 from tests.projects import INSTANCE, REPOSITORY, make_project, table
@@ -553,7 +553,7 @@ def test_filters_see_every_text_before_it_is_shown(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F31: a mask of secrets is asked for the console, for JSON, for documents and for what code prints."""
-    monkeypatch.setattr("deployer.text.visible.FILTERS", [lambda text: text.replace("s3cret", "[secret]")])
+    monkeypatch.setattr("deployer.platform.text.visible.FILTERS", [lambda text: text.replace("s3cret", "[secret]")])
     with shown_streams():
         output.stdout().print(Text("x ").append("s3cret", "bold"), "s3cret")
         output.print_json({"s3cret": ["s3cret", 1, None, 1.5]})

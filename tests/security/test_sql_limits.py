@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deployer.sql import process
-from deployer.sql.process import OverLimit, SqlFailed, SqlProcess
+from deployer.platform.sql import process
+from deployer.platform.sql.process import OverLimit, SqlFailed, SqlProcess
 from tests.cli.conftest import Deployer, project  # noqa: F401
 from tests.projects import table
 

@@ -17,11 +17,11 @@ import pytest
 from deployer.datasets.storage.places import erase_dataset
 from deployer.datasets.storage.removal import remove_dataset
 from deployer.errors import Corrupt, DeployerError, Refused
+from deployer.platform.storage.envelope import digest, seal, unseal
+from deployer.platform.text.visible import shortened
 from deployer.state import open_store
 from deployer.state.model.entities import INSTANCE_LOG
 from deployer.state.model.location import Location, new_location, rewrite_location
-from deployer.storage.envelope import digest, seal, unseal
-from deployer.text.visible import shortened
 
 from . import forge
 from .conftest import Deployer

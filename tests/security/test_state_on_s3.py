@@ -14,11 +14,11 @@ from deployer.datasets.storage.options import objects_at
 from deployer.datasets.storage.places import erase_dataset
 from deployer.datasets.storage.removal import remove_dataset
 from deployer.errors import Corrupt, Refused
+from deployer.platform.storage.envelope import seal, unseal
+from deployer.platform.storage.s3_objects import S3Objects
 from deployer.state import open_store, remove_store
 from deployer.state.backends.protocol import Record
 from deployer.state.model.location import Location
-from deployer.storage.envelope import seal, unseal
-from deployer.storage.s3_objects import S3Objects
 from deployer.tables.admin.deletion import delete_table
 from deployer.tables.rewrite.cleanup import remove_old_datasets
 from tests.state.samples import backend_of

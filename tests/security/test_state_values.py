@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import Corrupt
+from deployer.platform.storage.envelope import MAGIC, digest, unseal
 from deployer.state import open_store
-from deployer.storage.envelope import MAGIC, digest, unseal
 
 from . import forge
 from .conftest import Deployer

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from deployer.app.starter.write import FILES, packaged
 from deployer.compute.packaging.lock_file import PACKAGES, lock_text, version_in
-from deployer.starter.write import FILES, packaged
 from tests.projects import REPOSITORY
 
 STARTER = {Path(target).name: packaged(source).decode() for source, target in FILES.items() if "/workflows/" in target}

@@ -8,7 +8,7 @@ from pathlib import Path
 import lance
 import pytest
 
-from deployer.files.json_values import JSON
+from deployer.platform.files.json_values import JSON
 from deployer.services.api.attachments import create_service, pause_service
 from deployer.services.compact import compact_table
 from deployer.services.runs.records import queue_run, start_run

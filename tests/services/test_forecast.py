@@ -9,7 +9,7 @@ from pathlib import Path
 import lance
 import pytest
 
-from deployer.files.json_values import JSON
+from deployer.platform.files.json_values import JSON
 from deployer.services.api.attachments import create_service
 from deployer.services.registry import forecast, run_service
 from deployer.services.triggers.health import services_report

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from deployer.errors import Conflict, NotFound
+from deployer.platform.system.clock import Clock
 from deployer.services.api.attachments import create_service, pause_service, resume_service
 from deployer.services.runs.records import (
     HeldRun,
@@ -29,7 +30,6 @@ from deployer.services.runs.records import (
 )
 from deployer.state.model.services import RUNS_KEPT, Figures, Service
 from deployer.state.store import StateStore
-from deployer.system.clock import Clock
 from tests import forks
 from tests.state.samples import TABLE, added, creation, store_at
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from deployer.errors import Conflict, InvalidInput
+from deployer.platform.system.clock import Clock
 from deployer.services.savepoints.savepoints import expire_savepoints, remove_savepoint, take_savepoint
 from deployer.state.model.services import Savepoint
 from deployer.state.snapshots.retention import SnapshotPolicy
 from deployer.state.store import StateStore
-from deployer.system.clock import Clock
 from tests.state.samples import TABLE, added, creation, snapshot_versions, store_at
 
 OTHER = "b" * 32

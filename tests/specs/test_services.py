@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from deployer.errors import InvalidInput
+from deployer.platform.text.units import exact_size, parse_size
 from deployer.specs import load_lake
 from deployer.specs.editing.write import lake_to_yaml
 from deployer.specs.model import Lake, ServiceSpec, Trigger
@@ -19,7 +20,6 @@ from deployer.specs.serialized.service_options import options_from_text
 from deployer.specs.serialized.services import service_from_json, service_to_json
 from deployer.specs.serialized.specs import table_from_json, table_to_json
 from deployer.specs.values.schedules import firing_times
-from deployer.text.units import exact_size, parse_size
 
 
 def lake(folder: Path, services: str, of_all: str = "{}") -> Lake:

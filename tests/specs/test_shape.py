@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deployer.errors import InvalidInput, InvalidSpecs, Problem
+from deployer.platform.text.units import parse_size
 from deployer.policy.schema import policies_schema
 from deployer.specs import load_lake
 from deployer.specs.schema.document import KINDS, json_schema
@@ -28,7 +29,6 @@ from deployer.specs.validation.plain_values import as_node
 from deployer.specs.validation.validate import check_shape
 from deployer.specs.values.target_server import server_of
 from deployer.specs.yaml.nodes import Node, parse_yaml
-from deployer.text.units import parse_size
 
 TESTS = Path(__file__).parent
 SPECS = TESTS.parents[1] / "specs"

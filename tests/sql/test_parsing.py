@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from deployer.sql.one_expression import NotOneExpression
-from deployer.sql.parsing import check_expression
+from deployer.platform.sql.one_expression import NotOneExpression
+from deployer.platform.sql.parsing import check_expression
 
 WRONG = [
     ("1=1; drop", "the end of a statement (`;`) at character 4"),

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployer.aws.names import lake_id, log_bucket_name, name_on_aws, own_name, own_names, role_path
 from deployer.compute.iam.bucket import bucket_policy
 from deployer.compute.iam.jobs import capacity, job_policy
 from deployer.compute.iam.key import key_alias
+from deployer.platform.aws.names import lake_id, log_bucket_name, name_on_aws, own_name, own_names, role_path
 from deployer.specs.model import AccessOnlyFrom
 from deployer.state.backends.dynamodb.table import table_name
 from tests.stacks.lakes import ACCOUNT

@@ -32,7 +32,7 @@ def test_the_author_is_the_callers_arn(
 
 def test_without_an_answer_of_sts_the_author_is_marked(on_aws: MakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
     """F28: a name that the machine says is not taken for one that AWS says."""
-    from deployer.aws.session import aws_author
+    from deployer.platform.aws.session import aws_author
 
     monkeypatch.setenv("LOGNAME", "arn:aws:iam::123456789012:user/ceo")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")

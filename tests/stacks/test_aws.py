@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
-from deployer.aws.names import lake_id, name_on_aws, own_name
+from deployer.platform.aws.names import lake_id, name_on_aws, own_name
 from deployer.state import open_store
 from deployer.state.backends.dynamodb.items import TABLE_SCHEMA
 from deployer.state.backends.dynamodb.table import table_name

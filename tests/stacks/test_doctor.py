@@ -13,9 +13,9 @@ from typing import Any
 import boto3
 import pytest
 
-from deployer.aws.names import own_name
 from deployer.compute.iam.deploying import deploying_grants
 from deployer.compute.iam.lake import LakeOnAws
+from deployer.platform.aws.names import own_name
 from deployer.specs import load_lake
 from tests.cli.conftest import Deployer
 from tests.stacks.answers import Answers, answering

@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 import pytest
 
-from deployer.aws.names import lake_id, name_on_aws, own_name, own_names
+from deployer.platform.aws.names import lake_id, name_on_aws, own_name, own_names
 from tests.cli.conftest import Deployer
 from tests.stacks.conftest import MakeProject, bucket_of
 from tests.stacks.graph import outputs_of

@@ -7,8 +7,8 @@ import json
 import boto3
 import pytest
 
-from deployer.aws.names import lake_id, own_name
 from deployer.compute.iam.key import key_alias
+from deployer.platform.aws.names import lake_id, own_name
 from deployer.state.backends.dynamodb.table import table_name
 from tests.cli.conftest import Deployer
 from tests.stacks.conftest import MakeProject, bucket_of

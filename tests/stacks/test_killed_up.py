@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from deployer.system.processes import is_running, start_of
+from deployer.platform.system.processes import is_running, start_of
 from tests.cli.conftest import Deployer
 from tests.engine.test_plugin_ends import ended_by_id, pids_in, wait_for
 from tests.stacks.conftest import MakeProject

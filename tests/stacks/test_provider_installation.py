@@ -51,7 +51,7 @@ def test_up_offers_the_provider_and_runs_it_from_pulumis_folder(
         questions.append(question)
         return answers.pop(0)
 
-    monkeypatch.setattr("deployer.console.output.ask_yes_or_no", answer)
+    monkeypatch.setattr("deployer.cli.console.output.ask_yes_or_no", answer)
     monkeypatch.setattr("deployer.engine.plugins.sources._PULUMI", releases.url)
     monkeypatch.setattr("deployer.engine.plugins.sources._GITHUB", f"{releases.url}/nothing")
     ran = deployer("up")

@@ -16,16 +16,16 @@ from typing import Any
 import boto3
 import pytest
 
-from deployer.aws import calls as aws_calls
 from deployer.cli.main import run as run_command
 from deployer.cli.remote import run as remote_run
 from deployer.compute.jobs.status import JobStatus, remembered, write_status
 from deployer.compute.running import follow as following
 from deployer.errors import Interrupted, Refused
+from deployer.platform.aws import calls as aws_calls
+from deployer.platform.system.clock import Clock
 from deployer.services import TableServicesClient
 from deployer.services.runs import remote
 from deployer.services.runs import wait as waiting
-from deployer.system.clock import Clock
 from spark_jobs import service as service_program
 from tests.aws_provider.install import install_aws_provider
 from tests.cli.conftest import Deployer

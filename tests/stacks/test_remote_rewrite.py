@@ -17,11 +17,11 @@ import pytest
 from deployer.app.stack.engine import engine_for
 from deployer.app.stack.state import stack_outputs
 from deployer.app.workspace import open_workspace
+from deployer.cli.console import progress_display
 from deployer.cli.main import run as run_command
 from deployer.cli.options import DEFAULT_STACK
 from deployer.compute.running.published_clusters import FILE
 from deployer.compute.running.remote_rewrite import cluster_of, connected, rewrite_on
-from deployer.console import progress_display
 from deployer.datasets.storage.options import objects_at
 from deployer.engine import StackRef, read_project
 from deployer.engine.embedded import EmbeddedEngine

@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
-from deployer.aws.names import name_on_aws, own_name, own_names
+from deployer.platform.aws.names import name_on_aws, own_name, own_names
 from deployer.services.metasync import metasync_table
 from tests.cli.conftest import Deployer
 from tests.projects import table

@@ -7,7 +7,7 @@ import json
 import boto3
 import pytest
 
-from deployer.storage.s3_objects import S3Objects
+from deployer.platform.storage.s3_objects import S3Objects
 from tests.cli.conftest import Deployer
 from tests.crash.test_kill_up import killed
 from tests.stacks.conftest import REGION, MakeProject, bucket_of

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from deployer.platform.storage.objects import ObjectStore
 from deployer.state.backends.protocol import Backend
-from deployer.storage.objects import ObjectStore
 
 from .samples import backend_of, objects_at, store_at
 

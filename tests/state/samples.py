@@ -9,6 +9,9 @@ from typing import Any
 
 import boto3
 
+from deployer.platform.storage.objects import LocalObjects, ObjectStore
+from deployer.platform.storage.s3_objects import S3Objects
+from deployer.platform.system.clock import Clock
 from deployer.state.backends.dynamodb.items import ITEM, LOG, NEWEST, entry_name, snapshot_name
 from deployer.state.backends.protocol import Backend
 from deployer.state.backends.sqlite.backend import SqliteBackend
@@ -20,9 +23,6 @@ from deployer.state.open_s3 import create_on_s3, open_on_s3
 from deployer.state.snapshots.files import version_of
 from deployer.state.snapshots.retention import SnapshotPolicy
 from deployer.state.store import StateStore
-from deployer.storage.objects import LocalObjects, ObjectStore
-from deployer.storage.s3_objects import S3Objects
-from deployer.system.clock import Clock
 
 TABLE = "a1b2c3d4e5f60718293a4b5c6d7e8f90"
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from deployer.errors import Conflict, NotFound, Refused
+from deployer.platform.storage.envelope import seal
 from deployer.state.audit.differences import inner_differences
 from deployer.state.audit.logs import LogAudit
 from deployer.state.audit.repair import Step
@@ -18,7 +19,6 @@ from deployer.state.log.updates import DatasetRemoved, FilesAdded, RegisterTable
 from deployer.state.model.entities import INSTANCE_LOG, InstanceState, TableState
 from deployer.state.snapshots.retention import SnapshotPolicy
 from deployer.state.store import StateStore
-from deployer.storage.envelope import seal
 
 from .samples import (
     NEVER,

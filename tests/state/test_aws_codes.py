@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from botocore.exceptions import ClientError
 
-from deployer.aws.calls import Calls, Cause
-from deployer.aws.error_codes import CREDENTIALS, DENIED, EXPIRED, THROTTLED
 from deployer.cli.deploy.aws_remedies import remedies_for
-from deployer.storage.s3_errors import refusal_in
+from deployer.platform.aws.calls import Calls, Cause
+from deployer.platform.aws.error_codes import CREDENTIALS, DENIED, EXPIRED, THROTTLED
+from deployer.platform.storage.s3_errors import refusal_in
 
 CODES = {
     **dict.fromkeys(CREDENTIALS, (Cause.CREDENTIALS, "does not know the credentials", "credentials are not")),

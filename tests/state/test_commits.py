@@ -10,14 +10,14 @@ from typing import Any, cast
 import pytest
 
 from deployer.errors import CommitTimedOut, Conflict, InvalidInput, NotFound, OutcomeUnknown
+from deployer.platform.storage.objects import ObjectStore
+from deployer.platform.system.clock import Clock
 from deployer.state.backends.protocol import Backend, Record, Tail
 from deployer.state.commits import Part
 from deployer.state.log.requirements import GenerationIs, JobNotDone, LogEmpty, NameFree, PropertiesAre
 from deployer.state.log.updates import CommitStarted, RegisterTable, SetInstanceProperties, SetTableProperties
 from deployer.state.model.entities import INSTANCE_LOG
 from deployer.state.store import StateStore
-from deployer.storage.objects import ObjectStore
-from deployer.system.clock import Clock
 
 from .conftest import OpenBackend
 from .samples import NEVER, TABLE, added, creation, entry, store_at

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from deployer.platform.system.clock import Clock
 from deployer.state.backends import group_commit as line
 from deployer.state.backends.commit_requests import CommitRequest, opened
 from deployer.state.backends.group_commit import CommitQueue, Ticket
-from deployer.system.clock import Clock
 
 LONG = 600.0
 

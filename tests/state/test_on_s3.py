@@ -11,8 +11,9 @@ from typing import Any
 import boto3
 import pytest
 
-from deployer.aws.session import aws_session
 from deployer.errors import Conflict, Corrupt, DeployerError, InvalidInput, NotFound, Refused
+from deployer.platform.aws.session import aws_session
+from deployer.platform.storage.s3_objects import S3Objects
 from deployer.state import create_store, open_store, remove_store
 from deployer.state.backends.dynamodb.backend import INLINE
 from deployer.state.backends.dynamodb.items import TABLE_SCHEMA
@@ -23,7 +24,6 @@ from deployer.state.log.requirements import JobNotDone, LogEmpty
 from deployer.state.log.updates import FilesAdded, SetInstanceProperties
 from deployer.state.model.entities import INSTANCE_LOG, File
 from deployer.state.store import StateStore
-from deployer.storage.s3_objects import S3Objects
 
 from .faults import Fault, Interpose
 from .samples import NEVER, TABLE, added, backend_of, creation, objects_at, store_at

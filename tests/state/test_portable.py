@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from deployer.errors import Corrupt, DeployerError, InvalidInput, NotFound, Refused
+from deployer.platform.storage.envelope import digest
 from deployer.state import create_store, open_store
 from deployer.state.log.service_updates import PutService, RunQueued, SavepointTaken
 from deployer.state.log.updates import RegisterTable, SetInstanceProperties
@@ -18,7 +19,6 @@ from deployer.state.model.entities import INSTANCE_LOG, InstanceState, TableStat
 from deployer.state.model.services import Service
 from deployer.state.new_store import import_into
 from deployer.state.snapshots.retention import SnapshotPolicy
-from deployer.storage.envelope import digest
 
 from .samples import TABLE, added, creation, entry, objects_at, store_at
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from deployer.platform.storage.objects import LocalObjects
 from deployer.state import open_store
 from deployer.state.backends.dynamodb.items import entry_name, version_in
 from deployer.state.backends.dynamodb.reads import DynamoReads
@@ -19,7 +20,6 @@ from deployer.state.backends.sqlite.backend import SqliteBackend
 from deployer.state.model.entities import TableState
 from deployer.state.snapshots.files import version_of
 from deployer.state.snapshots.retention import SnapshotPolicy
-from deployer.storage.objects import LocalObjects
 from tests import forks
 from tests.projects import REPOSITORY
 

@@ -15,11 +15,11 @@ from typing import cast
 import pytest
 
 from deployer.errors import CommitTimedOut
+from deployer.platform.storage.objects import ObjectStore
 from deployer.state.backends.protocol import Backend
 from deployer.state.commits import Part
 from deployer.state.snapshots.retention import SnapshotPolicy
 from deployer.state.store import StateStore
-from deployer.storage.objects import ObjectStore
 from tests import forks
 
 from .conftest import OpenBackend

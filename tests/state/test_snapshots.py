@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deployer.errors import Corrupt, InvalidInput, NotFound, Refused
+from deployer.platform.storage.envelope import refuse_newer, seal
+from deployer.platform.system.clock import Clock
 from deployer.state.backends.protocol import SnapshotRecord
 from deployer.state.log.cache import CachedState
 from deployer.state.log.service_updates import MoveServices, PutService, RunEnded, RunQueued, RunStarted, SavepointTaken
@@ -33,8 +35,6 @@ from deployer.state.snapshots.files import manifest_of
 from deployer.state.snapshots.history import Time
 from deployer.state.snapshots.retention import SnapshotPolicy
 from deployer.state.store import StateStore
-from deployer.storage.envelope import refuse_newer, seal
-from deployer.system.clock import Clock
 
 from .samples import (
     NEVER,

@@ -10,13 +10,13 @@ import os
 import sys
 from pathlib import Path
 
+from deployer.platform.storage.objects import LocalObjects
 from deployer.state.backends.sqlite.backend import SqliteBackend
 from deployer.state.log.requirements import JobNotDone
 from deployer.state.log.updates import CommitStarted, FilesAdded
 from deployer.state.model.entities import File
 from deployer.state.snapshots.retention import SnapshotPolicy
 from deployer.state.store import StateStore
-from deployer.storage.objects import LocalObjects
 
 #: Seconds in which a commit may lose races: what is tested is who wins, however slow the machine is.
 TIMEOUT = 900.0

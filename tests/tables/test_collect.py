@@ -208,7 +208,7 @@ def test_a_table_with_branches_is_left_to_lance(lake: Lake) -> None:
 
 def test_a_load_whose_files_were_collected_is_told_so(lake: Lake) -> None:
     """It stops between its files and its commit for longer than the grace period."""
-    from deployer.datasets.writer import write_sorted
+    from deployer.datasets.files.writer import write_sorted
     from deployer.errors import Conflict
     from deployer.tables.ingest.commit.append import commit_append
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from deployer.datasets.commit_metadata import ALSO, CommitMetadata, commit_metadata_of, properties_of
-from deployer.datasets.writer import write_sorted
+from deployer.datasets.files.writer import write_sorted
 from deployer.errors import Conflict
 from deployer.state.log.updates import SetSchema
 from deployer.tables.ingest.commit import lance_append

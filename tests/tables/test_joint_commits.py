@@ -17,9 +17,9 @@ import lance
 import pyarrow as pa
 import pytest
 
+from deployer.datasets.files.writer import write_sorted
 from deployer.datasets.lance_transactions import Append, commit_now
 from deployer.datasets.recovery.rollforward import refresh
-from deployer.datasets.writer import write_sorted
 from deployer.errors import Conflict
 from deployer.state.backends import group_commit as line
 from deployer.state.backends.commit_requests import call

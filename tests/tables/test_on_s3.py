@@ -13,12 +13,12 @@ from typing import Any
 import lance
 import pytest
 
+from deployer.datasets.files.writer import write_sorted
 from deployer.datasets.storage.options import objects_at, storage_options
-from deployer.datasets.writer import write_sorted
 from deployer.errors import Conflict, Refused
 from deployer.live.reader import read_table
+from deployer.platform.storage.s3_objects import S3Objects
 from deployer.specs.types.types import Column, Scalar
-from deployer.storage.s3_objects import S3Objects
 from deployer.tables.admin.deletion import delete_table
 from deployer.tables.admin.tables import update_table
 from deployer.tables.append import open_appender

@@ -10,7 +10,7 @@ import boto3
 import pytest
 
 from deployer.errors import Refused
-from deployer.storage.s3_objects import S3Objects
+from deployer.platform.storage.s3_objects import S3Objects
 from deployer.tables.verify.rebuild import plan_rebuild
 from tests.tables.lakes import Lake, flights
 from tests.tables.test_rebuild import declared, keys_changed, load, rebuild, rows, save, told, whole

@@ -17,7 +17,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from deployer.datasets.writer import write_sorted
+from deployer.datasets.files.writer import write_sorted
 from deployer.errors import Conflict, NotFound, Refused
 from deployer.live.reader import read_table
 from deployer.plan.diff.lakes import diff

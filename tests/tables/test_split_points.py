@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deployer.datasets.key_ranges import comparable, key_value
+from deployer.datasets.ordering.key_ranges import comparable, key_value
 from deployer.errors import InvalidInput
 from deployer.specs.loading.lake import load_lake
 from deployer.specs.model import TableSpec

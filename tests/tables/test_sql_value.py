@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from deployer.platform.sql.process import compute
 from deployer.specs.model import TableSpec
-from deployer.sql.process import compute
 from deployer.tables.admin.tables import create_table
 from deployer.tables.conversion.sql_values import values_of
 from tests.tables.lakes import Lake

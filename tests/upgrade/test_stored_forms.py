@@ -19,13 +19,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deployer.datasets.clustering import FileClustering
 from deployer.datasets.commit_metadata import CommitMetadata, CommittedFile, commit_metadata_of, properties_of
-from deployer.datasets.key_ranges import KeyRange
-from deployer.datasets.writer import WrittenFragment
+from deployer.datasets.files.writer import WrittenFragment
+from deployer.datasets.ordering.clustering import FileClustering
+from deployer.datasets.ordering.key_ranges import KeyRange
 from deployer.engine.persistence.deployment import open_deployment, to_deployment
 from deployer.engine.secrets.encryption import StackKeys
 from deployer.plan.saved.file import read_plan, write_plan
+from deployer.platform.storage.envelope import seal, unseal
+from deployer.platform.storage.objects import LocalObjects
 from deployer.state import open_reader
 from deployer.state.backends.protocol import Record
 from deployer.state.backends.sqlite.backend import SqliteBackend
@@ -38,8 +40,6 @@ from deployer.state.model.entities import Partition
 from deployer.state.new_store import import_into
 from deployer.state.records.document import JobsRecord, TableRecord, jobs_from_bytes, table_from_bytes, to_bytes
 from deployer.state.snapshots.files import SnapshotReader, SnapshotWriter, manifest_of
-from deployer.storage.envelope import seal, unseal
-from deployer.storage.objects import LocalObjects
 from deployer.tables.rewrite.progress import Progress, RangeLedger
 from tests.archives import unpack
 from tests.state.samples import objects_at, store_at

@@ -19,10 +19,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from deployer.platform.storage.envelope import unseal
 from deployer.state.log.entries import LogEntry, to_record
 from deployer.state.log.requirements import Requirement
 from deployer.state.log.updates import Update
-from deployer.storage.envelope import unseal
 
 LITTLE, MUCH, EXTREME = range(3)
 TABLE = "a1b2c3d4e5f60718293a4b5c6d7e8f90"

@@ -27,9 +27,9 @@ from botocore.exceptions import (
 from botocore.parsers import ResponseParserError
 
 from deployer.app.doctor.checks import Finding, not_applicable, ok, warning, wrong
-from deployer.aws.error_codes import CREDENTIALS
-from deployer.aws.session import aws_session, role_refused, setting_missing
 from deployer.errors import DeployerError
+from deployer.platform.aws.error_codes import CREDENTIALS
+from deployer.platform.aws.session import aws_session, role_refused, setting_missing
 from deployer.state.model.times import iso_utc
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from botocore.exceptions import ClientError
 
 from deployer.app.doctor.aws import NO_ANSWER, Aws, aws_message, aws_partition, code_of, one_line, without_credentials
 from deployer.app.doctor.checks import Finding, not_applicable, ok, warning, wrong
-from deployer.aws.error_codes import DENIED
 from deployer.compute.iam.deploying import deploying_grants
 from deployer.compute.iam.grants import Grant
 from deployer.compute.iam.lake import LakeOnAws
 from deployer.compute.schedules.schedules import declares_services
+from deployer.platform.aws.error_codes import DENIED
+from deployer.platform.text.formatting import count
 from deployer.specs.model import Cluster, Lake
-from deployer.text.formatting import count
 
 _NAMED = 6  #: calls that the text lists; the JSON has them all
 _PAGE = "docs/aws.md#permissions"

@@ -15,9 +15,9 @@ from pathlib import Path
 from deployer.app.doctor.checks import Finding, not_applicable, ok, warning, wrong
 from deployer.app.workspace import Workspace, open_workspace
 from deployer.errors import DeployerError, InvalidSpecs, NotFound
+from deployer.platform.text.formatting import count, size
 from deployer.specs.model import Lake
 from deployer.specs.values.root import resolve_root
-from deployer.text.formatting import count, size
 
 MOUNTS = Path("/proc/self/mountinfo")
 #: File systems that several machines share; SQLite's log works on one machine alone.
@@ -216,9 +216,9 @@ def _locks(folder: Path) -> str:
 def state_store(root: str, unready: Callable[[], str] = lambda: "") -> Finding:
     """Opens it, and reads the instance and its tables. `unready` says why it cannot be asked."""
     from deployer.live.reader import read_lake
+    from deployer.platform.storage.envelope import FORMAT
     from deployer.state import open_reader
     from deployer.state.model.lost_store import missing_beside
-    from deployer.storage.envelope import FORMAT
 
     if not root:
         return not_applicable("the root is not known")

@@ -7,11 +7,11 @@ from botocore.exceptions import ClientError
 from deployer.app.doctor.aws import NO_ANSWER, Aws, aws_message, one_line
 from deployer.app.doctor.checks import Finding, not_applicable, ok, warning, wrong
 from deployer.app.doctor.lake import clusters_of, first_of, lake_on_aws, simulated, unready
-from deployer.aws.names import own_name
 from deployer.compute.iam.deploying import deploying_grants
 from deployer.compute.jobs.code import REMOTE_KINDS
+from deployer.platform.aws.names import own_name
+from deployer.platform.text.formatting import count
 from deployer.specs.model import Cluster, Lake
-from deployer.text.formatting import count
 
 
 def job_roles(aws: Aws, lake: Lake, root: str) -> Finding:

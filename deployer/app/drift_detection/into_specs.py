@@ -17,6 +17,7 @@ from deployer.plan.diff.lakes import diff
 from deployer.plan.planning.cause import cause
 from deployer.plan.render.changes import describe
 from deployer.plan.render.services import service_name
+from deployer.platform.text.visible import visible
 from deployer.specs.declarations.indexes import index_to_json
 from deployer.specs.editing.edits import SpecEdits
 from deployer.specs.editing.nodes import Uneditable
@@ -24,7 +25,6 @@ from deployer.specs.editing.write import service_document, table_document
 from deployer.specs.model import InstanceSpec, Lake, Storage, TableSpec
 from deployer.specs.serialized.specs import instance_to_json
 from deployer.specs.values.root import resolve_root
-from deployer.text.visible import visible
 
 
 def take_over(workspace: Workspace, found: Drift) -> list[str]:

@@ -14,9 +14,9 @@ from deployer.app.workspace import Workspace
 from deployer.compute.clusters import local_cluster
 from deployer.errors import InvalidInput
 from deployer.plan.diff.lakes import diff
+from deployer.platform.system.failpoints import reached
 from deployer.specs.model import Lake, TableSpec
 from deployer.state import open_store
-from deployer.system.failpoints import reached
 from deployer.tables.importing.infer import infer
 from deployer.tables.ingest.files.model import ReadOptions
 from deployer.tables.ingest.job import IngestRequest

@@ -15,9 +15,9 @@ from deployer.app.stack.state import applied_resources, apply_only
 from deployer.app.workspace import Workspace
 from deployer.errors import DeployerError, Refused
 from deployer.plan.diff.lakes import diff
+from deployer.platform.system.failpoints import reached
 from deployer.specs.model import Lake
 from deployer.state import open_store
-from deployer.system.failpoints import reached
 from deployer.tables.admin.instance import create_instance
 from deployer.tables.importing.adopt import Adoptable, adopt, adoptable, location_under
 

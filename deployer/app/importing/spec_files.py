@@ -8,11 +8,11 @@ from secrets import token_hex
 
 from deployer.app.workspace import Workspace
 from deployer.errors import Conflict, DeployerError, InvalidInput, InvalidSpecs
-from deployer.files.temporary import temporary_folder
+from deployer.platform.files.temporary import temporary_folder
+from deployer.platform.system.failpoints import reached
 from deployer.specs import load_lake
 from deployer.specs.editing.write import lake_to_yaml, table_to_yaml
 from deployer.specs.model import Lake, TableSpec
-from deployer.system.failpoints import reached
 
 
 def check_specs(workspace: Workspace, lake: Lake, tables: Sequence[TableSpec]) -> None:

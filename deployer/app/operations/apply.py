@@ -22,10 +22,10 @@ from deployer.engine import Engine, Operation
 from deployer.errors import DeployerError, Interrupted, NotFound, Refused
 from deployer.live.model import Unreadable
 from deployer.plan.saved.file import MovedFact
+from deployer.platform.system.failpoints import reached
+from deployer.platform.text import masking
 from deployer.specs import known_lake
 from deployer.specs.model import Lake
-from deployer.system.failpoints import reached
-from deployer.text import masking
 
 if TYPE_CHECKING:
     from deployer.tables.rewrite.cleanup import OldDataset
@@ -261,7 +261,7 @@ def _publish_clusters(workspace: Workspace, lake: Lake, engine: Engine, reporter
 def _remove_unused_code(workspace: Workspace, lake: Lake, engine: Engine, reporter: Reporter) -> None:
     """Removes code of jobs that the stack has not named for long. What is applied stays applied if that fails."""
     from deployer.compute.old_job_code import DAYS, remove_old_code
-    from deployer.text.formatting import count, size
+    from deployer.platform.text.formatting import count, size
 
     root = workspace.root(lake)
     if not root.startswith("s3://"):

@@ -16,8 +16,8 @@ from deployer.cost.difference import declared_holding
 from deployer.cost.estimate import Estimate, Holding, estimate
 from deployer.cost.rendering import as_json
 from deployer.errors import DeployerError
+from deployer.platform.text import masking
 from deployer.specs.model import InstanceSpec, Lake
-from deployer.text import masking
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def _state_bytes(instance: InstanceSpec, region: str | None) -> int | None:
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
 
-    from deployer.aws.session import aws_session
+    from deployer.platform.aws.session import aws_session
     from deployer.state.backends.dynamodb.table import table_name
 
     name = str(instance.state.options.get("table") or table_name(instance.root, instance.name))

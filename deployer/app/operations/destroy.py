@@ -18,7 +18,7 @@ from deployer.app.stack.lock_wait import held_in_time
 from deployer.app.stack.missing_plugin import InstallMissing, handle_missing_plugin
 from deployer.app.workspace import open_workspace
 from deployer.engine import Operation
-from deployer.text import masking
+from deployer.platform.text import masking
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from deployer.app.workspace import open_workspace
 from deployer.live.model import Unreadable
 from deployer.plan.render.changes import describe
 from deployer.plan.targets import Targets, targets_as_json
+from deployer.platform.text import masking
 from deployer.state.model.times import iso_utc
-from deployer.text import masking
 
 
 @dataclass(frozen=True, slots=True)

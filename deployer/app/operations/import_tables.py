@@ -15,11 +15,11 @@ from deployer.app.planning.addresses import split_name
 from deployer.app.stack.engine import held
 from deployer.app.workspace import Workspace, open_workspace, specs_place
 from deployer.errors import InvalidInput, NotFound, Refused
+from deployer.platform.text import masking
 from deployer.specs.editing.write import instance_to_yaml
 from deployer.specs.model import InstanceSpec, Lake
 from deployer.tables.importing.adopt import adoptable, is_dataset, location_under, plain_datasets
 from deployer.tables.ingest.files.model import ReadOptions
-from deployer.text import masking
 
 #: What to do for keys of a table whose rows stay where they are.
 KEYS_LATER = "declare `row_keys` in the spec, and `deployer up` rewrites the table in their order"

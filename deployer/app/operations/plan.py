@@ -14,7 +14,7 @@ from deployer.errors import InvalidInput, Refused
 from deployer.live.model import Unreadable
 from deployer.plan.assess.risk import Risk
 from deployer.plan.model import Action, Plan, PlannedChange
-from deployer.text import masking
+from deployer.platform.text import masking
 
 if TYPE_CHECKING:
     from deployer.plan.cost_delta import MonthlyCost

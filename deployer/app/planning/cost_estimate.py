@@ -80,7 +80,7 @@ def _region(instance: InstanceSpec) -> str | None:
         return str(declared)
     from botocore.exceptions import BotoCoreError
 
-    from deployer.aws.session import aws_session
+    from deployer.platform.aws.session import aws_session
 
     try:
         found: str | None = aws_session().region_name

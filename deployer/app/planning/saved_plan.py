@@ -18,9 +18,9 @@ from deployer.plan.graph.build import Spec
 from deployer.plan.render.json_form import plan_as_json
 from deployer.plan.saved.file import MovedFact, SavedPlan, facts, moved, read_plan, write_plan
 from deployer.plan.saved.seal import PlanSigner, SavedAs, checking_key, expected_digest
+from deployer.platform.text import masking
 from deployer.provider.resources.checks import check_table
 from deployer.specs.model import Lake
-from deployer.text import masking
 
 PROGRAM = "program"  #: the address under which a plan pins the files of the Pulumi program and its configuration
 

@@ -11,10 +11,10 @@ from typing import Any
 from deployer.app.report.services import ServicesView
 from deployer.plan.render.changes import describe_options
 from deployer.plan.render.html import render_page
-from deployer.system.clock import utc
+from deployer.platform.system.clock import utc
+from deployer.platform.text.formatting import count
 from deployer.tables.inspect.report import Fragment, IndexReport, Span, TableReport, UnreadableTable
 from deployer.tables.inspect.versions import TableVersion
-from deployer.text.formatting import count
 
 _MIDNIGHT = re.compile(r"(?<=^\d{4}-\d\d-\d\d)[ T]00:00:00(\.0+)?(Z|[+-]\d\d:?\d\d)?$|\.0+(?=Z|[+-]\d\d:?\d\d$)")
 _LANES = 8  #: rows of fragments below the leaves; more of them are drawn into the last one

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from deployer.datasets.dataset import dataset_location
 from deployer.datasets.errors import lance_errors
 from deployer.errors import DeployerError
+from deployer.platform.system.clock import utc
 from deployer.services.triggers.health import ServiceReport, ServicesReport, services_report
 from deployer.state import open_reader
 from deployer.state.model.services import EXCLUDES, Run, ServiceKind
-from deployer.system.clock import utc
 from deployer.tables.open_table import read_entry
 
 DRAWN = 60  #: runs of a service that are drawn, the newest

@@ -17,11 +17,11 @@ from deployer.app.spec_diff.git_files import extract_specs, left_out, projects_a
 from deployer.app.spec_diff.git_repository import Repository, find_repository
 from deployer.app.workspace import Workspace, open_workspace
 from deployer.errors import InvalidInput, InvalidSpecs, Position, Problem
-from deployer.files.temporary import temporary_folder
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
 from deployer.plan import Plan, make_plan
 from deployer.plan.graph import build_graph
 from deployer.plan.targets import needs_instance, resolve_targets, restricted
+from deployer.platform.files.temporary import temporary_folder
 from deployer.specs.model import Lake, TableSpec
 from deployer.specs.serialized.specs import table_from_json, table_to_json
 

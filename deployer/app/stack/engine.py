@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from deployer.app.workspace import Workspace
 from deployer.engine import Engine, choose_engine, hold_stack, prepare_program
-from deployer.files.full_disk import settle_temporary_folder
 from deployer.live.model import LiveLake
+from deployer.platform.files.full_disk import settle_temporary_folder
 from deployer.provider.resources.deletions import Deletions
 from deployer.specs.model import Lake
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from deployer.app.starter.write import PROGRAM, packaged
 from deployer.app.workspace import Workspace
 from deployer.engine import choose_engine
 from deployer.engine.persistence.backend import read_checkpoint, stack_files
@@ -21,7 +22,6 @@ from deployer.errors import DeployerError
 from deployer.plan import Plan
 from deployer.provider.urn import INSTANCE_TYPE, address_of, type_of
 from deployer.specs.model import AwsSettings
-from deployer.starter.write import PROGRAM, packaged
 
 _OF_PULUMI = ("pulumi:pulumi:Stack", "pulumi:providers:lake")
 _UNSETTLED = ("delete", "external", "initErrors", "pendingReplacement", "taint")

@@ -11,8 +11,8 @@ from deployer.app.reporter import Reporter
 from deployer.app.stack.engine import held
 from deployer.app.workspace import Workspace
 from deployer.errors import Conflict
+from deployer.platform.text.units import OPTION_DURATION, parse_duration
 from deployer.specs.model import Lake
-from deployer.text.units import OPTION_DURATION, parse_duration
 
 _POLL = (0.2, 0.6)  #: seconds between two looks at the lock, by chance, so that several who wait do not meet
 

@@ -7,10 +7,10 @@ from collections.abc import Collection
 from deployer.app.stack.fast_path import Recorded
 from deployer.app.workspace import Workspace
 from deployer.errors import Refused
+from deployer.platform.text.formatting import count
 from deployer.specs.model import Lake
 from deployer.specs.values.root import resolve_root
 from deployer.state.model.lost_store import RECOVERY, refuse_new_store
-from deployer.text.formatting import count
 
 
 def refuse_lost_state(workspace: Workspace, lake: Lake, recorded: Recorded) -> None:

@@ -8,8 +8,8 @@ from deployer.app.stack.fast_path import Recorded
 from deployer.app.workspace import Workspace
 from deployer.errors import Corrupt, DeployerError, Refused
 from deployer.live.model import LiveLake, LiveTable
+from deployer.platform.text.formatting import count
 from deployer.specs.model import Lake
-from deployer.text.formatting import count
 
 _NAMED = 5  #: tables that an error names
 

@@ -56,10 +56,10 @@ def agent(
     from deployer.cli.agent.log import AgentLog
     from deployer.cli.inputs.lake_root import root_to_read
     from deployer.errors import Interrupted, InvalidInput
+    from deployer.platform.text.units import OPTION_DURATION, parse_duration
     from deployer.services.agent.agent import Agent, Settings
     from deployer.services.agent.serving import address_of, served
     from deployer.state import open_store
-    from deployer.text.units import OPTION_DURATION, parse_duration
 
     if root is not None and (project is not None or specs is not None):
         raise InvalidInput("--root is for where there is no project", remedy="leave out --project and --specs")

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import Any
 
-from deployer.console.output import print_json_line, print_line
+from deployer.cli.console.output import print_json_line, print_line
 from deployer.state.model.times import iso_utc
 
 _WARNINGS = frozenset({"trouble", "overdue", "dead", "not started", "left"})
@@ -42,7 +42,7 @@ def _describe(event: str, about: Mapping[str, Any]) -> str:
         case "started":
             return f"{where}: started run {about['run']}: {why}"
         case "progress":
-            from deployer.system.progress import describe_progress
+            from deployer.platform.system.progress import describe_progress
 
             progress = describe_progress(about["doing"], about["done"], about.get("total"), about.get("unit", ""))
             return f"{where}: {progress}"

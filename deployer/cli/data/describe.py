@@ -18,8 +18,8 @@ def describe(
     as_json: AsJson = False,
 ) -> int:
     """Show a table's columns, keys, partitions with their rows, storage and versions."""
+    from deployer.cli.console.output import print_json
     from deployer.cli.inputs.lake_root import root_to_read
-    from deployer.console.output import print_json
     from deployer.state.model.times import as_document
     from deployer.tables.inspect.describe import describe as described
     from deployer.tables.read.table import open_table
@@ -39,9 +39,9 @@ def _print(found: TableDescription) -> None:
     from rich.filesize import decimal
     from rich.table import Table
 
-    from deployer.console.output import stdout
+    from deployer.cli.console.output import stdout
+    from deployer.platform.text.formatting import count
     from deployer.specs.types.column_names import listed
-    from deployer.text.formatting import count
 
     console, summary = stdout(), found.summary
     console.print(f"{summary.name}" + (f": {found.description.strip()}" if found.description.strip() else ""))

@@ -24,8 +24,8 @@ def history(
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
+    from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.inputs.lake_root import root_to_read
-    from deployer.console.output import note, print_json, stdout
     from deployer.state.model.times import as_document
     from deployer.tables.read.table import open_table
 

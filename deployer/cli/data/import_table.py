@@ -55,7 +55,7 @@ def import_table(
     The same command finishes an import that was cut off.
     """
     from deployer import app
-    from deployer.console.output import print_json
+    from deployer.cli.console.output import print_json
     from deployer.errors import InvalidInput
 
     if (address is None) == (all_of is None):
@@ -84,7 +84,7 @@ def import_table(
 
 
 def _print(done: ImportResult) -> None:
-    from deployer.console.output import note, stdout
+    from deployer.cli.console.output import note, stdout
 
     for each in done.imported:
         if each.managed:

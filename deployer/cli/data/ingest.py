@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deployer.compute.spark.local import LocalCluster
+    from deployer.platform.system.progress import Progress
     from deployer.services.triggers.after_load import AfterLoad
     from deployer.services.triggers.due import Due
-    from deployer.system.progress import Progress
 
 
 class FileFormat(StrEnum):
@@ -149,12 +149,12 @@ def ingest(
     from functools import partial
 
     from deployer.app.workspace import open_workspace
+    from deployer.cli.console.output import note, print_json
+    from deployer.cli.console.progress_display import Meter
     from deployer.cli.inputs.standard_input import refuse_standard_input, standard_input
     from deployer.cli.summaries.load import print_result
     from deployer.compute.clusters import local_cluster, remote_cluster
-    from deployer.console.output import note, print_json
-    from deployer.console.progress_display import Meter
-    from deployer.files.temporary import remove_abandoned_folders
+    from deployer.platform.files.temporary import remove_abandoned_folders
     from deployer.tables.ingest.files.model import Format
     from deployer.tables.ingest.job import IngestRequest
     from deployer.tables.ingest.rows.bad_rows import BadRowLimit
@@ -224,9 +224,9 @@ def ingest(
 
 def _services_after(root: str, table: str, cluster: Callable[[], LocalCluster], *, as_json: bool) -> list[AfterLoad]:
     """Runs the services that are due after the load, and prints their results."""
+    from deployer.cli.console.output import note
+    from deployer.cli.console.progress_display import Meter
     from deployer.cli.summaries.service_run import print_done
-    from deployer.console.output import note
-    from deployer.console.progress_display import Meter
     from deployer.services.triggers.after_load import run_due_services
 
     with Meter(as_json=as_json) as meter:

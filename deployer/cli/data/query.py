@@ -99,8 +99,8 @@ def query(
     as_json: AsJson = False,
 ) -> int:
     """Show rows of a table. Keys and ranges open only the fragments that can match."""
+    from deployer.cli.console.output import note
     from deployer.cli.inputs.lake_root import root_to_read
-    from deployer.console.output import note
     from deployer.specs.types.column_names import listed, split_names
     from deployer.tables.read.key_values import parse_keys, parse_ranges
     from deployer.tables.read.table import open_table
@@ -134,7 +134,7 @@ def write_rows(
 
     Rows are data, in which nothing is masked.
     """
-    from deployer.console.streams import unmasked_rows
+    from deployer.cli.console.streams import unmasked_rows
 
     with unmasked_rows():
         return _write_rows(rows, format, output, as_json=as_json, safe_csv=safe_csv)
@@ -143,11 +143,11 @@ def write_rows(
 def _write_rows(rows: Rows, format: RowFormat, output: Path | None, *, as_json: bool, safe_csv: bool) -> int | None:
     import io
 
+    from deployer.cli.console.output import note, print_json
+    from deployer.cli.console.streams import bytes_stream, data_stream
     from deployer.cli.data.rows import print_rows, rows_as_json
-    from deployer.console.output import note, print_json
-    from deployer.console.streams import bytes_stream, data_stream
     from deployer.errors import InvalidInput
-    from deployer.files.private import replacing
+    from deployer.platform.files.private import replacing
     from deployer.tables.read.export import write_csv, write_json_lines, write_parquet, write_parquet_to
 
     if safe_csv and (as_json or format is not RowFormat.CSV):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deployer.cli.options import DEFAULT_STACK, ProjectDir, SpecsPath, StackName
-from deployer.text.masking import masked
+from deployer.platform.text.masking import masked
 
 if TYPE_CHECKING:
     from deployer.app.report.page import DriftView
@@ -31,9 +31,9 @@ def report(
     from deployer.app.report.page import report_page
     from deployer.app.report.services import lake_services
     from deployer.app.workspace import open_workspace
-    from deployer.console.output import note
+    from deployer.cli.console.output import note
     from deployer.errors import InvalidInput
-    from deployer.files.private import write_private
+    from deployer.platform.files.private import write_private
     from deployer.tables.inspect.report import lake_report
 
     workspace = open_workspace(project, stack, specs)

@@ -20,7 +20,7 @@ def print_rows(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
     from rich.table import Table
     from rich.text import Text
 
-    from deployer.console.output import stdout
+    from deployer.cli.console.output import stdout
     from deployer.specs.types.arrow import column_of
     from deployer.specs.types.types import format_type
     from deployer.tables.read.export import plain_values
@@ -58,7 +58,7 @@ def _is_number(kind: Any) -> bool:
 def _cell(value: Any) -> Any:
     from rich.text import Text
 
-    from deployer.text.visible import visible
+    from deployer.platform.text.visible import visible
 
     if value is None:
         return Text("null", "dim")

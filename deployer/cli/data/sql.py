@@ -27,9 +27,9 @@ def sql(
     from contextlib import closing
     from dataclasses import replace
 
+    from deployer.cli.console.output import note
     from deployer.cli.data.rows import limited
     from deployer.cli.inputs.lake_root import root_to_read
-    from deployer.console.output import note
     from deployer.state import open_reader
     from deployer.tables.read.sql import run_sql
 

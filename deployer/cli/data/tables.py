@@ -19,9 +19,9 @@ def tables(
     from rich.filesize import decimal
     from rich.table import Table
 
+    from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.inputs.lake_root import root_to_read
     from deployer.cli.summaries.unreadable import note_unreadable
-    from deployer.console.output import note, print_json, stdout
     from deployer.state import open_reader
     from deployer.state.model.times import as_document
     from deployer.tables.inspect.describe import summaries

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from deployer.aws.error_codes import CREDENTIALS, DENIED, EXPIRED, THROTTLED
+from deployer.platform.aws.error_codes import CREDENTIALS, DENIED, EXPIRED, THROTTLED
 
 _WAIT = "wait a minute"
 

@@ -52,7 +52,7 @@ def cost(
     Unknown costs are shown as unknown and are in no sum. Changes nothing. docs/cost.md says what is not counted.
     """
     from deployer import app
-    from deployer.console.reporter import ConsoleReporter
+    from deployer.cli.console.reporter import ConsoleReporter
 
     found = app.cost(project, stack, specs, prices=prices, assume=assume or (), reporter=ConsoleReporter())
     print_estimate(found.instance, found.estimate, CostFormat.JSON if as_json else format)
@@ -62,7 +62,7 @@ def cost(
 def print_estimate(instance: str, found: Estimate, form: CostFormat) -> None:
     """Print what the lake `instance` costs."""
 
-    from deployer.console.output import note, print_document, print_json, stdout
+    from deployer.cli.console.output import note, print_document, print_json, stdout
     from deployer.cost import rendering
 
     if form is not CostFormat.JSON and not found.lines:

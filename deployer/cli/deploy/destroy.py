@@ -38,11 +38,11 @@ def destroy(
     A table that cannot be read is deleted too; where its log cannot be read, `--allow-destroy` has to name it.
     """
     from deployer import app
+    from deployer.cli.console.output import print_json
+    from deployer.cli.console.reporter import ConsoleReporter
     from deployer.cli.deploy.plugin import may_install
     from deployer.cli.deploy.up import show
     from deployer.cli.summaries.unreadable import note_unreadable
-    from deployer.console.output import print_json
-    from deployer.console.reporter import ConsoleReporter
 
     def on_plan(plan: PlanResult) -> None:
         if not as_json:
@@ -66,8 +66,8 @@ def destroy(
 
 
 def _print(done: DestroyResult, stack: str) -> None:
-    from deployer.console.output import note, stdout
-    from deployer.console.step_view import summary_line
+    from deployer.cli.console.output import note, stdout
+    from deployer.cli.console.step_view import summary_line
 
     if done.is_empty:
         note(f"stack {stack} manages nothing")
@@ -81,7 +81,7 @@ def _is_name_typed(name: str) -> bool:
     """Asks for the instance's name. Raises InvalidInput if stdin is not a terminal, Interrupted for another name."""
     import sys
 
-    from deployer.console.output import ask
+    from deployer.cli.console.output import ask
     from deployer.errors import Interrupted, InvalidInput
 
     if not sys.stdin.isatty():

@@ -46,7 +46,7 @@ def doctor(
     """
     from deployer.app.doctor.checks import Status, counts, run_checks
     from deployer.app.doctor.project import read_place
-    from deployer.console.output import print_json, stderr
+    from deployer.cli.console.output import print_json, stderr
 
     place = read_place(project, stack, specs)
     if write_policy is not None:
@@ -69,8 +69,8 @@ def _write(place: Place, folder: Path, as_json: bool) -> int:
     from rich.text import Text
 
     from deployer.app.doctor.policies import write_policies
+    from deployer.cli.console.output import print_json, stdout
     from deployer.compute.iam.policy_files import MOST_CHARACTERS
-    from deployer.console.output import print_json, stdout
 
     written = write_policies(place, folder)
     if as_json:
@@ -216,7 +216,7 @@ def _print(results: Sequence[Result]) -> None:
     from rich.text import Text
 
     from deployer.app.doctor.checks import Status, counts
-    from deployer.console.output import stdout
+    from deployer.cli.console.output import stdout
 
     symbols = {
         Status.OK: ("ok", "green"),

@@ -29,7 +29,7 @@ def drift(
     Exit codes: 0 there is no difference; 1 an error; 2 there are differences, or a table cannot be read.
     """
     from deployer import app
-    from deployer.console.output import print_json
+    from deployer.cli.console.output import print_json
 
     found = app.drift(project, stack, specs, targets=target or (), write_specs=write_spec)
     print_json(found.to_json()) if as_json else _print(found)
@@ -38,7 +38,7 @@ def drift(
 
 def _print(found: DriftResult) -> None:
     from deployer.plan.render.changes import describe
-    from deployer.text.formatting import count
+    from deployer.platform.text.formatting import count
 
     if found.targets is not None:
         from deployer.plan.targets import describe_targets
@@ -78,6 +78,6 @@ def _print(found: DriftResult) -> None:
 
 
 def _line(text: str, style: str | None = None) -> None:
-    from deployer.console.output import stdout
+    from deployer.cli.console.output import stdout
 
     stdout().print(text, style=style, soft_wrap=True)

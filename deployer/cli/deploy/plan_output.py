@@ -25,7 +25,7 @@ def print_plan(found: PlanResult, form: Format) -> None:
     plan, against, saved = found.plan, found.against, found.saved
     match form:
         case Format.TREE:
-            from deployer.console.output import note, stdout
+            from deployer.cli.console.output import note, stdout
             from deployer.plan.render.terminal import plan_as_tree
             from deployer.plan.render.totals import apply_command, describe_saved_plan
 
@@ -35,16 +35,16 @@ def print_plan(found: PlanResult, form: Format) -> None:
             if saved is not None:
                 note(f"{describe_saved_plan(saved)}; to apply exactly this: {apply_command(saved)}")
         case Format.JSON:
-            from deployer.console.output import print_json
+            from deployer.cli.console.output import print_json
 
             print_json(found.to_json())
         case Format.MARKDOWN:
-            from deployer.console.output import print_document
+            from deployer.cli.console.output import print_document
             from deployer.plan.render.markdown import plan_as_markdown
 
             print_document(plan_as_markdown(plan, against=against, saved=saved))
         case Format.HTML:
-            from deployer.console.output import print_document
+            from deployer.cli.console.output import print_document
             from deployer.plan.render.html import plan_as_html
 
             print_document(plan_as_html(plan, against, saved))
@@ -56,22 +56,22 @@ def print_verdict(plan: Plan, verdict: Verdict, form: Format) -> None:
     """Print what policies say, without the plan; notes of the verdict name its targets."""
     match form:
         case Format.TREE:
-            from deployer.console.output import stdout
+            from deployer.cli.console.output import stdout
             from deployer.plan.render.terminal import verdict_as_tree
 
             stdout().print(verdict_as_tree(verdict))
         case Format.JSON:
-            from deployer.console.output import print_json
+            from deployer.cli.console.output import print_json
             from deployer.plan.render.json_form import verdict_document
 
             print_json(verdict_document(plan.instance, verdict, plan.targets))
         case Format.MARKDOWN:
-            from deployer.console.output import print_document
+            from deployer.cli.console.output import print_document
             from deployer.plan.render.markdown import verdict_as_markdown
 
             print_document(verdict_as_markdown(plan.instance, verdict))
         case Format.HTML:
-            from deployer.console.output import print_document
+            from deployer.cli.console.output import print_document
             from deployer.plan.render.html import verdict_as_html
 
             print_document(verdict_as_html(plan.instance, verdict))

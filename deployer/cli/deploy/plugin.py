@@ -69,7 +69,7 @@ def install(
     The folder is `$PULUMI_HOME/plugins`, else `~/.pulumi/plugins`. A download that was cut off is resumed. A plug-in
     that is installed already is left as it is.
     """
-    from deployer.console.output import print_json, stdout
+    from deployer.cli.console.output import print_json, stdout
     from deployer.engine.plugins.package import wanted_plugin
     from deployer.errors import InvalidInput
 
@@ -92,7 +92,7 @@ def list_(as_json: AsJson = False) -> int:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from deployer.console.output import note, print_json, stdout
+    from deployer.cli.console.output import note, print_json, stdout
     from deployer.engine.plugins.folder import installed_plugins, plugins_folder
 
     found = installed_plugins()
@@ -121,7 +121,7 @@ def remove(
     as_json: AsJson = False,
 ) -> int:
     """Remove an installed plug-in. Its digest is kept: another archive of the same version is refused later."""
-    from deployer.console.output import print_json, stdout
+    from deployer.cli.console.output import print_json, stdout
     from deployer.engine.plugins.folder import remove_plugin
     from deployer.engine.plugins.package import wanted_plugin
 
@@ -138,7 +138,7 @@ def install_with_progress(
     plugin: Plugin, server: str = "", file: Path | None = None, sha256: str = "", *, as_json: bool = False
 ) -> Installation:
     """Installs a plug-in and shows how far it is. Raises Refused where it would not be found in the current project."""
-    from deployer.console.progress_display import Meter
+    from deployer.cli.console.progress_display import Meter
     from deployer.engine.plugins.folder import plugins_folder
     from deployer.engine.plugins.install import install_plugin
     from deployer.engine.providers.plugin_search import is_in_checkout
@@ -166,7 +166,7 @@ def install_with_progress(
 
 
 def _note_waiting() -> None:
-    from deployer.console.output import note
+    from deployer.cli.console.output import note
 
     note("another process installs or removes this plug-in; waiting for it")
 
@@ -177,7 +177,7 @@ def may_install(*, may_ask: bool) -> InstallMissing | None:
 
 
 def _install_if_wanted(plugin: Plugin) -> None:
-    from deployer.console.output import ask_yes_or_no
+    from deployer.cli.console.output import ask_yes_or_no
     from deployer.engine.plugins.folder import plugins_folder
 
     if ask_yes_or_no(f"{plugin} is not installed. Download it into {plugins_folder()}?"):

@@ -76,7 +76,7 @@ def preview(
     """Show what `up` would change, against live state refreshed first. Reads only: neither the lake nor any state is
     written to."""
     from deployer import app
-    from deployer.console.reporter import ConsoleReporter
+    from deployer.cli.console.reporter import ConsoleReporter
     from deployer.errors import InvalidInput
 
     form = Format.JSON if as_json else format

@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deployer.console.output import print_json
-from deployer.console.reporter import ConsoleReporter
+from deployer.cli.console.output import print_json
+from deployer.cli.console.reporter import ConsoleReporter
 from deployer.errors import DeployerError, InvalidSpecs
-from deployer.text import masking
-from deployer.text.masked_streams import masked_streams
+from deployer.platform.text import masking
+from deployer.platform.text.masked_streams import masked_streams
 
 if TYPE_CHECKING:
     from deployer.app.planning.plan import Planned

@@ -68,8 +68,8 @@ def up(
     `--lock-timeout`.
     """
     from deployer import app
+    from deployer.cli.console.reporter import ConsoleReporter
     from deployer.cli.deploy.plugin import may_install
-    from deployer.console.reporter import ConsoleReporter
     from deployer.errors import InvalidInput
 
     on_plan = _ignore if as_json else show
@@ -124,7 +124,7 @@ def _ignore(_: PlanResult) -> None:
 
 def show(plan: PlanResult) -> None:
     """Print the plan as a tree, and the digest of its file where it was saved."""
-    from deployer.console.output import note, stdout
+    from deployer.cli.console.output import note, stdout
     from deployer.plan.render.terminal import plan_as_tree
 
     stdout().print(plan_as_tree(plan.plan))
@@ -145,9 +145,9 @@ def _approval(question: str, *, yes: bool) -> Approve:
 
 def _print(done: ApplyResult, *, as_json: bool) -> None:
     """Print what was applied, and on stderr which old datasets were removed and which tables cannot be read."""
-    from deployer.console.output import note, print_json, stderr, stdout
-    from deployer.console.step_view import summary_line
-    from deployer.text.formatting import count
+    from deployer.cli.console.output import note, print_json, stderr, stdout
+    from deployer.cli.console.step_view import summary_line
+    from deployer.platform.text.formatting import count
 
     if as_json:
         print_json(done.to_json())
@@ -168,7 +168,7 @@ def confirm(question: str) -> None:
     """Ask for a yes; raises InvalidInput if stdin is not a terminal, Interrupted for a no."""
     import sys
 
-    from deployer.console.output import ask_yes_or_no
+    from deployer.cli.console.output import ask_yes_or_no
     from deployer.errors import Interrupted, InvalidInput
 
     if not sys.stdin.isatty():

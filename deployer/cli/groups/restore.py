@@ -10,9 +10,9 @@ from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, S
 
 if TYPE_CHECKING:
     from deployer.app.workspace import Workspace
+    from deployer.platform.system.progress import Progress
     from deployer.services.restore.planning import Undoing
     from deployer.state.store import StateStore
-    from deployer.system.progress import Progress
 
 _JOBS_SHOWN = 10
 
@@ -64,14 +64,14 @@ def restore(
     problems.
     """
     from deployer.app.workspace import open_workspace
+    from deployer.cli.console.output import note, print_json, stdout
+    from deployer.cli.console.progress_display import Meter
     from deployer.cli.deploy.up import confirm
     from deployer.cli.inputs.table import state_to_change
-    from deployer.console.output import note, print_json, stdout
-    from deployer.console.progress_display import Meter
     from deployer.errors import InvalidInput
+    from deployer.platform.text.formatting import count
     from deployer.services.restore import restore_tables
     from deployer.state.model.times import as_document
-    from deployer.text.formatting import count
 
     if at is not None and table:
         raise InvalidInput("--at and --table do not go together", remedy="write `deployer restore TABLE --at VERSION`")
@@ -155,8 +155,8 @@ def _planned_at(store: StateStore, root: str, workspace: Workspace, table: str, 
 
 def _print_whole(due: list[Undoing], *, savepoint: bool) -> None:
     """What holds for all tables together, and how it can be undone."""
-    from deployer.console.output import note
-    from deployer.text.formatting import count
+    from deployer.cli.console.output import note
+    from deployer.platform.text.formatting import count
 
     if len(due) > 1:
         note(f"all {count(len(due), 'table')} are restored, or none")
@@ -167,8 +167,8 @@ def _print_whole(due: list[Undoing], *, savepoint: bool) -> None:
 
 
 def _print(undone: Undoing) -> None:
-    from deployer.console.output import note, stdout
-    from deployer.text.formatting import count, size
+    from deployer.cli.console.output import note, stdout
+    from deployer.platform.text.formatting import count, size
 
     out = stdout()
     if undone.nothing:

@@ -56,15 +56,15 @@ def create(
     from contextlib import closing
     from datetime import timedelta
 
+    from deployer.cli.console.output import print_json, stdout
     from deployer.cli.inputs.lake_root import root_to_read
     from deployer.cli.summaries.unreadable import note_unreadable
-    from deployer.console.output import print_json, stdout
+    from deployer.platform.system.clock import Clock
+    from deployer.platform.text.formatting import count
+    from deployer.platform.text.units import parse_duration
     from deployer.services.savepoints.savepoints import make_savepoint
     from deployer.state import open_store
     from deployer.state.model.times import as_document
-    from deployer.system.clock import Clock
-    from deployer.text.formatting import count
-    from deployer.text.units import parse_duration
 
     kept_for = None if expires is None else parse_duration(expires)
     root = root_to_read(project, stack, specs)
@@ -101,11 +101,11 @@ def list_(
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
+    from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.inputs.lake_root import root_to_read
-    from deployer.console.output import note, print_json, stdout
+    from deployer.platform.system.clock import utc
     from deployer.state import open_reader
     from deployer.state.model.times import as_document
-    from deployer.system.clock import utc
 
     with closing(open_reader(root_to_read(project, stack, specs))) as store:
         entries = chosen_entries(store, table)
@@ -146,8 +146,8 @@ def delete(
     """Delete a savepoint of all tables that have it. What only it kept goes with the next clean-up."""
     from contextlib import closing
 
+    from deployer.cli.console.output import print_json, stdout
     from deployer.cli.inputs.lake_root import root_to_read
-    from deployer.console.output import print_json, stdout
     from deployer.services.savepoints.savepoints import delete_savepoint
     from deployer.state import open_store
 
@@ -177,6 +177,6 @@ def _unreadable(store: StateReader, root: str) -> list[Unreadable]:
 
 
 def _until(ms: int | None) -> str:
-    from deployer.system.clock import utc
+    from deployer.platform.system.clock import utc
 
     return "" if ms is None else f", until {utc(ms)} UTC"

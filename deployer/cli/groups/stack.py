@@ -34,10 +34,10 @@ def export(
 
     from deployer.app.stack.engine import engine_for
     from deployer.app.workspace import open_workspace
-    from deployer.console.output import print_json, stdout
+    from deployer.cli.console.output import print_json, stdout
     from deployer.errors import InvalidInput, NotFound, Refused
-    from deployer.files.private import write_private
-    from deployer.text.formatting import count
+    from deployer.platform.files.private import write_private
+    from deployer.platform.text.formatting import count
 
     workspace = open_workspace(project, stack, specs)
     if file.exists() and not force:
@@ -75,10 +75,10 @@ def import_stack(
     from deployer.app.stack.engine import engine_for
     from deployer.app.stack.lock_wait import held_in_time
     from deployer.app.workspace import open_workspace
+    from deployer.cli.console.output import print_json, stdout
+    from deployer.cli.console.reporter import ConsoleReporter
     from deployer.cli.deploy.up import confirm
-    from deployer.console.output import print_json, stdout
-    from deployer.console.reporter import ConsoleReporter
-    from deployer.text.formatting import count
+    from deployer.platform.text.formatting import count
 
     workspace = open_workspace(project, stack, specs)
     exported = _read(file, f"urn:pulumi:{stack}::{workspace.project.name}::")
@@ -119,7 +119,7 @@ def change_secrets_provider(
     import sys
 
     from deployer.app.workspace import specs_place
-    from deployer.console.output import ask_new_secret, note, print_json, stdout
+    from deployer.cli.console.output import ask_new_secret, note, print_json, stdout
     from deployer.engine import StackRef
     from deployer.engine.persistence.rekey import change_keeper
     from deployer.engine.secrets.passphrase import NEW_VARIABLE
@@ -149,8 +149,8 @@ def _read(file: Path, prefix: str) -> dict[str, Any]:
     """An export whose resources all are of one stack, by the beginning of their URNs. Raises InvalidInput."""
     from deployer.engine.values.checkpoint_shape import fault_of_deployment
     from deployer.errors import InvalidInput, NotFound
-    from deployer.files.json_documents import NotADocument, read_document
-    from deployer.files.reading import MAX_JSON_BYTES, read_limited
+    from deployer.platform.files.json_documents import NotADocument, read_document
+    from deployer.platform.files.reading import MAX_JSON_BYTES, read_limited
 
     def wrong(why: object) -> InvalidInput:
         return InvalidInput(

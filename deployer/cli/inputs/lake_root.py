@@ -41,10 +41,10 @@ def root_despite(workspace: Workspace, problems: InvalidSpecs, verb: str) -> str
     `verb` is what the command does: `reads` or `changes`. Raises the problems when they may concern the root, and the
     stack's state has no root.
     """
-    from deployer.console.output import note
+    from deployer.cli.console.output import note
+    from deployer.platform.text.formatting import count
     from deployer.specs import declared_root
     from deployer.specs.values.root import resolve_root
-    from deployer.text.formatting import count
 
     declared = declared_root(workspace.dir, workspace.specs, workspace.stack, workspace.values)
     root = declared or _applied_root(workspace)

@@ -20,7 +20,7 @@ def standard_input(files: Sequence[str], format_name: str | None) -> Iterator[li
     Raises InvalidInput where the format is unknown, or where standard input is a terminal.
     """
     from deployer.errors import InvalidInput
-    from deployer.files.temporary import temporary_folder
+    from deployer.platform.files.temporary import temporary_folder
     from deployer.tables.ingest.files.source_files import STDIN_PURPOSE
 
     if STDIN not in files:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from deployer.app.stack.engine import held
 from deployer.app.workspace import Workspace, open_workspace
+from deployer.cli.console.output import ask
 from deployer.cli.inputs.lake_root import root_despite, root_to_read
-from deployer.console.output import ask
 from deployer.engine import hold_stack
 from deployer.errors import Corrupt, Interrupted, InvalidInput, InvalidSpecs, NotFound
 from deployer.live.reader import live_instance

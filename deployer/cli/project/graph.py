@@ -32,9 +32,9 @@ def graph(
 ) -> int:
     """Draw the resource graph that the specs declare. Reads no live state."""
     from deployer import app
-    from deployer.console.output import note, print_document
+    from deployer.cli.console.output import note, print_document
     from deployer.errors import InvalidInput
-    from deployer.files.private import write_private
+    from deployer.platform.files.private import write_private
 
     found = app.graph(project, stack, specs)
     text = found.to_svg() if format is GraphFormat.SVG else found.to_mermaid()

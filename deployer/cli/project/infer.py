@@ -36,8 +36,8 @@ def infer(
     as_json: AsJson = False,
 ) -> int:
     """Write the spec of a table from Parquet, CSV, JSON lines, Arrow or Lance: types, nulls, possible row keys."""
+    from deployer.cli.console.output import note, print_data, print_json
     from deployer.cli.inputs.standard_input import standard_input
-    from deployer.console.output import note, print_data, print_json
     from deployer.errors import InvalidInput
     from deployer.specs.model import TableSpec
     from deployer.specs.serialized.specs import table_to_json
@@ -81,8 +81,8 @@ def infer(
 
 def spec_text(spec: TableSpec, found: InferredColumns) -> str:
     """The Table document, with comments: what was assumed, the options that load the data, and possible row keys."""
+    from deployer.platform.text.visible import visible
     from deployer.specs.editing.write import table_to_yaml
-    from deployer.text.visible import visible
 
     text = table_to_yaml(spec)
     text += "".join(f"# {visible(each)}\n" for each in found.notes)
@@ -98,8 +98,8 @@ def spec_text(spec: TableSpec, found: InferredColumns) -> str:
 
 def _flow(names: Sequence[str]) -> str:
     """Names as a list of YAML in one line."""
+    from deployer.platform.text.visible import json_text, visible
     from deployer.specs.yaml.nodes import resolve_plain
-    from deployer.text.visible import json_text, visible
 
     plain = {name: name.isidentifier() and resolve_plain(name) == name for name in names}
     return f"[{', '.join(visible(name) if plain[name] else json_text(name) for name in names)}]"

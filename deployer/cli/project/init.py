@@ -29,9 +29,9 @@ def init(
 ) -> int:
     """Write a project that `up` accepts as it is: specs, Pulumi.yaml, program, example data, pinned requirements and
     workflows."""
-    from deployer.console.output import stdout
+    from deployer.app.starter.write import write_project, write_requirements
+    from deployer.cli.console.output import stdout
     from deployer.errors import InvalidInput
-    from deployer.starter.write import write_project, write_requirements
 
     if requirements and name is not None:
         raise InvalidInput("--name and --requirements do not go together", remedy="leave out one of them")

@@ -51,9 +51,9 @@ def package(
     `up` does the same when it has to. What did not change is left as it is.
     """
     from deployer.app.workspace import open_workspace
+    from deployer.cli.console.output import print_json
+    from deployer.cli.console.progress_display import progress_shown
     from deployer.compute.packaging.package import FOLDER, architectures, build_package
-    from deployer.console.output import print_json
-    from deployer.console.progress_display import progress_shown
 
     workspace = open_workspace(project, stack, specs)
     wanted = [each.value for each in architecture or ()] or architectures(workspace.lake().instance.clusters)
@@ -70,7 +70,7 @@ def _print(built: JobPackage, folder: Path) -> None:
     from rich.filesize import decimal
     from rich.table import Table
 
-    from deployer.console.output import stdout
+    from deployer.cli.console.output import stdout
 
     table = Table("file", "size", "SHA-256", box=None, pad_edge=False, header_style="dim")
     for _, file, is_new in _files(built):

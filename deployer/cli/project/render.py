@@ -13,7 +13,7 @@ def render(
 ) -> int:
     """Print what a stack declares as one YAML file, which declares the same lake."""
     from deployer import app
-    from deployer.console.output import print_data, print_json
+    from deployer.cli.console.output import print_data, print_json
 
     found = app.render(project, stack, specs)
     print_json(found.to_json()) if as_json else print_data(found.to_yaml())

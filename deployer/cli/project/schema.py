@@ -22,7 +22,7 @@ def schema(
     as_json: AsJson = False,
 ) -> int:
     """Print the JSON Schema of spec documents, with or without --json, so that editors complete and check them."""
-    from deployer.console.output import print_json
+    from deployer.cli.console.output import print_json
 
     if context.invoked_subcommand is not None:
         return 0

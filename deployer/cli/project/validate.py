@@ -22,7 +22,7 @@ def validate(
     """Check the specs and print every problem as `file:line:column: what; what to do`. Exits with 1 if one exists."""
     from deployer import app
     from deployer.app.workspace import open_workspace
-    from deployer.console.output import print_json, stdout
+    from deployer.cli.console.output import print_json, stdout
     from deployer.specs.loading.lake import read_files
 
     try:
@@ -47,7 +47,7 @@ def note_unread(workspace: Workspace, read: Collection[str]) -> None:
 
 
 def _note_files(workspace: Workspace, unread: Sequence[str]) -> None:
-    from deployer.console.output import note
+    from deployer.cli.console.output import note
 
     if not unread:
         return

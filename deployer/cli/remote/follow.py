@@ -20,13 +20,13 @@ def follow(
     from deployer.app.stack.engine import engine_for
     from deployer.app.stack.state import stack_outputs
     from deployer.app.workspace import open_workspace
+    from deployer.cli.console.output import print_json
     from deployer.cli.remote import load as ingest_remote
     from deployer.cli.remote import service as service_remote
     from deployer.cli.remote.run import follow_command, follow_run
     from deployer.compute.clusters import remote_cluster
     from deployer.compute.jobs.status import remembered
     from deployer.compute.running.connect import connect
-    from deployer.console.output import print_json
     from deployer.errors import NotFound
     from deployer.services.runs.remote import PROGRAM as SERVICE_PROGRAM
 

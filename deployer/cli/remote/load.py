@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from deployer.app.workspace import Workspace
+from deployer.cli.console.output import note, print_json
 from deployer.cli.remote.run import run_on
 from deployer.cli.remote.uploads import remove_uploads, upload_files
 from deployer.cli.summaries.load import print_result, result_from
 from deployer.compute.jobs.cluster import RemoteJob
-from deployer.console.output import note, print_json
 from deployer.errors import InvalidInput
 from deployer.specs.model import Cluster, Lake
 from deployer.state import open_store

@@ -12,7 +12,8 @@ from rich.text import Text
 from deployer.app.stack.engine import engine_for
 from deployer.app.stack.state import stack_outputs
 from deployer.app.workspace import Workspace
-from deployer.aws.calls import CallFailed
+from deployer.cli.console.output import ask_yes_or_no, note, print_lines
+from deployer.cli.console.progress_display import Meter
 from deployer.cli.options import DEFAULT_STACK
 from deployer.compute.jobs.cluster import RemoteCluster, RemoteJob, RunState, RunStatus
 from deployer.compute.jobs.status import StartedJob, ask_to_end
@@ -20,12 +21,11 @@ from deployer.compute.running.connect import connect
 from deployer.compute.running.follow import Watcher, run_continues
 from deployer.compute.running.follow import follow as follow_to_end
 from deployer.compute.running.start import run_job
-from deployer.console.output import ask_yes_or_no, note, print_lines
-from deployer.console.progress_display import Meter
 from deployer.errors import Interrupted
+from deployer.platform.aws.calls import CallFailed
+from deployer.platform.system.clock import Clock
+from deployer.platform.system.progress import Progress
 from deployer.specs.model import Cluster, Lake
-from deployer.system.clock import Clock
-from deployer.system.progress import Progress
 
 
 def run_on(

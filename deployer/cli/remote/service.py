@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.app.workspace import Workspace
+from deployer.cli.console.output import print_json
 from deployer.cli.remote.run import run_on
 from deployer.cli.summaries.service_run import print_done
-from deployer.console.output import print_json
 from deployer.errors import Interrupted
-from deployer.files.dataclass_json import from_asdict
+from deployer.platform.files.dataclass_json import from_asdict
 from deployer.services.registry import SERVICES
 from deployer.services.runs.remote import service_job
 from deployer.specs.model import Cluster, Lake

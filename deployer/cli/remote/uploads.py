@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 
-from deployer.console.progress_display import Meter
+from deployer.cli.console.progress_display import Meter
 from deployer.errors import InvalidInput
-from deployer.storage.s3_objects import S3Objects
+from deployer.platform.storage.s3_objects import S3Objects
 from deployer.tables.ingest.files.find import find_sources
 from deployer.tables.ingest.files.folder_names import folders_of
 from deployer.tables.ingest.files.loaded_files import identified

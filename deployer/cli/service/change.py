@@ -107,8 +107,8 @@ def move(
     as_json: AsJson = False,
 ) -> int:
     """Move all services of a table to a cluster, and those that are attached later by hand: all or none."""
+    from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.inputs.table import write_spec as edit_spec
-    from deployer.console.output import note, print_json, stdout
     from deployer.errors import InvalidInput
     from deployer.services.api.management import move as moved
 
@@ -138,7 +138,7 @@ def move(
 
 
 def _reset(project: Path | None, stack: str, specs: Path | None, table: str, as_json: bool) -> int:
-    from deployer.console.output import print_json, stdout
+    from deployer.cli.console.output import print_json, stdout
     from deployer.services.api.management import reset
     from deployer.specs.schema.services import kind_named
 
@@ -221,8 +221,8 @@ def cancel(
     as_json: AsJson = False,
 ) -> int:
     """Cancel the run of a service that is queued or running. What it committed stands."""
+    from deployer.cli.console.output import print_json, stdout
     from deployer.cli.inputs.table import changed_by_state
-    from deployer.console.output import print_json, stdout
     from deployer.services.api.management import RUNNABLE
     from deployer.services.api.management import cancel as cancelled
     from deployer.specs.schema.services import kind_named
@@ -249,8 +249,8 @@ def _changed(project: Path | None, stack: str, specs: Path | None, table: str) -
 
 
 def _report(target: Target, kind: ServiceKind, done: str, write: bool, as_json: bool) -> int:
+    from deployer.cli.console.output import note
     from deployer.cli.inputs.table import write_spec
-    from deployer.console.output import note
 
     _print_change(target.name, kind, done, as_json, write_spec(target) if write else ())
     if not as_json and not write and target.lake.table(target.name) is not None:
@@ -259,7 +259,7 @@ def _report(target: Target, kind: ServiceKind, done: str, write: bool, as_json: 
 
 
 def _print_change(table: str, kind: ServiceKind, done: str, as_json: bool, written: Sequence[str] = ()) -> int:
-    from deployer.console.output import print_json, stdout
+    from deployer.cli.console.output import print_json, stdout
 
     if as_json:
         print_json({"table": table, "service": kind, "done": done, "written": [*written]})

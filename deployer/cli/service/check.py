@@ -26,12 +26,12 @@ def check(
 ) -> int:
     """Check that services run as their triggers ask: exit code 2, and a line each, for those that are overdue, whose
     newest run failed, or whose table cannot be read. For monitoring; runs nothing."""
+    from deployer.cli.console.output import print_json, stdout
     from deployer.cli.inputs.lake_root import root_to_read
     from deployer.cli.service.look import look_at_services
-    from deployer.console.output import print_json, stdout
+    from deployer.platform.text.formatting import count
+    from deployer.platform.text.units import OPTION_DURATION, parse_duration
     from deployer.state.model.times import iso_utc
-    from deployer.text.formatting import count
-    from deployer.text.units import OPTION_DURATION, parse_duration
 
     late = parse_duration(grace, OPTION_DURATION, option="--grace").total_seconds()
     look = look_at_services(root_to_read(project, stack, specs), tables, late)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 
+from deployer.platform.system.clock import Clock
 from deployer.services.agent.watch import Look, Watch
 from deployer.services.triggers.status import GRACE
 from deployer.state import open_reader
-from deployer.system.clock import Clock
 from deployer.tables.open_table import find_entry
 
 

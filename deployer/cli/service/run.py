@@ -21,8 +21,8 @@ from deployer.cli.options import (
 if TYPE_CHECKING:
     from deployer.app.workspace import Workspace
     from deployer.errors import InvalidSpecs
+    from deployer.platform.system.progress import Progress
     from deployer.specs.model import InstanceSpec, Lake
-    from deployer.system.progress import Progress
 
 
 def run(
@@ -98,12 +98,12 @@ def run(
     from functools import partial
 
     from deployer.app.workspace import open_workspace
+    from deployer.cli.console.output import print_json
+    from deployer.cli.console.progress_display import Meter
     from deployer.cli.inputs.lake_root import root_despite
     from deployer.cli.service.options import pairs
     from deployer.cli.summaries.service_run import print_done
     from deployer.compute.clusters import local_cluster, remote_cluster
-    from deployer.console.output import print_json
-    from deployer.console.progress_display import Meter
     from deployer.errors import Interrupted, InvalidInput, InvalidSpecs, Refused
     from deployer.services.registry import run_service, runnable
     from deployer.services.runs.runner import RunRequest

@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from deployer.cli.console.output import note, print_json, stdout
+from deployer.cli.console.progress_display import Meter
 from deployer.cli.service.look import look_at_services
 from deployer.cli.summaries.service_run import print_done
 from deployer.compute.clusters import local_cluster
-from deployer.console.output import note, print_json, stdout
-from deployer.console.progress_display import Meter
 from deployer.errors import DeployerError, Interrupted
+from deployer.platform.text.formatting import count
 from deployer.services.agent.watch import WatchedTable, is_here
 from deployer.services.registry import run_service
 from deployer.services.runs.runner import RunRequest
 from deployer.specs.model import InstanceSpec
 from deployer.state.model.services import ServiceKind
-from deployer.text.formatting import count
 
 if TYPE_CHECKING:
+    from deployer.platform.system.progress import Progress
     from deployer.services.rewriting.run import Engine
-    from deployer.system.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)

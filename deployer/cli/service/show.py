@@ -37,9 +37,9 @@ def list_services(
     from rich.table import Table
     from rich.text import Text
 
+    from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.inputs.lake_root import root_to_read
     from deployer.cli.service.look import look_at_services
-    from deployer.console.output import note, print_json, stdout
     from deployer.live.services import trigger_of
     from deployer.plan.render.services import describe_trigger
     from deployer.state.model.times import as_document, iso_or_none
@@ -111,8 +111,8 @@ def describe(
     """Show one service of a table: trigger, every option, cluster and the newest run."""
     from rich.table import Table
 
+    from deployer.cli.console.output import print_json, stdout
     from deployer.cli.inputs.table import looked_at
-    from deployer.console.output import print_json, stdout
     from deployer.live.services import trigger_of
     from deployer.plan.render.services import describe_trigger
     from deployer.services.api.attachments import find_service
@@ -163,14 +163,14 @@ def runs(
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
+    from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.inputs.table import looked_at
-    from deployer.console.output import note, print_json, stdout
+    from deployer.platform.system.clock import utc
+    from deployer.platform.text.formatting import size
     from deployer.services.api.management import RUNNABLE
     from deployer.services.runs.records import runs_of
     from deployer.specs.schema.services import kind_named
     from deployer.state.model.times import as_document
-    from deployer.system.clock import utc
-    from deployer.text.formatting import size
 
     kind = kind_named(service, RUNNABLE) if service else None
     with looked_at(project, stack, specs, table) as opened:
@@ -216,7 +216,7 @@ def describe_depth(run: Run) -> str:
 
 
 def _describe_run(run: Run) -> str:
-    from deployer.system.clock import utc
+    from deployer.platform.system.clock import utc
 
     ended = f" ({run.reason})" if run.reason else ""
     return f"{run.status} {utc(run.ended_at or run.started_at or run.queued_at)}{ended}"

@@ -39,13 +39,13 @@ def log(
     """
     from contextlib import closing
 
+    from deployer.cli.console.output import note, print_json
     from deployer.cli.inputs.lake_root import root_to_read
-    from deployer.console.output import note, print_json
     from deployer.errors import Corrupt
+    from deployer.platform.storage.envelope import RECOVERY
+    from deployer.platform.text.formatting import count
     from deployer.state import open_reader
     from deployer.state.log.entries import DamagedEntry
-    from deployer.storage.envelope import RECOVERY
-    from deployer.text.formatting import count
 
     root = root_to_read(project, stack, specs)
     with closing(open_reader(root)) as store:
@@ -118,10 +118,10 @@ def _print(entries: list[Any], *, newest_first: bool) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from deployer.console.output import stdout
+    from deployer.cli.console.output import stdout
+    from deployer.platform.system.clock import utc
     from deployer.state.log.describe import describe_update
     from deployer.state.log.entries import DamagedEntry
-    from deployer.system.clock import utc
 
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)
     shown.add_column("version", justify="right")

@@ -32,12 +32,12 @@ def rebuild(
     from deployer.app.stack.fast_path import read_recorded
     from deployer.app.stack.lock_wait import held_in_time
     from deployer.app.workspace import open_workspace
+    from deployer.cli.console.output import print_json, stdout
+    from deployer.cli.console.reporter import ConsoleReporter
     from deployer.cli.deploy.up import confirm
-    from deployer.console.output import print_json, stdout
-    from deployer.console.reporter import ConsoleReporter
     from deployer.errors import NotFound
+    from deployer.platform.text.formatting import count
     from deployer.tables.verify.rebuild import ProjectDeclarations, apply_rebuild, plan_rebuild
-    from deployer.text.formatting import count
 
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()
@@ -72,8 +72,8 @@ def _show(planned: Rebuild) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from deployer.console.output import note, stdout
-    from deployer.text.visible import visible
+    from deployer.cli.console.output import note, stdout
+    from deployer.platform.text.visible import visible
 
     shown = Table("table", "rows", "versions", "row keys", "from", "location", box=SIMPLE_HEAD, pad_edge=False)
     for each in planned.tables:

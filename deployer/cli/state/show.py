@@ -40,8 +40,8 @@ def show(
     """
     from contextlib import closing
 
+    from deployer.cli.console.output import print_json
     from deployer.cli.inputs.lake_root import root_to_read
-    from deployer.console.output import print_json
     from deployer.errors import NotFound
     from deployer.state import open_reader
     from deployer.state.model.entities import InstanceState
@@ -126,8 +126,8 @@ def _print_instance(state: InstanceState) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from deployer.console.output import stdout
-    from deployer.system.clock import utc
+    from deployer.cli.console.output import stdout
+    from deployer.platform.system.clock import utc
 
     console = stdout()
     console.print(f"instance at version {state.version} of its log, {utc(state.at)} UTC")
@@ -151,11 +151,11 @@ def _print_table(name: str, state: TableState) -> None:
     from rich.filesize import decimal
     from rich.table import Table
 
-    from deployer.console.output import note, stdout
+    from deployer.cli.console.output import note, stdout
+    from deployer.platform.system.clock import utc
+    from deployer.platform.text.formatting import count
     from deployer.specs.types import column_names as names
     from deployer.state.model.declared_properties import UNIQUE
-    from deployer.system.clock import utc
-    from deployer.text.formatting import count
 
     console, properties = stdout(), state.properties
     open_runs = [run for run in state.runs.values() if run.is_open]

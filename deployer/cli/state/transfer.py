@@ -64,8 +64,8 @@ def import_state(
 
 
 def _tell(exported: Export, done: str, file: Path, as_json: bool) -> None:
-    from deployer.console.output import print_json, stdout
-    from deployer.text.formatting import count
+    from deployer.cli.console.output import print_json, stdout
+    from deployer.platform.text.formatting import count
 
     if as_json:
         counts = {"entries": exported.entries, "snapshots": exported.snapshots}

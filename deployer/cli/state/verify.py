@@ -28,11 +28,11 @@ def verify(
     """
     from contextlib import closing
 
+    from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.inputs.lake_root import root_to_read
-    from deployer.console.output import note, print_json, stdout
+    from deployer.platform.text.formatting import count
     from deployer.state import open_reader
     from deployer.tables.verify.verify import verify as verified
-    from deployer.text.formatting import count
 
     root = root_to_read(project, stack, specs)
     total, listed = 0, []
@@ -96,8 +96,8 @@ def repair(
     import time
     from contextlib import closing
 
+    from deployer.cli.console.output import print_json, stdout
     from deployer.cli.inputs.lake_root import root_to_read
-    from deployer.console.output import print_json, stdout
     from deployer.state import open_store
     from deployer.tables.verify.verify import repair as repaired
 

@@ -17,7 +17,7 @@ LISTED = 5  #: files that were loaded before, each with its line
 
 def result_from(document: Mapping[str, Any]) -> IngestResult:
     """The result as a job's program tells it."""
-    from deployer.files.dataclass_json import from_asdict
+    from deployer.platform.files.dataclass_json import from_asdict
     from deployer.tables.ingest.job import IngestResult
 
     return from_asdict(IngestResult, document, skip_unknown=True)
@@ -27,8 +27,8 @@ def print_result(result: IngestResult, bad_rows: object) -> None:
     """Prints the result of a load; `bad_rows` is where bad rows were set aside."""
     from rich.filesize import decimal
 
-    from deployer.console.output import stdout
-    from deployer.text.formatting import count
+    from deployer.cli.console.output import stdout
+    from deployer.platform.text.formatting import count
 
     if result.already_done:
         stdout().print(f"{result.table}: job {result.job_id} was done before, as version {result.lance_version}")
@@ -53,7 +53,7 @@ def print_result(result: IngestResult, bad_rows: object) -> None:
 
 
 def _print_loaded_before(files: Sequence[LoadedBefore], *, unique: bool) -> None:
-    from deployer.console.output import note
+    from deployer.cli.console.output import note
 
     for file in files[:LISTED]:
         note(str(file) if unique else f"{file}; its rows are in the table twice now, unless something removed them")
@@ -62,8 +62,8 @@ def _print_loaded_before(files: Sequence[LoadedBefore], *, unique: bool) -> None
 
 
 def _print_splits(splits: SplitResult | None) -> None:
-    from deployer.console.output import note, stdout
-    from deployer.text.formatting import count
+    from deployer.cli.console.output import note, stdout
+    from deployer.platform.text.formatting import count
 
     if splits is None:
         return
@@ -75,7 +75,7 @@ def _print_splits(splits: SplitResult | None) -> None:
 
 
 def _print_indexes(indexes: CaughtUp) -> None:
-    from deployer.console.output import note, stdout
+    from deployer.cli.console.output import note, stdout
 
     if indexes.built:
         stdout().print(f"indexes built: {', '.join(indexes.built)}")

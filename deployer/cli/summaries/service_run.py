@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deployer.console.output import note, stdout
+from deployer.cli.console.output import note, stdout
+from deployer.platform.text.formatting import count, size
 from deployer.services.clean import CleanResult
 from deployer.services.cluster.depth import Depth
 from deployer.services.cluster.results import ClusterResult
@@ -13,7 +14,6 @@ from deployer.services.metasync.results import MetasyncResult, PublishedEntry
 from deployer.services.restore.restoring import Restored
 from deployer.services.savepoints.autosavepoint import AutosavepointResult
 from deployer.specs.types.column_names import listed
-from deployer.text.formatting import count, size
 
 
 def print_done(

@@ -9,7 +9,7 @@ from deployer.live.model import Unreadable
 
 def note_unreadable(tables: Iterable[Unreadable]) -> None:
     """A line each on stderr."""
-    from deployer.console.output import stderr
+    from deployer.cli.console.output import stderr
 
     for each in tables:
         stderr().print(f"{each.address}: unreadable: {each.why}", style="red", soft_wrap=True)

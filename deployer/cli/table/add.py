@@ -45,10 +45,10 @@ def add(
     """Create a table at once. It is drift until the specs declare it: --write-spec writes its spec and applies it."""
     from deployer.app.stack.engine import held
     from deployer.app.workspace import open_workspace
-    from deployer.console.output import note, print_json, stdout
+    from deployer.cli.console.output import note, print_json, stdout
     from deployer.errors import InvalidInput
+    from deployer.platform.text.formatting import count
     from deployer.specs.types.column_names import listed
-    from deployer.text.formatting import count
 
     if (file is None) == (table is None):
         raise InvalidInput("give a name and columns, or --file", remedy="such as nyc.events --column id:int64")

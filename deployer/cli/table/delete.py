@@ -37,14 +37,14 @@ def delete(
     """
     from dataclasses import asdict
 
+    from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.inputs.table import changed, confirm_by_name
-    from deployer.console.output import note, print_json, stdout
     from deployer.errors import Corrupt, NotFound
     from deployer.live.reader import unreadable
     from deployer.plan.assess.savepoints import describe_savepoints
+    from deployer.platform.text.formatting import count, size
     from deployer.tables.admin.deletion import delete_counted, to_delete
     from deployer.tables.inspect.protection import refuse_savepoints
-    from deployer.text.formatting import count, size
 
     written: list[str] = []
     with changed(project, stack, specs, table, unreadable=True) as target:
@@ -92,6 +92,6 @@ def delete(
 
 
 def _rows(number: int | None) -> str:
-    from deployer.text.formatting import count
+    from deployer.platform.text.formatting import count
 
     return "an unknown number of rows" if number is None else count(number, "row")

@@ -21,9 +21,9 @@ def rename(
 ) -> int:
     """Rename a table, or move it to another database. No data moves, and readers that know its place keep working."""
     from deployer.app.planning.addresses import split_name
+    from deployer.cli.console.output import print_json, stdout
     from deployer.cli.inputs.table import changed
     from deployer.cli.inputs.table import write_spec as edit_spec
-    from deployer.console.output import print_json, stdout
     from deployer.tables.admin.naming import rename_table
 
     with changed(project, stack, specs, table) as target:
@@ -78,9 +78,9 @@ def offline(
 def _set(
     table: str, online: bool, write_spec: bool, project: Path | None, stack: str, specs: Path | None, as_json: bool
 ) -> int:
+    from deployer.cli.console.output import print_json, stdout
     from deployer.cli.inputs.table import changed
     from deployer.cli.inputs.table import write_spec as edit_spec
-    from deployer.console.output import print_json, stdout
     from deployer.tables.admin.naming import set_online
 
     with changed(project, stack, specs, table) as target:
@@ -97,7 +97,7 @@ def _set(
 
 
 def _tell_spec(written: list[str], *, undone: bool) -> None:
-    from deployer.console.output import note, stdout
+    from deployer.cli.console.output import note, stdout
 
     for file in written:
         stdout().print(f"edited {file}")

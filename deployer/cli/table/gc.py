@@ -47,8 +47,8 @@ def gc(
     from dataclasses import asdict
 
     from deployer.app.workspace import open_workspace
+    from deployer.cli.console.output import note, print_json
     from deployer.cli.summaries.unreadable import note_unreadable
-    from deployer.console.output import note, print_json
     from deployer.errors import Corrupt, NotFound
     from deployer.live.reader import unreadable
     from deployer.state import open_store
@@ -106,7 +106,7 @@ def _entries(store: StateStore, names: list[str], owner: str) -> tuple[list[Tabl
 
 def _length(text: str | None, option: str) -> dt.timedelta | None:
     from deployer.errors import InvalidInput
-    from deployer.text.units import parse_duration
+    from deployer.platform.text.units import parse_duration
 
     if text is None:
         return None
@@ -117,8 +117,8 @@ def _length(text: str | None, option: str) -> dt.timedelta | None:
 
 
 def _print(done: GarbageReport, *, dry_run: bool) -> None:
-    from deployer.console.output import note, stdout
-    from deployer.text.formatting import count, size
+    from deployer.cli.console.output import note, stdout
+    from deployer.platform.text.formatting import count, size
 
     what = [count(done.files, "file") + f" with {size(done.bytes)}"] if done.files or done.bytes else []
     what += [count(done.versions, "version")] if done.versions else []

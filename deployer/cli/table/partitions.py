@@ -27,11 +27,11 @@ def partitions(
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
+    from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.inputs.table import looked_at
-    from deployer.console.output import note, print_json, stdout
+    from deployer.platform.text.formatting import count, size
     from deployer.specs.types.column_names import listed
     from deployer.tables.partitions.sizes import partition_infos
-    from deployer.text.formatting import count, size
 
     with looked_at(project, stack, specs, table) as opened:
         found = partition_infos(opened)
@@ -88,10 +88,10 @@ def files(
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
+    from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.inputs.table import looked_at
-    from deployer.console.output import note, print_json, stdout
+    from deployer.platform.text.formatting import size
     from deployer.tables.partitions.sizes import file_infos
-    from deployer.text.formatting import size
 
     with looked_at(project, stack, specs, table) as opened:
         found = file_infos(opened, partition)

@@ -37,16 +37,16 @@ def reinitialise(
     """
     import datetime as dt
 
+    from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.inputs.table import changed, confirm_by_name
     from deployer.cli.inputs.table import write_spec as edit_spec
-    from deployer.console.output import note, print_json, stdout
     from deployer.errors import InvalidInput
     from deployer.live.former_datasets import former_datasets
     from deployer.live.reader import live_table
+    from deployer.platform.text.formatting import count, size
     from deployer.state.model.times import as_document
     from deployer.tables.partitions.split_point_files import read_split_points
     from deployer.tables.rewrite.truncate import reinitialise_table
-    from deployer.text.formatting import count, size
 
     if split_points is not None and not delete_partitions:
         raise InvalidInput(

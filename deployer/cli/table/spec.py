@@ -10,12 +10,12 @@ from typing import Any
 from deployer.app.workspace import Workspace
 from deployer.cli.inputs.table import Target
 from deployer.errors import DeployerError, InvalidInput, InvalidSpecs, Refused
-from deployer.files.temporary import temporary_folder
+from deployer.platform.files.temporary import temporary_folder
+from deployer.platform.text.visible import visible
 from deployer.specs import load_lake
 from deployer.specs.editing.documents import remove_document
 from deployer.specs.editing.write import instance_to_yaml, to_yaml
 from deployer.specs.model import InstanceSpec, TableSpec
-from deployer.text.visible import visible
 
 _COLUMN = re.compile(
     r'\s*(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<name>[^\s":][^:]*?))\s*:\s*(?P<type>.+?)(?P<never>\s+not\s+null)?\s*',

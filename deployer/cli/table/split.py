@@ -40,9 +40,9 @@ def split(
     """
     from dataclasses import asdict
 
+    from deployer.cli.console.output import print_json, stdout
     from deployer.cli.inputs.table import changed
     from deployer.cli.inputs.table import write_spec as edit_spec
-    from deployer.console.output import print_json, stdout
     from deployer.errors import InvalidInput
     from deployer.tables.partitions.split import declare_split_points, split_leaves
 
@@ -64,8 +64,8 @@ def split(
 
 
 def _print(name: str, done: SplitResult, *, dry_run: bool) -> None:
-    from deployer.console.output import note, stdout
-    from deployer.text.formatting import count
+    from deployer.cli.console.output import note, stdout
+    from deployer.platform.text.formatting import count
 
     for leaf in done.split:
         points = ", ".join(map(_text, leaf.points[:8])) + (
@@ -116,13 +116,13 @@ def estimate(
     as_json: AsJson = False,
 ) -> int:
     """Find split points that part the rows of files into leaves of about the same size, from a sample of their keys."""
-    from deployer.console.output import note, print_data, print_json, stdout
+    from deployer.cli.console.output import note, print_data, print_json, stdout
     from deployer.errors import InvalidInput
-    from deployer.files.private import write_private
+    from deployer.platform.files.private import write_private
+    from deployer.platform.text.formatting import count
     from deployer.specs.editing.write import split_point_document
     from deployer.tables.importing.split_estimate import estimate_split_points
     from deployer.tables.partitions.split_point_files import split_points_text
-    from deployer.text.formatting import count
 
     if (table is None) == (not row_key):
         raise InvalidInput("give --table, or --row-key", remedy="such as --table nyc.flights")
@@ -154,8 +154,8 @@ def estimate(
 
 def _in_yaml(document: Any) -> str:
     """A split point in one line of a spec."""
+    from deployer.platform.text.visible import json_text
     from deployer.specs.editing.write import to_yaml
-    from deployer.text.visible import json_text
 
     if isinstance(document, list):
         return json_text(document)  # which YAML reads too

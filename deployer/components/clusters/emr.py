@@ -9,7 +9,6 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from deployer.aws.names import EMR_TAG, name_on_aws, own_name
 from deployer.components.clusters.args import ClusterArgs
 from deployer.components.context import after
 from deployer.components.roles import LakeRole, LakeRoleArgs
@@ -22,6 +21,7 @@ from deployer.compute.iam.emr import (
     pass_policy,
     volumes_policy,
 )
+from deployer.platform.aws.names import EMR_TAG, name_on_aws, own_name
 from deployer.specs.model import InstanceSpec
 
 

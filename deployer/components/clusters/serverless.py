@@ -9,11 +9,11 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from deployer.aws.names import lake_id, name_on_aws, own_name
 from deployer.components.clusters.args import ClusterArgs
 from deployer.components.roles import LakeRole, LakeRoleArgs
 from deployer.compute.clusters import most_workers
 from deployer.compute.iam.jobs import CORES, LOG_DAYS, MEMORY, capacity, job_policy, trust_policy, worker_size
+from deployer.platform.aws.names import lake_id, name_on_aws, own_name
 
 
 class ServerlessCluster(pulumi.ComponentResource):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deployer.aws.names import EMR_TAG
+from deployer.platform.aws.names import EMR_TAG
 
 APPLICATIONS = ("Spark",)
 ON_DEMAND_STRATEGY, SPOT_STRATEGY = "lowest-price", "price-capacity-optimized"

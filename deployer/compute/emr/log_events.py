@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deployer.aws.calls import CallFailed, Calls, Cause
+from deployer.platform.aws.calls import CallFailed, Calls, Cause
 
 MOST_PAGES = 20  #: of one stream at a time: a job that prints without end is shown in parts
 

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from deployer.aws.calls import CallFailed, Calls
 from deployer.compute.clusters import timeout_minutes
 from deployer.compute.emr.log_events import LogStreams
 from deployer.compute.emr.settings import as_text, serverless_settings
@@ -16,7 +15,8 @@ from deployer.compute.iam.key_use import disk_configuration
 from deployer.compute.jobs.cluster import RemoteJob, Run, RunState, RunStatus
 from deployer.compute.jobs.code import JobCode
 from deployer.errors import DeployerError
-from deployer.system.clock import Clock
+from deployer.platform.aws.calls import CallFailed, Calls
+from deployer.platform.system.clock import Clock
 
 STATES = {
     "SUBMITTED": RunState.WAITING,

@@ -11,8 +11,8 @@ import zlib
 
 from deployer.datasets.storage.options import objects_at
 from deployer.errors import DeployerError
-from deployer.storage.objects import Missing
-from deployer.system.clock import Clock
+from deployer.platform.storage.objects import Missing
+from deployer.platform.system.clock import Clock
 
 INTERVAL = 30.0  #: seconds between two looks
 _APPLICATION = re.compile(r"application_\d+_\d+")

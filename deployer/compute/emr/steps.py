@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from deployer.aws.calls import CallFailed, Calls, Cause
 from deployer.compute.emr.settings import as_options, step_settings
 from deployer.compute.emr.step_logs import StepLogs
 from deployer.compute.jobs.cluster import RemoteJob, Run, RunState, RunStatus
 from deployer.compute.jobs.code import JobCode
 from deployer.errors import DeployerError, NotFound
-from deployer.system.clock import Clock
+from deployer.platform.aws.calls import CallFailed, Calls, Cause
+from deployer.platform.system.clock import Clock
 
 STATES = {
     "PENDING": RunState.WAITING,

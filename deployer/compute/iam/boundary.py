@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from deployer.aws.names import EMR_TAG
 from deployer.compute.iam.emr import DISK_ACTIONS, VOLUME_ACTIONS
 from deployer.compute.iam.grants import one_or_all
 from deployer.compute.iam.jobs import ITEM_ACTIONS, OBJECT_ACTIONS, POLICY_VERSION, Policy
 from deployer.compute.iam.key_use import KEY_USE
 from deployer.compute.iam.lake import LakeOnAws
 from deployer.compute.iam.services import glue_names
+from deployer.platform.aws.names import EMR_TAG
 
 _Statement = dict[str, Any]
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployer.aws.arns import through
 from deployer.compute.iam.jobs import POLICY_VERSION, Policy
+from deployer.platform.aws.arns import through
 from deployer.specs.model import AccessOnlyFrom, ReplicateTo
 
 LEAST_TLS = "1.2"

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from deployer.aws.arns import partition_of, service_domain, through
 from deployer.compute.iam.grants import Grant, equals
 from deployer.compute.iam.jobs import POLICY_VERSION, Policy, lake_statements, log_statements
 from deployer.compute.iam.key_use import key_statements
 from deployer.compute.iam.lake import LakeOnAws
+from deployer.platform.aws.arns import partition_of, service_domain, through
 
 _TO_EMR, _TO_EC2 = "elasticmapreduce.amazonaws.com*", "ec2.amazonaws.com*"
 

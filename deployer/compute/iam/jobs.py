@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from deployer.aws.arns import partition_of
-from deployer.aws.names import lake_id
 from deployer.compute.iam.key_use import disk_statements, key_statements
 from deployer.compute.jobs.code import PREFIX
 from deployer.compute.jobs.status import FOLDER as RUNS
+from deployer.platform.aws.arns import partition_of
+from deployer.platform.aws.names import lake_id
 
 Policy = Mapping[str, Any]
 

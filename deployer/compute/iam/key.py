@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from deployer.aws.arns import service_domain, through
-from deployer.aws.names import lake_id, name_on_aws, own_names
 from deployer.compute.iam.grants import Condition, Grant, equals, of
 from deployer.compute.iam.jobs import POLICY_VERSION, Policy
 from deployer.compute.iam.key_use import DISK_CONTEXT, KEY_USE
 from deployer.compute.iam.lake import LakeOnAws
+from deployer.platform.aws.arns import service_domain, through
+from deployer.platform.aws.names import lake_id, name_on_aws, own_names
 
 
 def key_alias(root: str, instance: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from deployer.aws.arns import partition_of, through
+from deployer.platform.aws.arns import partition_of, through
 
 #: What EMR Serverless binds the keys of disks to (https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/
 #: disk-encryption-cmk.html); the value is the lake's id.

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from deployer.aws.names import LAKE_TAG, lake_id, log_bucket_name, own_names, role_path
 from deployer.compute.jobs.code import REMOTE_KINDS
+from deployer.platform.aws.names import LAKE_TAG, lake_id, log_bucket_name, own_names, role_path
 from deployer.specs.model import AwsSettings, InstanceSpec
 from deployer.state.backends.dynamodb.table import table_name
 

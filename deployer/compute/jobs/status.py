@@ -13,9 +13,9 @@ from typing import Any
 
 from deployer.datasets.storage.options import objects_at
 from deployer.errors import Corrupt, DeployerError, InvalidSpecs, NotFound
-from deployer.storage.objects import Missing
-from deployer.system.progress import Progress
-from deployer.text.masking import masked_values
+from deployer.platform.storage.objects import Missing
+from deployer.platform.system.progress import Progress
+from deployer.platform.text.masking import masked_values
 
 FOLDER = "_runs"
 

@@ -20,8 +20,8 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from deployer.compute.packaging.lock_file import Hashes
 from deployer.errors import DeployerError, InvalidInput
-from deployer.files.temporary import temporary_folder
-from deployer.system.progress import OnProgress, Progress, no_progress
+from deployer.platform.files.temporary import temporary_folder
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
 
 #: Amazon Linux 2023, of which EMR 7 and 8 are, has glibc 2.34: wheels for it and for all that are older.
 NEWEST_GLIBC, OLDEST_GLIBC = 34, 17

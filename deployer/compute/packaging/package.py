@@ -15,9 +15,9 @@ from deployer.compute.packaging.lock_file import Hashes, hashes_of
 from deployer.compute.packaging.requirements import pins
 from deployer.compute.packaging.wheel import NAME, build_wheel, job_programs
 from deployer.errors import InvalidInput
-from deployer.files.private import make_private_folder, write_private
+from deployer.platform.files.private import make_private_folder, write_private
+from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.specs.model import Cluster
-from deployer.system.progress import OnProgress, no_progress
 
 #: What every release of EMR has since 7.1, emr-spark-8.0.0 included, and what deployer itself needs at least.
 PYTHON = "3.11"

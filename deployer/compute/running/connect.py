@@ -52,7 +52,7 @@ def connect(cluster: Cluster, outputs: Mapping[str, Any], where: str, hosts: str
 
 def _region() -> str | None:
     """The region that this machine uses, which the job is to use as well."""
-    from deployer.aws.session import aws_session
+    from deployer.platform.aws.session import aws_session
 
     region: str | None = aws_session().region_name
     return region

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deployer.aws.calls import CallFailed, Cause
 from deployer.compute.jobs.cluster import RemoteCluster, RunState, RunStatus
 from deployer.compute.jobs.status import JobStatus, read_status
 from deployer.errors import DeployerError, Interrupted, OutcomeUnknown
-from deployer.system.clock import Clock
-from deployer.system.progress import Progress
+from deployer.platform.aws.calls import CallFailed, Cause
+from deployer.platform.system.clock import Clock
+from deployer.platform.system.progress import Progress
 
 PAUSE = 3.0  #: seconds between two looks
 PATIENCE = 300.0  #: seconds for which AWS may give no answer; the run continues

@@ -16,8 +16,8 @@ from deployer.compute.jobs.code import PREFIX
 from deployer.compute.running.connect import OUTPUT, connect
 from deployer.datasets.storage.options import objects_at
 from deployer.errors import Corrupt, NotFound
+from deployer.platform.storage.objects import Missing
 from deployer.specs.model import Cluster
-from deployer.storage.objects import Missing
 
 FILE = f"{PREFIX}/clusters.json"  #: below the root, where the lake's jobs may write nothing
 _HOSTS = "target_hosts"

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deployer.aws.calls import CallFailed
-from deployer.aws.names import LAKE_TAG, lake_id
 from deployer.compute.jobs.cluster import RemoteCluster, RemoteJob, RunState, RunStatus
 from deployer.compute.jobs.status import StartedJob, ask_to_end, read_status, remembered, request, requested
 from deployer.compute.running.connect import OUTPUT, connect
@@ -20,12 +18,14 @@ from deployer.compute.running.follow import PAUSE, Watcher, follow, run_continue
 from deployer.compute.running.start import run_job
 from deployer.compute.schedules.schedules import default_cluster
 from deployer.errors import Interrupted
+from deployer.platform.aws.calls import CallFailed
+from deployer.platform.aws.names import LAKE_TAG, lake_id
+from deployer.platform.system.clock import Clock
+from deployer.platform.system.progress import OnProgress, Progress
 from deployer.specs.model import Cluster, InstanceSpec, TableSpec
 from deployer.specs.serialized.specs import table_from_json, table_to_json
 from deployer.specs.validation.plain_values import mapping, text, texts
 from deployer.state.store import StateStore
-from deployer.system.clock import Clock
-from deployer.system.progress import OnProgress, Progress
 from deployer.tables.rewrite.rewrite import to_copy
 
 PROGRAM = "rewrite"

@@ -8,7 +8,7 @@ from typing import TypeVar
 from deployer.compute.jobs.cluster import RemoteCluster, RemoteJob
 from deployer.compute.jobs.status import StartedJob, remember
 from deployer.compute.running.follow import TooEarly
-from deployer.system.clock import Clock
+from deployer.platform.system.clock import Clock
 
 TOO_EARLY_ATTEMPTS = 3  #: at a run that fails as AWS does not know its new role everywhere yet
 TOO_EARLY_PAUSE = 10.0  #: seconds before such a run is started again

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deployer.aws.arns import account_of
 from deployer.compute.clusters import DEFAULT, timeout_minutes
 from deployer.compute.iam.jobs import POLICY_VERSION, Policy
 from deployer.compute.iam.key_use import disk_configuration, submitting_statements, use_through
 from deployer.compute.jobs.code import REMOTE_KINDS, JobCode
 from deployer.errors import InvalidInput
+from deployer.platform.aws.arns import account_of
 from deployer.specs.model import Cluster, Lake, ServiceSpec, TableSpec
 from deployer.specs.values.glue import own_glue_databases
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deployer.errors import NotFound
-from deployer.files.temporary import make_temporary_folder, remove_temporary_folder
+from deployer.platform.files.temporary import make_temporary_folder, remove_temporary_folder
 
 MINIMUM = 17  #: the oldest Java that Spark 4 runs on
 VECTOR_MODULE = "jdk.incubator.vector"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.compute.spark.java import java_home
 from deployer.errors import DeployerError, InvalidInput
-from deployer.files.temporary import make_temporary_folder, remove_temporary_folder
+from deployer.platform.files.temporary import make_temporary_folder, remove_temporary_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

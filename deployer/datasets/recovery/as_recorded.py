@@ -12,9 +12,9 @@ from deployer.datasets.recovery.past_version import applied
 from deployer.datasets.recovery.restored import Stands, UndoneRestore, Waits, judged_restore
 from deployer.datasets.recovery.unrecorded import doubled_fragments, missing_updates
 from deployer.errors import CommitTimedOut, Corrupt, NotFound
+from deployer.platform.storage.envelope import FORGED
 from deployer.state.model.entities import TableEntry, TableState
 from deployer.state.model.table_locations import fault_of_pair
-from deployer.storage.envelope import FORGED
 
 if TYPE_CHECKING:
     import lance

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from deployer.datasets.recovery.unrecorded import missing_updates
 from deployer.errors import Corrupt
+from deployer.platform.system.clock import Clock
 from deployer.state.log.entries import LogEntry
 from deployer.state.log.inapplicable import Inapplicable
 from deployer.state.log.reducer import apply
 from deployer.state.log.updates import TableUpdate
 from deployer.state.model.entities import TableState
-from deployer.system.clock import Clock
 
 if TYPE_CHECKING:
     import lance

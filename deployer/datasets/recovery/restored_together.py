@@ -33,6 +33,8 @@ from deployer.datasets.recovery.restored import (
 )
 from deployer.datasets.recovery.unrecorded import missing_updates
 from deployer.errors import CommitTimedOut, Conflict, NotFound
+from deployer.platform.system.clock import Clock
+from deployer.platform.system.failpoints import reached
 from deployer.state.commits import Part
 from deployer.state.log.requirements import TableHasStatus, TableRequirement
 from deployer.state.log.service_updates import RunEnded
@@ -42,8 +44,6 @@ from deployer.state.model.location import Location
 from deployer.state.model.services import FinalStatus, Run
 from deployer.state.transactions.services import to_fail_dead_run, to_give_up_restore
 from deployer.state.transactions.tables import to_record, to_record_restore
-from deployer.system.clock import Clock
-from deployer.system.failpoints import reached
 
 if TYPE_CHECKING:
     import lance

@@ -15,10 +15,10 @@ from deployer.datasets.recovery.restored import roll_restore
 from deployer.datasets.recovery.restored_together import begun_together, is_restoring, settle_together
 from deployer.datasets.recovery.unrecorded import doubled_fragments, missing_updates
 from deployer.errors import CommitTimedOut, Conflict, Corrupt
+from deployer.platform.storage.envelope import FORGED
 from deployer.state.model.entities import TableEntry, TableState
 from deployer.state.model.table_locations import fault_of_pair
 from deployer.state.transactions.tables import to_record
-from deployer.storage.envelope import FORGED
 
 if TYPE_CHECKING:
     from deployer.state.store import StateStore

@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from deployer.datasets.clustering import FileClustering, clustered_fields
 from deployer.datasets.commit_metadata import RESTORE, CommitMetadata, CommittedFile
 from deployer.datasets.dataset import Fragment, field_ids, fragment_of, fragments_of, open_dataset, require_files
-from deployer.datasets.indexes import index_updates
-from deployer.datasets.key_ranges import KeyRange, fault_of_keys, key_kinds, key_range
+from deployer.datasets.indexes.read import index_updates
 from deployer.datasets.lance_transactions import metadata_at, metadata_since, transaction_of
+from deployer.datasets.ordering.clustering import FileClustering, clustered_fields
+from deployer.datasets.ordering.key_ranges import KeyRange, fault_of_keys, key_kinds, key_range
 from deployer.errors import DeployerError
 from deployer.specs.types.arrow import columns_of, stored_schema
 from deployer.state.log.updates import (

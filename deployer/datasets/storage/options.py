@@ -12,8 +12,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from deployer.storage.objects import ObjectStore
-    from deployer.storage.s3_objects import S3Objects
+    from deployer.platform.storage.objects import ObjectStore
+    from deployer.platform.storage.s3_objects import S3Objects
 
 _SETTINGS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE")
 _SORTED = 20  #: digits in the names of manifests that sort by age; datasets of early releases have other names
@@ -35,7 +35,7 @@ def objects_at(location: str, private: str | None = None) -> ObjectStore:
         return _s3_objects(location)
     from pathlib import Path
 
-    from deployer.storage.objects import LocalObjects
+    from deployer.platform.storage.objects import LocalObjects
 
     folder = Path(location)
     return LocalObjects(folder, keeps_folders=True, private=None if private is None else folder / private)
@@ -57,7 +57,7 @@ def _name(path: str) -> str:
 
 
 def _s3_objects(location: str) -> S3Objects:
-    from deployer.storage.s3_objects import S3Objects
+    from deployer.platform.storage.s3_objects import S3Objects
 
     return S3Objects(location)
 
@@ -65,8 +65,8 @@ def _s3_objects(location: str) -> S3Objects:
 @cache
 def _s3_options(settings: tuple[str | None, ...]) -> dict[str, str]:
     """Returns boto3's session for the settings in the environment."""
-    from deployer.aws.session import aws_session
-    from deployer.storage.s3_client import endpoint_of
+    from deployer.platform.aws.session import aws_session
+    from deployer.platform.storage.s3_client import endpoint_of
 
     session = aws_session()
     endpoint = endpoint_of(session)

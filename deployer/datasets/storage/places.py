@@ -10,9 +10,9 @@ from pathlib import Path
 
 from deployer.datasets.storage.options import objects_at
 from deployer.errors import Refused
+from deployer.platform.storage.local_folders import names_in, opened, parts_of, remove_folder
+from deployer.platform.text.visible import shortened
 from deployer.state.model.location import Location
-from deployer.storage.local_folders import names_in, opened, parts_of, remove_folder
-from deployer.text.visible import shortened
 
 NOTES = "_rewrite"  #: what a rewrite keeps in the folder of the dataset that it writes; Lance leaves it alone
 

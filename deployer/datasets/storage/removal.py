@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from deployer.datasets.storage.places import dataset_uri, datasets_beside, erase_dataset, has_notes, require_erasable
 from deployer.errors import Corrupt, DeployerError, NotFound, Refused
+from deployer.platform.storage.envelope import FORGED
 from deployer.state.model.entities import Dataset, TableEntry
 from deployer.state.model.location import Location
 from deployer.state.model.table_locations import fault_of_entry, fault_of_move
 from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
-from deployer.storage.envelope import FORGED
 
 
 def locations_of(store: StateReader, root: str, entry: TableEntry) -> tuple[Location, ...]:

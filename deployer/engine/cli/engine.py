@@ -31,8 +31,8 @@ from deployer.engine.project.project import StackRef, full_key, load_yaml
 from deployer.engine.providers.plugin_search import find_plugin
 from deployer.engine.values.values import BLINDED
 from deployer.errors import Conflict, EngineFailed
-from deployer.files.temporary import temporary_folder
-from deployer.isolation.surroundings import close_memory, is_withheld
+from deployer.platform.files.temporary import temporary_folder
+from deployer.platform.isolation.surroundings import close_memory, is_withheld
 
 T = TypeVar("T")
 

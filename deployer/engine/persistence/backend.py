@@ -18,7 +18,7 @@ from deployer.engine.project.backend_url import Backend, open_backend
 from deployer.engine.project.project import StackRef
 from deployer.engine.values.checkpoint_shape import fault_of_deployment
 from deployer.errors import Conflict, Corrupt, Refused
-from deployer.files.json_documents import NotADocument, read_document
+from deployer.platform.files.json_documents import NotADocument, read_document
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from deployer.engine.values.checkpoint_shape import fault_of_resource
 from deployer.engine.values.resource import ResourceState, Transform, from_json, to_json
 from deployer.engine.values.snapshot import Begin, End, Entry, Pending, Snapshot
 from deployer.errors import Corrupt, DeployerError
-from deployer.files.json_documents import NotADocument, read_document
+from deployer.platform.files.json_documents import NotADocument, read_document
 
 _VERSION = 1
 _KEY = re.compile(r"[bn][0-9]{1,9}")  #: of a resource in a snapshot

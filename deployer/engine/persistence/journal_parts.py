@@ -16,9 +16,9 @@ from typing import Protocol
 
 from deployer.engine.project.backend_url import Backend
 from deployer.errors import Corrupt
-from deployer.files.private import create_file, is_shared, make_private_folder, sync_folder
-from deployer.files.reading import open_regular
-from deployer.storage.objects import ObjectStore
+from deployer.platform.files.private import create_file, is_shared, make_private_folder, sync_folder
+from deployer.platform.files.reading import open_regular
+from deployer.platform.storage.objects import ObjectStore
 
 _NAME = re.compile(r"([0-9a-f]{32})\.([0-9]{8})")
 _READERS = 16  #: requests at once for a journal that was left

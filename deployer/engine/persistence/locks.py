@@ -18,10 +18,10 @@ from datetime import UTC, datetime
 
 from deployer.engine.persistence.backend import StackFiles
 from deployer.errors import Conflict, DeployerError
-from deployer.files.json_documents import read_document
-from deployer.storage.objects import Missing
-from deployer.system.processes import is_running, start_of
-from deployer.system.retry import Backoff
+from deployer.platform.files.json_documents import read_document
+from deployer.platform.storage.objects import Missing
+from deployer.platform.system.processes import is_running, start_of
+from deployer.platform.system.retry import Backoff
 
 _ATTEMPTS = 4  # two runs that start at the same instant see each other's file and both step back; then they try again
 _BACKOFF = Backoff(first=0.2, longest=0.8)

@@ -15,7 +15,7 @@ from deployer.engine.secrets.encryption import Secrets, StackKeys
 from deployer.engine.secrets.keepers import Keeper, new_keeper, open_keeper
 from deployer.engine.secrets.passphrase import NEW_VARIABLE
 from deployer.errors import InvalidInput
-from deployer.text import masking
+from deployer.platform.text import masking
 
 
 def change_keeper(stack: StackRef, provider: str) -> Keeper:

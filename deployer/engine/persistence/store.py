@@ -28,9 +28,9 @@ from deployer.engine.project.project import StackRef
 from deployer.engine.secrets.encryption import Secrets, StackKeys
 from deployer.engine.values.snapshot import Begin, Snapshot, in_dependency_order
 from deployer.errors import Conflict, DeployerError, EngineFailed
-from deployer.files.private import write_private
-from deployer.storage.objects import Missing
-from deployer.system.failpoints import reached
+from deployer.platform.files.private import write_private
+from deployer.platform.storage.objects import Missing
+from deployer.platform.system.failpoints import reached
 
 _ATTEMPTS = 3
 

@@ -21,8 +21,8 @@ from urllib.parse import urljoin, urlsplit
 
 from deployer import __version__
 from deployer.errors import Corrupt, DeployerError, NotFound, Refused
-from deployer.files.reading import in_mib
-from deployer.system.retry import Backoff
+from deployer.platform.files.reading import in_mib
+from deployer.platform.system.retry import Backoff
 
 ARCHIVE_BYTES = 2 * 2**30  #: of an archive; Pulumi's of AWS has 200 MiB
 _SMALL_BYTES = 2**20  #: of a file of checksums

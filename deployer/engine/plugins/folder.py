@@ -18,7 +18,7 @@ from pathlib import Path
 from deployer.engine.plugins.package import VERSION, Plugin
 from deployer.engine.values.checkpoint_shape import PACKAGE
 from deployer.errors import NotFound
-from deployer.files.private import open_lock
+from deployer.platform.files.private import open_lock
 
 _FOLDER = re.compile(rf"resource-(?P<name>{PACKAGE.pattern})-v(?P<version>{VERSION.pattern})")
 

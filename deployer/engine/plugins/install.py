@@ -25,11 +25,11 @@ from deployer.engine.plugins.machine import HEAD_BYTES, Machine, machine_of, thi
 from deployer.engine.plugins.package import Plugin
 from deployer.engine.plugins.sources import Source, checksum_in, sources_of
 from deployer.errors import Corrupt, DeployerError, InvalidInput, NotFound
-from deployer.files.private import sync_folder, write_private
-from deployer.files.reading import open_regular, read_limited
-from deployer.files.tar_archives import unpack_tar
-from deployer.files.temporary import temporary_folder
-from deployer.system.progress import OnProgress, Progress, no_progress
+from deployer.platform.files.private import sync_folder, write_private
+from deployer.platform.files.reading import open_regular, read_limited
+from deployer.platform.files.tar_archives import unpack_tar
+from deployer.platform.files.temporary import temporary_folder
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
 
 _PART = 2**20
 _CHECKSUMS_BYTES = 2**20

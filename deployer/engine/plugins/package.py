@@ -11,7 +11,7 @@ from pathlib import Path
 from deployer.engine.plugins.machine import Machine
 from deployer.engine.values.checkpoint_shape import PACKAGE
 from deployer.errors import Corrupt, InvalidInput
-from deployer.files.reading import parse_json, read_limited
+from deployer.platform.files.reading import parse_json, read_limited
 
 VERSION = re.compile(r"\d{1,9}\.\d{1,9}\.\d{1,9}(?:-[0-9A-Za-z.-]{1,100})?(?:\+[0-9A-Za-z.-]{1,100})?")
 _FILE = "pulumi-plugin.json"

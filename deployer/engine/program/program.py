@@ -36,9 +36,9 @@ from deployer.engine.project.project import StackRef
 from deployer.engine.steps.run import Run
 from deployer.engine.steps.scheduling import StepExecutor
 from deployer.errors import EngineFailed
-from deployer.isolation.carried import error_of
-from deployer.isolation.channel import Channel, ChannelBroken
-from deployer.isolation.process import Isolated
+from deployer.platform.isolation.carried import error_of
+from deployer.platform.isolation.channel import Channel, ChannelBroken
+from deployer.platform.isolation.process import Isolated
 from deployer.specs.loading.known import known_as_json
 
 _LONGEST_WARNING = 10_000

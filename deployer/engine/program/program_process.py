@@ -47,10 +47,10 @@ from deployer.engine.program.service import RefusedCall
 from deployer.engine.project.hidden_config import hidden_config
 from deployer.engine.steps.scheduling import busy_interpreter
 from deployer.errors import DeployerError, EngineFailed
-from deployer.isolation.carried import error_as_bytes
-from deployer.isolation.channel import Channel
-from deployer.isolation.sources import import_from_sources
-from deployer.isolation.surroundings import open_memory
+from deployer.platform.isolation.carried import error_as_bytes
+from deployer.platform.isolation.channel import Channel
+from deployer.platform.isolation.sources import import_from_sources
+from deployer.platform.isolation.surroundings import open_memory
 from deployer.specs.loading.known import learn
 
 #: The message for an unhandled rejected promise; a program can have many.

@@ -17,7 +17,7 @@ from deployer.engine.values.goal import Alias, Goal, Registered
 from deployer.engine.values.urns import is_provider_type, is_reference, is_urn
 from deployer.engine.values.values import contains_secret, from_struct, from_value, has_special, to_struct
 from deployer.errors import InvalidInput
-from deployer.text.units import GO_DURATION, parse_duration
+from deployer.platform.text.units import GO_DURATION, parse_duration
 
 
 def goal_of(request: Any, require_secrets: Callable[[], None], folder: Path) -> Goal:

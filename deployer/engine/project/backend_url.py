@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deployer.errors import InvalidInput, Refused
-from deployer.storage.objects import LocalObjects, ObjectStore
+from deployer.platform.storage.objects import LocalObjects, ObjectStore
 
 if TYPE_CHECKING:
     from deployer.engine.project.project import Project
-    from deployer.storage.s3_client import S3Access
+    from deployer.platform.storage.s3_client import S3Access
 
 _PLACE = "Pulumi.yaml or PULUMI_BACKEND_URL"
 _ENCRYPTIONS = ("AES256", "aws:kms", "aws:kms:dsse")
@@ -61,7 +61,7 @@ def open_backend(project: Project) -> Backend:
         folder = (project.dir / Path(text).expanduser()).resolve() / ".pulumi"
         return Backend(str(folder), LocalObjects(folder, keeps_folders=True, private=folder), folder)
     if url.startswith("s3://"):
-        from deployer.storage.s3_objects import S3Objects  # it loads boto3
+        from deployer.platform.storage.s3_objects import S3Objects  # it loads boto3
 
         place, access = s3_place(url)
         at = f"{place}/.pulumi"
@@ -76,7 +76,7 @@ def open_backend(project: Project) -> Backend:
 
 def s3_place(url: str) -> tuple[str, S3Access]:
     """`s3://bucket/prefix` of a backend's URL, and how it is reached. Raises InvalidInput."""
-    from deployer.storage.s3_client import S3Access
+    from deployer.platform.storage.s3_client import S3Access
 
     parts = urllib.parse.urlsplit(url)
     if not parts.netloc or parts.username or parts.password:

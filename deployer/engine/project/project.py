@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from deployer.errors import InvalidInput, NotFound, Refused
-from deployer.files.reading import read_limited
+from deployer.platform.files.reading import read_limited
 from deployer.specs.rules import Rule
 from deployer.specs.yaml.nodes import parse_yaml
 

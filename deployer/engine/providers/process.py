@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from deployer.errors import EngineFailed
-from deployer.isolation.process import command_of
-from deployer.isolation.surroundings import environment_for_project_code
+from deployer.platform.isolation.process import command_of
+from deployer.platform.isolation.surroundings import environment_for_project_code
 from deployer.provider.callers import TOKEN_VARIABLE
 
 _START_SECONDS = 60.0
@@ -34,7 +34,7 @@ class PluginProcess:
         self.token = secrets.token_urlsafe(32)  #: what a plugin of deployer's wants to be sent with each call
         self._report = report
         self._process = subprocess.Popen(
-            command_of("deployer.isolation.supervisor", str(executable), engine_address, alone=True),
+            command_of("deployer.platform.isolation.supervisor", str(executable), engine_address, alone=True),
             cwd=directory,
             # the project may bring the plugin
             env={**environment_for_project_code(), TOKEN_VARIABLE: self.token},

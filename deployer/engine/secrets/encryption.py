@@ -22,7 +22,7 @@ from deployer.engine.secrets.keepers import (
 )
 from deployer.engine.values.values import BLINDED, SECRET, SIG, contains_secret
 from deployer.errors import Corrupt, InvalidInput, Refused
-from deployer.text import masking
+from deployer.platform.text import masking
 
 #: Where a value is: the URN of its resource, then `inputs` or `outputs`, then the way to it.
 Place = tuple[str | int, ...]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from deployer.engine.secrets.crypter import KEY_BYTES, Crypter, WrongKey
 from deployer.errors import Corrupt, InvalidInput, Refused
-from deployer.text import masking
+from deployer.platform.text import masking
 
 VARIABLE, FILE_VARIABLE = "PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"
 NEW_VARIABLE = "DEPLOYER_NEW_PASSPHRASE"  #: the passphrase that `stack change-secrets-provider` changes to

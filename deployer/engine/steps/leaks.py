@@ -10,7 +10,7 @@ from deployer.engine.providers.sealed import path_text
 from deployer.engine.values.resource import ResourceState
 from deployer.engine.values.values import BLINDED, SECRET, SIG, Properties, secret, secret_unknown
 from deployer.errors import Refused
-from deployer.text import masking
+from deployer.platform.text import masking
 
 _Path = tuple[str | int, ...]
 

@@ -33,8 +33,8 @@ from deployer.engine.values.snapshot import Begin, End, Pending, PendingKind, Sn
 from deployer.engine.values.urns import name_of, split_reference
 from deployer.engine.values.values import blinded, contains_secret
 from deployer.errors import DeployerError, EngineFailed, Interrupted
-from deployer.system.failpoints import reached
-from deployer.text.masking import masked
+from deployer.platform.system.failpoints import reached
+from deployer.platform.text.masking import masked
 
 
 @dataclass(frozen=True)

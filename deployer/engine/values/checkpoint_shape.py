@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from deployer.engine.values.urns import PROVIDER_PREFIX, is_reference, is_urn, type_of
-from deployer.files.json_documents import NotADocument, read_document
+from deployer.platform.files.json_documents import NotADocument, read_document
 
 # As in `deployer.engine.values.values`, which loads protobuf: most previews do without.
 SIG = "4dabf18193072939515e22adb298388d"

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from html import escape
 
 from deployer.plan.graph.build import Graph, Node
+from deployer.platform.text.visible import visible
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.types.column_names import listed
-from deployer.text.visible import visible
 
 _BOX_HEIGHT, _ROW_GAP, _COLUMN_GAP, _MARGIN, _LANE = 46, 14, 72, 28, 22
 _CHARACTER, _PADDING, _NARROWEST, _WIDEST = 7.4, 28, 130, 380  # pixels; a character of the widest text

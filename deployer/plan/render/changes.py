@@ -7,10 +7,10 @@ from typing import assert_never
 
 from deployer.plan import changes as c
 from deployer.plan.render.services import describe_service_change, service_names
+from deployer.platform.text.formatting import count
 from deployer.specs.model import IndexSpec
 from deployer.specs.types.column_names import listed, shown
 from deployer.specs.types.types import Column, format_type
-from deployer.text.formatting import count
 
 _POINTS, _LONGEST = 3, 40  #: how many split points are shown, and characters of a value in one
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from deployer.text.visible import visible
+from deployer.platform.text.visible import visible
 
 _LONGEST = 600  #: characters of one text; what is longer is cut, so that one hostile name cannot fill a comment
 _PUNCTUATION = re.compile(r"([\\`*_\[\]|~$])")  # what means something inside a line

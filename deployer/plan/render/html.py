@@ -30,7 +30,7 @@ from deployer.plan.render.totals import (
 from deployer.plan.saved.seal import SavedAs
 from deployer.plan.targets import describe_targets
 from deployer.plan.verdict import Verdict
-from deployer.text.formatting import count, size
+from deployer.platform.text.formatting import count, size
 
 
 def plan_as_html(plan: Plan, against: str | None = None, saved: SavedAs | None = None) -> str:

@@ -25,7 +25,7 @@ from deployer.plan.render.totals import (
 from deployer.plan.saved.seal import SavedAs
 from deployer.plan.targets import describe_targets
 from deployer.plan.verdict import Verdict, Violation
-from deployer.text.formatting import count, size
+from deployer.platform.text.formatting import count, size
 
 #: GitHub refuses comments of more characters. We count UTF-8 bytes, of which a text has never fewer.
 COMMENT_LIMIT = 65_536

@@ -12,10 +12,10 @@ from deployer.plan.changes import (
     MoveServiceToCluster,
     ServiceChange,
 )
+from deployer.platform.text.formatting import count
+from deployer.platform.text.units import exact_size
 from deployer.specs.model import ServiceSpec, Trigger
 from deployer.specs.schema.services import option_document
-from deployer.text.formatting import count
-from deployer.text.units import exact_size
 
 UNCHECKED = "options unchecked"
 

@@ -14,8 +14,8 @@ from deployer.plan.removals import Removal, describe_removal
 from deployer.plan.render.changes import describe
 from deployer.plan.render.totals import LEFT_ALONE, foreign_counts, note_of, removal_total
 from deployer.plan.targets import describe_targets
-from deployer.text.folding import FoldedLine
-from deployer.text.formatting import count, size
+from deployer.platform.text.folding import FoldedLine
+from deployer.platform.text.formatting import count, size
 
 if TYPE_CHECKING:
     from deployer.live.model import Unreadable

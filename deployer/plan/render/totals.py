@@ -13,7 +13,7 @@ from deployer.plan.assess.risk import Assessment, Risk
 from deployer.plan.model import Action, Plan, PlannedChange, ResourcePlan
 from deployer.plan.outside_targets import begins_to_send, places
 from deployer.plan.verdict import Enforcement, Verdict
-from deployer.text.formatting import about_size, count, size
+from deployer.platform.text.formatting import about_size, count, size
 
 if TYPE_CHECKING:
     from deployer.plan.saved.seal import SavedAs

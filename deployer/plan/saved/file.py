@@ -17,14 +17,14 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Corrupt, InvalidInput, NotFound, Refused
-from deployer.files.json_documents import NotADocument, format_of, read_document
-from deployer.files.private import write_private
 from deployer.live.model import LiveLake, LiveTable
 from deployer.plan.assess.risk import assess
 from deployer.plan.model import Plan, ResourcePlan
 from deployer.plan.removals import saved_names
 from deployer.plan.saved.seal import PlanSigner, SavedAs, check_signature, digest_of, read_file
 from deployer.plan.targets import Targets, targets_as_json, targets_from_json
+from deployer.platform.files.json_documents import NotADocument, format_of, read_document
+from deployer.platform.files.private import write_private
 from deployer.specs.model import InstanceSpec, Lake
 from deployer.specs.serialized.aws import aws_from_json, aws_to_json
 from deployer.specs.serialized.specs import (

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import InvalidInput, Refused
-from deployer.files.reading import MAX_JSON_BYTES, read_limited
+from deployer.platform.files.reading import MAX_JSON_BYTES, read_limited
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey

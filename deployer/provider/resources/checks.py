@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deployer.platform.text.visible import shortened
 from deployer.provider.resources.kind import CheckFailure, Properties
 from deployer.specs.editing.write import table_document
 from deployer.specs.loading.tables import problems_of_table
 from deployer.specs.model import TableSpec
 from deployer.state.model.names import fault_of_name
-from deployer.text.visible import shortened
 
 
 def check_names(news: Properties) -> Iterator[CheckFailure]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deployer.errors import InvalidInput
-from deployer.files.json_documents import NotADocument, read_document
+from deployer.platform.files.json_documents import NotADocument, read_document
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.schema.services import plain
 from deployer.specs.serialized.specs import instance_to_json, table_from_json, table_to_json

@@ -5,6 +5,7 @@ from __future__ import annotations
 from deployer.errors import NotFound
 from deployer.live.reader import live_instance
 from deployer.plan.diff.lakes import diff
+from deployer.platform.system.progress import OnProgress
 from deployer.provider.resources.inputs import instance_inputs
 from deployer.provider.resources.kind import CheckFailure, Difference, Properties, Resource
 from deployer.provider.resources.property_paths import property_paths
@@ -12,7 +13,6 @@ from deployer.provider.resources.run_context import Stores
 from deployer.provider.urn import owner_of
 from deployer.specs.serialized.specs import instance_from_json
 from deployer.specs.validation.plain_values import text
-from deployer.system.progress import OnProgress
 from deployer.tables.admin.instance import create_instance, delete_instance, update_instance
 
 

@@ -9,6 +9,7 @@ from deployer.errors import Corrupt, DeployerError, InvalidInput, NotFound, Refu
 from deployer.live.model import LiveTable, Unreadable
 from deployer.live.reader import live_instance, read_table
 from deployer.plan.diff.lakes import diff
+from deployer.platform.system.progress import OnProgress
 from deployer.provider.resources.checks import check_names, check_table
 from deployer.provider.resources.inputs import COLUMNS, ROOT, table_inputs, table_of
 from deployer.provider.resources.kind import UNKNOWN, CheckFailure, Difference, Properties, Resource
@@ -19,7 +20,6 @@ from deployer.specs.model import Cluster, InstanceSpec, TableSpec
 from deployer.specs.validation.plain_values import text
 from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
-from deployer.system.progress import OnProgress
 from deployer.tables.admin.deletion import delete_table
 from deployer.tables.admin.tables import create_table, update_table
 from deployer.tables.inspect.recorded import recorded_table

@@ -16,6 +16,7 @@ from typing import Any
 
 from deployer.datasets.commit_metadata import RESTORE
 from deployer.errors import Conflict, DeployerError, NotFound
+from deployer.platform.system.clock import Clock
 from deployer.services.agent.watch import Look, Watch, WatchedTable
 from deployer.services.agent.workers import OnEvent, Workers
 from deployer.services.runs.records import fail_dead_runs, find_run, queue_run
@@ -26,7 +27,6 @@ from deployer.state.log.updates import CommitAbandoned
 from deployer.state.model.entities import TableEntry, TableState
 from deployer.state.model.services import Run, ServiceKind
 from deployer.state.store import StateStore
-from deployer.system.clock import Clock
 from deployer.tables.open_table import OpenTable, open_entry
 
 SLICE = 0.2  #: seconds for which the loop sleeps at a time

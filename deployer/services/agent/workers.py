@@ -8,13 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from deployer.errors import DeployerError
+from deployer.platform.system.clock import Clock
 from deployer.services.runs.processes import LocalRun, start_local_run
 from deployer.services.runs.records import end_queued_run, find_run
 from deployer.services.runs.runner import INTERRUPTED
 from deployer.state.model.entities import TableEntry
 from deployer.state.model.services import Run
 from deployer.state.store import StateStore
-from deployer.system.clock import Clock
 
 PROGRESS = 20.0  #: seconds between two lines of a run's progress
 STARTS = 3  #: how often a queued run's process is started before the run is failed

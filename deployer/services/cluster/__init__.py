@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deployer.platform.text.formatting import count, size
 from deployer.services.cluster.options import ClusterOptions
 from deployer.services.definition import ServiceDefinition, Work, options_of
 from deployer.specs.types.column_names import listed
-from deployer.text.formatting import count, size
 
 if TYPE_CHECKING:
     from deployer.services.cluster.results import ClusterResult

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deployer.datasets.clustering import Bounds
-from deployer.files.json_values import JSON
+from deployer.datasets.ordering.clustering import Bounds
+from deployer.platform.files.json_values import JSON
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

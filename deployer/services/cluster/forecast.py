@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deployer.datasets.clustering import Bounds, key_bounds
+from deployer.datasets.ordering.clustering import Bounds, key_bounds
 from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.options import ClusterOptions
 from deployer.services.cluster.planning import Selection, covered_leaf, outlook, plan_clusters, whole_leaves

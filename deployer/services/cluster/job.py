@@ -8,10 +8,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from deployer.datasets.clustering import Bounds
-from deployer.datasets.writer import WrittenFragment
+from deployer.datasets.files.writer import WrittenFragment
+from deployer.datasets.ordering.clustering import Bounds
 from deployer.errors import Conflict, Interrupted
-from deployer.files.json_values import JSON
+from deployer.platform.files.json_values import JSON
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
+from deployer.platform.text.formatting import count, size
 from deployer.services.cluster.depth import Depth, overlap_depth
 from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.options import ClusterOptions
@@ -29,12 +31,10 @@ from deployer.state.log.updates import FilesReplaced
 from deployer.state.model.entities import File
 from deployer.state.model.services import FinalStatus
 from deployer.state.transactions.tables import to_place_files
-from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.indexes.build import CaughtUp, catch_up
 from deployer.tables.open_table import OpenTable
 from deployer.tables.partitions.key_ranges import Ranges
 from deployer.tables.partitions.split import place_files
-from deployer.text.formatting import count, size
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

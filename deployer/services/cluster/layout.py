@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from deployer.datasets.clustering import value_of
+from deployer.datasets.ordering.clustering import value_of
 from deployer.services.cluster.curves import Curve, bits_for, positions
 from deployer.services.cluster.quantile_ranks import Scale, scales_of
 from deployer.services.rewriting.merging import merge_order

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deployer.datasets.clustering import clustering_of, field_of
+from deployer.datasets.ordering.clustering import clustering_of, field_of
 from deployer.errors import InvalidInput
 from deployer.services.cluster.curves import Curve
 from deployer.services.cluster.layout import Arrangement

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
-from deployer.datasets.clustering import Bounds
-from deployer.files.json_values import JSON
+from deployer.datasets.ordering.clustering import Bounds
+from deployer.platform.files.json_values import JSON
 from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.shuffle_task import HELD_BYTES
 from deployer.services.rewriting.pieces import joined_across, reach_of

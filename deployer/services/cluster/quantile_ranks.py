@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deployer.datasets.key_ranges import comparable
+from deployer.datasets.ordering.key_ranges import comparable
 from deployer.services.cluster.curves import MOST_BITS
 from deployer.services.rewriting.merging import merge_order
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from deployer.files.json_values import JSON
+from deployer.platform.files.json_values import JSON
 from deployer.services.cluster.depth import Depth, all_leaves
 from deployer.services.rewriting.run import RewriteStats, TableStats
 from deployer.state.model.services import Figures, FinalStatus

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from deployer.datasets.clustering import Bounds, around, bounds_of
+from deployer.datasets.ordering.clustering import Bounds, around, bounds_of
 from deployer.errors import DeployerError
 from deployer.services.cluster.layout import Arrangement
 

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from deployer.datasets.dataset import open_dataset
-from deployer.datasets.writer import WrittenFragment
-from deployer.files.temporary import temporary_folder
+from deployer.datasets.files.writer import WrittenFragment
+from deployer.platform.files.temporary import temporary_folder
 from deployer.services.cluster.sort_task import Arrange, arranged, translated_errors
 from deployer.services.rewriting.executor import OnRows, collected, no_row_progress
 from deployer.services.rewriting.sorted_runs import rows_of

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deployer.datasets.clustering import FileClustering, bounds_of
-from deployer.datasets.row_ids import ROW_ID, with_ids, without_ids
-from deployer.datasets.writer import Layout, WrittenFragment, write_merged
+from deployer.datasets.files.row_ids import ROW_ID, with_ids, without_ids
+from deployer.datasets.files.writer import Layout, WrittenFragment, write_merged
+from deployer.datasets.ordering.clustering import FileClustering, bounds_of
 from deployer.errors import DeployerError
 from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.quantile_ranks import Scale

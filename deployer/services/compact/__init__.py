@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deployer.platform.text.formatting import count, size
 from deployer.services.compact.options import CompactOptions
 from deployer.services.compact.planning import own_plan
 from deployer.services.definition import ServiceDefinition, Work, options_of
-from deployer.text.formatting import count, size
 
 if TYPE_CHECKING:
     from deployer.services.compact.results import CompactResult

@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from deployer.datasets.binary_copy import Copy, lance_tasks
-from deployer.datasets.clustering import FileClustering, joined
-from deployer.datasets.writer import WrittenFragment
+from deployer.datasets.files.binary_copy import Copy, lance_tasks
+from deployer.datasets.files.writer import WrittenFragment
+from deployer.datasets.ordering.clustering import FileClustering, joined
 from deployer.errors import Interrupted
+from deployer.platform.system.progress import OnProgress, no_progress
+from deployer.platform.text.formatting import count
 from deployer.services.compact.merge_task import Merge
 from deployer.services.compact.options import CompactOptions
 from deployer.services.compact.planning import plan_table
@@ -20,12 +22,10 @@ from deployer.services.rewriting.pieces import pieces_of
 from deployer.services.rewriting.run import Engine, RewriteRun, TableStats, again, with_whole_indexes
 from deployer.services.rewriting.tasks import Sizes, Task
 from deployer.state.model.services import FinalStatus
-from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.indexes.build import CaughtUp, catch_up
 from deployer.tables.open_table import OpenTable, ReadTable
 from deployer.tables.partitions.key_ranges import Ranges
 from deployer.tables.partitions.split import place_files
-from deployer.text.formatting import count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.errors import Corrupt
-from deployer.files.json_values import JSON
+from deployer.platform.files.json_values import JSON
+from deployer.platform.storage.envelope import FORGED
 from deployer.services.metasync.targets.target import Catalog, Place, is_same_catalog
 from deployer.state.log.updates import SetInstanceProperties
 from deployer.state.model.entities import INSTANCE_LOG, InstanceState
 from deployer.state.model.names import has_control_characters
 from deployer.state.store import StateStore
-from deployer.storage.envelope import FORGED
 
 PREFIX = "published/"  #: of the properties' names; a table's id follows
 

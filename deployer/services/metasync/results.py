@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from deployer.files.json_values import JSON
+from deployer.platform.files.json_values import JSON
 from deployer.state.model.services import Figures, FinalStatus
 
 Action = Literal["created", "updated", "unchanged", "removed", "left", "failed"]

@@ -13,14 +13,14 @@ from typing import Any
 
 from deployer.errors import Corrupt, DeployerError, Interrupted, Refused
 from deployer.plan.render.escaping import plain
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
+from deployer.platform.text.formatting import count
 from deployer.services.metasync.entry import Publication, is_same_place, relative_to, uri_of
 from deployer.services.metasync.registry import Record, published_tables, records_of, remember
 from deployer.services.metasync.results import MetasyncResult, PublishedEntry
 from deployer.services.metasync.targets.target import Found, Place, Target, is_same_catalog
 from deployer.state.model.services import FinalStatus
-from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.open_table import OpenTable
-from deployer.text.formatting import count
 
 Declared = Mapping[str, Any]  #: a target as specs write it
 

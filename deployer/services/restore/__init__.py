@@ -13,10 +13,10 @@ from deployer.errors import Conflict, NotFound, Refused
 from deployer.services.definition import ServiceDefinition, Work
 
 if TYPE_CHECKING:
+    from deployer.platform.system.progress import OnProgress
     from deployer.services.restore.planning import Undoing
     from deployer.services.restore.restoring import Restored
     from deployer.state.store import StateStore
-    from deployer.system.progress import OnProgress
 
 BEFORE = "before-restore-"  #: of the names of savepoints that are made before a restore
 KEPT = dt.timedelta(days=30)  #: how long the savepoint of before a restore is there
@@ -42,9 +42,9 @@ def restore_tables(
     Raises Conflict when a table was changed since the preview, unless `force`, or while COMPACT, CLUSTER or CLEAN runs
     on one, and Refused for more tables than one transaction of the state may have: no table is restored then.
     """
+    from deployer.platform.system.progress import no_progress
     from deployer.services.restore.restoring import restore_all
     from deployer.services.runs.runner import RunRequest, as_runs
-    from deployer.system.progress import no_progress
 
     if not planned:
         return "", []
@@ -79,8 +79,8 @@ def _require_one_transaction(store: StateStore, planned: Sequence[Undoing]) -> N
 
 def _save(store: StateStore, root: str, planned: Sequence[Undoing], author: str | None) -> str:
     """A savepoint of the tables as they are; gives its name."""
+    from deployer.platform.system.clock import Clock
     from deployer.services.savepoints.savepoints import make_savepoint, name_by_time
-    from deployer.system.clock import Clock
 
     now = Clock().now()
     entries = [store.instance().tables[each.table_id] for each in planned]

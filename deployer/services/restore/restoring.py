@@ -21,6 +21,8 @@ from deployer.datasets.recovery.restored_together import GiveUp, settle_together
 from deployer.datasets.recovery.rollforward import refresh
 from deployer.datasets.storage.places import dataset_uri
 from deployer.errors import Conflict, DeployerError
+from deployer.platform.system.failpoints import reached
+from deployer.platform.system.progress import OnProgress, Progress
 from deployer.services.restore.planning import Base, Undoing, place_of, undoing
 from deployer.services.runs.runner import failure_of
 from deployer.state.commits import Part
@@ -30,8 +32,6 @@ from deployer.state.model.entities import RestoreTarget
 from deployer.state.model.services import Figures, FinalStatus
 from deployer.state.store import StateStore
 from deployer.state.transactions.tables import to_restore
-from deployer.system.failpoints import reached
-from deployer.system.progress import OnProgress, Progress
 from deployer.tables.inspect.savepoint_tags import settle_tags
 from deployer.tables.open_table import OpenTable, open_entry
 

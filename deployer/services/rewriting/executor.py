@@ -15,7 +15,7 @@ import pyarrow as pa
 from deployer.compute.spark.failures import job_failed
 from deployer.compute.spark.progress import Tasks, run_job
 from deployer.datasets.dataset import open_dataset
-from deployer.datasets.writer import WrittenFragment
+from deployer.datasets.files.writer import WrittenFragment
 from deployer.errors import DeployerError, Interrupted
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deployer.datasets.key_ranges import comparable
+from deployer.datasets.ordering.key_ranges import comparable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +29,7 @@ _MOST = 2**62  #: most distinct values of one packed number
 def merge_order(keys: pa.Table) -> NDArray[np.int64]:
     """The places of the rows in ascending order of all columns, nulls last, equal rows in the order they came.
 
-    Strings order by their UTF-8 bytes, NaN after all numbers, as `deployer.datasets.sort_order.sorted_rows` has it.
+    Strings order by their UTF-8 bytes, NaN after all numbers, as `sorted_rows` has it.
     """
     columns = _all_codes(keys)
     first, different = next(columns)

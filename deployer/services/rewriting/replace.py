@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from deployer.datasets.clustering import FileClustering
 from deployer.datasets.commit.done_jobs import find_job
 from deployer.datasets.commit.protocol import Committed, Intent, Recorded, TableCommits
 from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.dataset import open_dataset
+from deployer.datasets.files.writer import WrittenFragment
 from deployer.datasets.lance_transactions import InDoubt, NotTaken, Replace, RewrittenGroup
+from deployer.datasets.ordering.clustering import FileClustering
 from deployer.datasets.recovery.rollforward import current
-from deployer.datasets.writer import WrittenFragment
 from deployer.errors import Conflict, NotFound, OutcomeUnknown
+from deployer.platform.system.failpoints import reached
+from deployer.platform.system.retry import Backoff
 from deployer.state.model.entities import Job, TableEntry, TableState
 from deployer.state.transactions.tables import to_replace_files
-from deployer.system.failpoints import reached
-from deployer.system.retry import Backoff
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset

@@ -13,20 +13,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from deployer.datasets.binary_copy import with_sizes
 from deployer.datasets.dataset import versions_written
-from deployer.datasets.indexes import observed_indexes
+from deployer.datasets.files.binary_copy import with_sizes
+from deployer.datasets.files.writer import WrittenFragment, discard
+from deployer.datasets.indexes.read import observed_indexes
 from deployer.datasets.lance_transactions import RewrittenGroup
-from deployer.datasets.writer import WrittenFragment, discard
 from deployer.errors import Conflict
-from deployer.files.json_values import JSON
+from deployer.platform.files.json_values import JSON
+from deployer.platform.system.progress import OnProgress, Progress
+from deployer.platform.text.formatting import count, size
 from deployer.services.rewriting.executor import OnRows
 from deployer.services.rewriting.replace import commit_rewritten
 from deployer.services.rewriting.tasks import Task, in_batches
-from deployer.system.progress import OnProgress, Progress
 from deployer.tables.indexes.build import catch_up, join_parts
 from deployer.tables.open_table import OpenTable, ReadTable, open_entry
-from deployer.text.formatting import count, size
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

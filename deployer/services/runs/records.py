@@ -13,6 +13,8 @@ from dataclasses import replace
 from typing import cast
 
 from deployer.errors import Conflict, DeployerError, NotFound
+from deployer.platform.system.clock import Clock
+from deployer.platform.text.masking import masked, masked_values
 from deployer.state.commits import Part
 from deployer.state.log.requirements import TableRequirement
 from deployer.state.log.service_updates import CancelRequested, LeaseRenewed, RunEnded, RunQueued, RunStarted
@@ -29,8 +31,6 @@ from deployer.state.transactions.services import (
     to_queue_run,
     to_start_run,
 )
-from deployer.system.clock import Clock
-from deployer.text.masking import masked, masked_values
 
 LEASE = 60.0  #: seconds; a holder that says nothing for so long is taken for dead
 _BEGUN = "`deployer service runs` shows it"

@@ -9,17 +9,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from deployer.aws.calls import CallFailed
 from deployer.compute.jobs.cluster import RemoteCluster, RemoteJob, RunState, RunStatus
 from deployer.compute.jobs.status import StartedJob, ask_to_end, read_status
 from deployer.compute.running.follow import PASSING, PATIENCE, PAUSE
 from deployer.compute.running.start import TOO_EARLY_ATTEMPTS, TOO_EARLY_PAUSE, start_job
 from deployer.errors import Conflict, DeployerError
+from deployer.platform.aws.calls import CallFailed
+from deployer.platform.system.clock import Clock
 from deployer.services.runs.records import end_queued_run, find_run
 from deployer.state.model.entities import TableEntry
 from deployer.state.model.services import FinalStatus, Run
 from deployer.state.store import StateStore
-from deployer.system.clock import Clock
 
 PROGRAM = "service"  #: the job's name in `spark_jobs`
 

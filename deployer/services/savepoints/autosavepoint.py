@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.errors import NotFound
+from deployer.platform.text.units import parse_duration
 from deployer.services.definition import ServiceDefinition, Work
 from deployer.services.savepoints.savepoints import expire_savepoints, make_savepoint, name_by_time, remove_savepoint
 from deployer.specs.schema.services import all_options, declared_options
@@ -16,7 +17,6 @@ from deployer.state.model.entities import TableState
 from deployer.state.model.services import Figures, FinalStatus, Savepoint
 from deployer.tables.inspect.savepoint_tags import settle_tags
 from deployer.tables.open_table import OpenTable, ReadTable, open_entry
-from deployer.text.units import parse_duration
 
 PREFIX = "auto-"  #: of names; the service leaves savepoints of other names alone
 

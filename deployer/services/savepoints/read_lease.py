@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from deployer.errors import Conflict, NotFound
+from deployer.platform.system.clock import Clock
 from deployer.services.savepoints.savepoints import remove_savepoint
 from deployer.state.log.service_updates import SavepointTaken
 from deployer.state.transactions.services import to_take_savepoint
-from deployer.system.clock import Clock
 from deployer.tables.open_table import OpenTable, open_to_change
 from deployer.tables.read.table import Table
 

@@ -14,6 +14,10 @@ from itertools import count
 from typing import cast
 
 from deployer.errors import Conflict, InvalidInput, NotFound
+from deployer.platform.system.clock import Clock
+from deployer.platform.system.failpoints import reached
+from deployer.platform.text.formatting import timestamp
+from deployer.platform.text.visible import shortened
 from deployer.state.commits import Part
 from deployer.state.log.service_updates import SavepointRemoved, SavepointsExpired, SavepointTaken
 from deployer.state.model.entities import TableEntry, TableState
@@ -21,12 +25,8 @@ from deployer.state.model.names import is_savepoint_name
 from deployer.state.model.services import Savepoint
 from deployer.state.store import StateStore
 from deployer.state.transactions.services import to_remove_savepoint, to_take_savepoint
-from deployer.system.clock import Clock
-from deployer.system.failpoints import reached
 from deployer.tables.inspect.savepoint_tags import settle_tags, tag_now
 from deployer.tables.open_table import OpenTable, open_entry
-from deployer.text.formatting import timestamp
-from deployer.text.visible import shortened
 
 
 def name_by_time(prefix: str, at: int, taken: Container[str]) -> str:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import DeployerError, Interrupted
+from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.services.registry import run_service
 from deployer.services.runs.runner import RunRequest
 from deployer.services.triggers.due import Due, due_services
 from deployer.state import open_store
 from deployer.state.model.services import ServiceKind
-from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.open_table import find_entry, open_entry
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from functools import cache, lru_cache
 from itertools import takewhile
 
 from deployer.live.services import trigger_of
+from deployer.platform.text.formatting import count, percentage, size, timestamp
 from deployer.services.compact.planning import merged_files, small_files
 from deployer.services.registry import SERVICES
 from deployer.services.runs.records import runs_of
@@ -25,7 +26,6 @@ from deployer.specs.values.schedules import firing_times, last_firing
 from deployer.state.model.entities import TableState
 from deployer.state.model.services import Run, Service, ServiceKind
 from deployer.tables.open_table import ReadTable
-from deployer.text.formatting import count, percentage, size, timestamp
 
 SCHEDULE = "schedule"  #: cause of the runs of a schedule
 #: Minutes from the end of a run that failed to the next try, by how many failed one after the other; then the last.

@@ -8,6 +8,8 @@ from typing import Any, assert_never
 
 import yaml
 
+from deployer.platform.text.units import exact_size
+from deployer.platform.text.visible import is_visible, visible_yaml
 from deployer.specs.model import InstanceSpec, KeyValue, Lake, ServiceSpec, TableSpec
 from deployer.specs.schema.aws_settings import aws_document
 from deployer.specs.schema.services import option_document
@@ -29,8 +31,6 @@ from deployer.specs.types.types import (
 )
 from deployer.specs.values.key_times import PER_SECOND
 from deployer.specs.yaml.nodes import resolve_plain
-from deployer.text.units import exact_size
-from deployer.text.visible import is_visible, visible_yaml
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from deployer.errors import Position, Problem
+from deployer.platform.sql.one_expression import NotOneExpression
+from deployer.platform.sql.parsing import check_expression
+from deployer.platform.text.units import SPEC_DURATION, canonical_duration
 from deployer.specs.declarations.columns import DeclaredColumn, Places, check_sources
 from deployer.specs.declarations.indexes import index_places, read_indexes
 from deployer.specs.declarations.services import Defaults, read_services, service_places
@@ -21,10 +24,7 @@ from deployer.specs.validation.validate import check_shape
 from deployer.specs.values.keys import instead_of, is_key_type
 from deployer.specs.yaml.nodes import Node
 from deployer.specs.yaml.suggestions import nearest
-from deployer.sql.one_expression import NotOneExpression
-from deployer.sql.parsing import check_expression
 from deployer.state.model.location import RESERVED
-from deployer.text.units import SPEC_DURATION, canonical_duration
 
 LONGEST_EXPRESSION = 10_000  #: characters of the SQL of a column
 Report = Callable[[Position, Rule, str, str], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from deployer.text import units
+from deployer.platform.text import units
 
 Json = dict[str, Any]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from deployer.errors import InvalidInput
+from deployer.platform.text.units import canonical_duration, exact_size, parse_size
 from deployer.specs.schema.parts import (
     Json,
     choice,
@@ -23,7 +24,6 @@ from deployer.specs.schema.parts import (
 )
 from deployer.specs.schema.targets import TARGET_SCHEMAS
 from deployer.specs.yaml.suggestions import one_of
-from deployer.text.units import canonical_duration, exact_size, parse_size
 
 if TYPE_CHECKING:
     from deployer.state.model.services import ServiceKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from deployer.files.dataclass_json import from_asdict
+from deployer.platform.files.dataclass_json import from_asdict
 from deployer.specs.model import AwsSettings
 
 

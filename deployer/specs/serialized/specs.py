@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, assert_never
 
 from deployer.errors import InvalidInput
+from deployer.platform.text.visible import shortened
 from deployer.specs.declarations.indexes import index_from_json, index_to_json
 from deployer.specs.model import Cluster, InstanceSpec, KeyValue, StateBackend, Storage, TableSpec
 from deployer.specs.schema.parts import ref
@@ -52,7 +53,6 @@ from deployer.specs.validation.plain_values import (
     whole,
 )
 from deployer.state.model.names import fault_of_name
-from deployer.text.visible import shortened
 
 JSON = Any
 _DOUBLE_HOLDS = 2**53

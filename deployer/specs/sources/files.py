@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deployer.errors import Position, Problem
-from deployer.files.reading import read_limited
+from deployer.platform.files.reading import read_limited
 from deployer.specs.rules import Rule
 from deployer.specs.sources.include_paths import WILD, LeadsOut, matching_files
 from deployer.specs.sources.limits import SubstitutedText, check_files

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from deployer.files.reading import read_limited
+from deployer.platform.files.reading import read_limited
 from deployer.specs.schema.document import KINDS
 from deployer.specs.sources.files import SUFFIXES
 from deployer.specs.sources.include_paths import LeadsOut, matching_files

@@ -14,6 +14,7 @@ from typing import Any, assert_never
 import pyarrow as pa
 
 from deployer.errors import Corrupt, InvalidInput
+from deployer.platform.storage.envelope import RECOVERY
 from deployer.specs.types.types import (
     Blob,
     Column,
@@ -25,7 +26,6 @@ from deployer.specs.types.types import (
     Scalar,
     Struct,
 )
-from deployer.storage.envelope import RECOVERY
 
 DESCRIPTION, DEFAULT, SOURCE = b"description", b"deployer.default", b"deployer.source"
 BLOB_METADATA = (

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from deployer.errors import InvalidInput
+from deployer.platform.text.visible import visible
 from deployer.specs.rules import Rule
 from deployer.state.model.names import has_control_characters
-from deployer.text.visible import visible
 
 MAX_NAME = 255  #: characters
 RESERVED = "_row"  #: Lance's own columns: _rowid, _rowaddr, _row_last_updated_at_version, …

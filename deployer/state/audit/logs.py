@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deployer.errors import Corrupt, DeployerError, NotFound, Refused
+from deployer.platform.storage.envelope import digest
+from deployer.platform.storage.objects import Missing, ObjectReader
 from deployer.state.audit.differences import Difference, inner_differences, state_differences
 from deployer.state.backends.protocol import LogReader, Record, SnapshotRecord
 from deployer.state.log.entries import from_record
 from deployer.state.log.reducer import empty_state, fold
 from deployer.state.model.entities import State
 from deployer.state.snapshots.files import SnapshotReader, manifest_of, version_of
-from deployer.storage.envelope import digest
-from deployer.storage.objects import Missing, ObjectReader
 
 _ATTEMPTS = 5
 

@@ -24,8 +24,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployer.files.private import create_file, make_private_folder
-from deployer.system.failpoints import reached
+from deployer.platform.files.private import create_file, make_private_folder
+from deployer.platform.system.failpoints import reached
 
 AT_ONCE = 32  #: requests that are read at once
 LEFT_BEHIND = 60  #: seconds after which a pipe without a request and without a reader counts as left behind

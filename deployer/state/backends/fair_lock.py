@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from deployer.files.private import open_lock
+from deployer.platform.files.private import open_lock
 
 LOCK_TIMEOUT = 0.25  #: default seconds to wait for the lock
 DOING_WITHOUT = 10.0  #: seconds in which one does not wait again after waiting in vain

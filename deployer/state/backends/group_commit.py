@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deployer.files.private import open_lock
+from deployer.platform.files.private import open_lock
+from deployer.platform.system.clock import Clock
 from deployer.state.backends.commit_requests import (
     CommitRequest,
     OwnCommitRequest,
@@ -25,7 +26,6 @@ from deployer.state.backends.commit_requests import (
     unlock,
     waiting,
 )
-from deployer.system.clock import Clock
 
 PATIENCE = 1.5  #: seconds to wait for the lock
 DOING_WITHOUT = 10.0  #: seconds in which one does not wait again after waiting in vain

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from threading import Lock
 
 from deployer.errors import Corrupt, DeployerError, NotFound, Refused
+from deployer.platform.storage.objects import Missing
 from deployer.state.backends.protocol import LogReader, Record, SnapshotRecord, Tail
 from deployer.state.log.entries import LogEntry, from_record
 from deployer.state.log.reducer import empty_state, fold
 from deployer.state.model.entities import INSTANCE_LOG, InstanceState, State
-from deployer.storage.objects import Missing
 
 _ATTEMPTS = 5
 

@@ -16,10 +16,10 @@ from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from deployer.errors import Corrupt, InvalidInput, Refused
+from deployer.platform.text.visible import shortened
 from deployer.state.model.entities import JSON
 from deployer.state.model.location import Location
 from deployer.state.model.names import Form
-from deployer.text.visible import shortened
 
 Convert = Callable[[Any], Any]
 T = TypeVar("T")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
+from deployer.platform.text.formatting import count
 from deployer.state.log.describe_services import describe_service_update
 from deployer.state.log.entries import LogEntry
 from deployer.state.log.service_updates import ServiceUpdate
@@ -33,7 +34,6 @@ from deployer.state.log.updates import (
     Update,
 )
 from deployer.state.model.entities import JSON, File
-from deployer.text.formatting import count
 
 _SHORT = 40  #: characters of a value beyond which only its property is named
 

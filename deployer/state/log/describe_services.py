@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import assert_never
 
-from deployer.files.json_values import JSON
+from deployer.platform.files.json_values import JSON
 from deployer.state.log.service_updates import (
     CancelRequested,
     LeaseRenewed,

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.errors import Corrupt
+from deployer.platform.storage.envelope import FORGED, RECOVERY, seal, unseal
 from deployer.state.backends.protocol import Record
 from deployer.state.log.codec import Kinds, Mismatch, decode_scalar
 from deployer.state.log.requirements import Requirement
 from deployer.state.log.updates import Update
-from deployer.storage.envelope import FORGED, RECOVERY, seal, unseal
 
 UPDATES = Kinds("update", Update)
 REQUIREMENTS = Kinds("requirement", Requirement)

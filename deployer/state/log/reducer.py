@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import assert_never
 
 from deployer.errors import Corrupt
+from deployer.platform.storage.envelope import FORGED, RECOVERY
 from deployer.state.log.codec import Mismatch, decode_field
 from deployer.state.log.entries import LogEntry
 from deployer.state.log.inapplicable import Inapplicable
@@ -50,7 +51,6 @@ from deployer.state.model.location import Location
 from deployer.state.model.partitions import check_tree, split
 from deployer.state.model.persistent_map import LayeredMap, layered
 from deployer.state.model.table_locations import fault_between, fault_of_datasets
-from deployer.storage.envelope import FORGED, RECOVERY
 
 
 def empty_state(log: str) -> State:

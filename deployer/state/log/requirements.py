@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
+from deployer.platform.system.clock import utc
 from deployer.state.log.service_requirements import ServiceRequirement
 from deployer.state.model.entities import (
     JSON,
@@ -22,7 +23,6 @@ from deployer.state.model.entities import (
     TableState,
     TableStatus,
 )
-from deployer.system.clock import utc
 
 
 def schema_fingerprint(schema: bytes) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from deployer.files.json_values import JSON
+from deployer.platform.files.json_values import JSON
 from deployer.state.model.names import SavepointName
 from deployer.state.model.services import Figures, FinalStatus, Service, ServiceKind
 from deployer.state.model.times import TIME

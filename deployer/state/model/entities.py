@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from deployer.files.json_values import JSON
+from deployer.platform.files.json_values import JSON
 from deployer.state.model.data_file import File
 from deployer.state.model.files import Files
 from deployer.state.model.location import Location

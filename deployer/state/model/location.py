@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Annotated, Self
 
+from deployer.platform.text.visible import shortened
 from deployer.state.model.names import NAME, Form, has_control_characters
-from deployer.text.visible import shortened
 
 LONGEST = 900  #: bytes; keys in a bucket have at most 1,024 together with the root's prefix
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from deployer.errors import Corrupt, Refused
-from deployer.files.json_documents import NotADocument, format_of, read_document
+from deployer.platform.files.json_documents import NotADocument, format_of, read_document
 from deployer.state.log.codec import Mismatch, decode, encode
 from deployer.state.log.entries import LATEST
 from deployer.state.model.entities import (

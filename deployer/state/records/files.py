@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from deployer.errors import Corrupt, NotFound, Refused
+from deployer.platform.storage.local_folders import opened, parts_of
+from deployer.platform.storage.objects import Missing
 from deployer.state.model.location import Location
 from deployer.state.records.document import FOLDER, LARGEST
-from deployer.storage.local_folders import opened, parts_of
-from deployer.storage.objects import Missing
 
 if TYPE_CHECKING:
-    from deployer.storage.s3_objects import S3Objects
+    from deployer.platform.storage.s3_objects import S3Objects
 
 _VERSIONS = "_versions"  #: Lance's folder of manifests: what has none is not a dataset
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -125,7 +125,7 @@ class S3Records:
         return True
 
     def _objects(self) -> S3Objects:
-        from deployer.storage.s3_objects import S3Objects
+        from deployer.platform.storage.s3_objects import S3Objects
 
         return S3Objects(self._root)
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from deployer.errors import DeployerError, Interrupted, NotFound
+from deployer.platform.system.failpoints import reached
 from deployer.state.log.service_updates import (
     PauseService,
     PutService,
@@ -39,11 +40,10 @@ from deployer.state.log.updates import (
 from deployer.state.model.entities import INSTANCE_LOG, InstanceState, TableEntry, TableState
 from deployer.state.records.document import JOBS, TABLE, TableRecord, jobs_of, record_of, table_from_bytes, to_bytes
 from deployer.state.records.files import RecordFiles
-from deployer.system.failpoints import reached
 
 if TYPE_CHECKING:
+    from deployer.platform.system.clock import Clock
     from deployer.state.commits import Part
-    from deployer.system.clock import Clock
 
 _LOG = logging.getLogger(__name__)
 _ATTEMPTS = 5  #: how often a record is written again because the state moved meanwhile

@@ -15,17 +15,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Corrupt
+from deployer.platform.storage.envelope import RECOVERY, digest, refuse_newer, seal, unseal
+from deployer.platform.storage.objects import Missing, ObjectReader, ObjectStore
+from deployer.platform.system.clock import Clock
+from deployer.platform.system.failpoints import reached
+from deployer.platform.text.visible import shortened
 from deployer.state.backends.protocol import Backend, LogReader, SnapshotRecord
 from deployer.state.log.cache import CachedState, grown, log_of
 from deployer.state.log.entries import from_record
 from deployer.state.log.reducer import empty_state
 from deployer.state.model.entities import State
 from deployer.state.model.names import is_log_name
-from deployer.storage.envelope import RECOVERY, digest, refuse_newer, seal, unseal
-from deployer.storage.objects import Missing, ObjectReader, ObjectStore
-from deployer.system.clock import Clock
-from deployer.system.failpoints import reached
-from deployer.text.visible import shortened
 
 if TYPE_CHECKING:
     import pyarrow as pa

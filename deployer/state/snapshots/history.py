@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from itertools import takewhile
 
 from deployer.errors import InvalidInput, NotFound
+from deployer.platform.storage.objects import Missing
 from deployer.state.backends.protocol import LogReader, SnapshotRecord
 from deployer.state.log.entries import LogEntry, from_record
 from deployer.state.log.reducer import empty_state, fold
 from deployer.state.model.entities import INSTANCE_LOG, State
 from deployer.state.snapshots.files import SnapshotReader
-from deployer.storage.objects import Missing
 
 
 @dataclass(frozen=True, slots=True)

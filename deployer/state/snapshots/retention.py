@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deployer.errors import DeployerError
+from deployer.platform.storage.objects import ObjectStore
+from deployer.platform.system.clock import Clock
+from deployer.platform.system.failpoints import reached
 from deployer.state.backends.protocol import REMOVED, Backend
 from deployer.state.log.cache import CachedState, StateCache, log_of
 from deployer.state.model.entities import InstanceState, State, TableState
 from deployer.state.snapshots.files import SnapshotWriter, manifest_of, version_of
-from deployer.storage.objects import ObjectStore
-from deployer.system.clock import Clock
-from deployer.system.failpoints import reached
 
 _LOG = logging.getLogger(__name__)
 

@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from deployer.errors import Corrupt, InvalidInput, OutcomeUnknown, Refused
-from deployer.files.archives import member_digest, open_archive
-from deployer.files.json_documents import format_of, read_document
-from deployer.files.private import replacing
+from deployer.platform.files.archives import member_digest, open_archive
+from deployer.platform.files.json_documents import format_of, read_document
+from deployer.platform.files.private import replacing
+from deployer.platform.storage.envelope import DIGEST_BYTES, digest, seal, unseal
+from deployer.platform.storage.objects import Missing, ObjectReader, ObjectStore
 from deployer.state.audit.logs import described
 from deployer.state.backends.protocol import Backend, LogReader, Record, SnapshotRecord, Tail
 from deployer.state.log.entries import from_record
 from deployer.state.model.entities import INSTANCE_LOG
 from deployer.state.snapshots.files import manifest_of
 from deployer.state.transfer.export_shape import MANIFEST, fault_of_entries, fault_of_export, files_of
-from deployer.storage.envelope import DIGEST_BYTES, digest, seal, unseal
-from deployer.storage.objects import Missing, ObjectReader, ObjectStore
 
 EXPORT_FORMAT = 1  #: raised when an older reader would read an export wrongly
 _KIND = "deployer-state-export"

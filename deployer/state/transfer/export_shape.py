@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from deployer.errors import Corrupt
-from deployer.files.json_documents import NotADocument, read_document
+from deployer.platform.files.json_documents import NotADocument, read_document
 from deployer.state.log.entries import from_json
 
 MANIFEST = "manifest.json"

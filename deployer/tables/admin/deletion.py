@@ -8,13 +8,13 @@ from deployer.datasets.storage.options import objects_at
 from deployer.datasets.storage.places import dataset_uri
 from deployer.datasets.storage.removal import locations_of, remove_dataset, require_removable
 from deployer.errors import Corrupt, NotFound, Refused
+from deployer.platform.storage.envelope import FORGED
+from deployer.platform.system.failpoints import reached
 from deployer.specs.model import TableSpec
 from deployer.state.log.updates import RemoveTable, SetTableStatus
 from deployer.state.model.entities import INSTANCE_LOG, TableEntry
 from deployer.state.model.location import Location
 from deployer.state.store import StateStore
-from deployer.storage.envelope import FORGED
-from deployer.system.failpoints import reached
 from deployer.tables.inspect.protection import (
     held_by_unfinished,
     protected_content,

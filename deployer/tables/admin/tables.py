@@ -20,6 +20,8 @@ from deployer.plan import changes as c
 from deployer.plan import stages as s
 from deployer.plan.assess.unsupported import kept_keys, refusal, refuse_unsupported
 from deployer.plan.diff.lakes import diff_tables
+from deployer.platform.system.failpoints import reached
+from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.specs.model import TableSpec
 from deployer.specs.types.arrow import arrow_schema
 from deployer.state.commits import Part
@@ -36,8 +38,6 @@ from deployer.state.model.entities import INSTANCE_LOG, JSON, TableEntry
 from deployer.state.model.location import new_location
 from deployer.state.store import StateStore
 from deployer.state.transactions.tables import to_register, to_rename
-from deployer.system.failpoints import reached
-from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.admin.deletion import delete_table, remove_unfinished
 from deployer.tables.indexes.apply import apply_index_change, settle_indexes
 from deployer.tables.inspect.protection import require_as_planned

@@ -17,11 +17,11 @@ from deployer.live.model import LiveLake, LiveTable, UnfinishedTable
 from deployer.plan import changes as c
 from deployer.plan.model import Plan, ResourcePlan
 from deployer.plan.removals import Removal, RemovalKind
+from deployer.platform.text.units import parse_duration
 from deployer.specs.model import Lake
 from deployer.state.model.location import Location
 from deployer.tables.admin.deletion import stored
 from deployer.tables.rewrite.cleanup import came_late, is_due
-from deployer.text.units import parse_duration
 
 _REWRITING = (c.ChangeRowKeys, c.ChangeSortKeys, c.ChangeSplitPoints, c.ChangeStorage, c.WidenColumn)
 

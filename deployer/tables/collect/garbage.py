@@ -18,17 +18,17 @@ import time
 from dataclasses import dataclass, replace
 
 from deployer.datasets.errors import lance_errors
+from deployer.datasets.files.unreferenced_files import remove, unneeded
 from deployer.datasets.storage.options import objects_at
 from deployer.datasets.storage.places import dataset_uri, require_no_links
-from deployer.datasets.unreferenced_files import remove, unneeded
 from deployer.errors import Conflict, Refused
 from deployer.live.former_datasets import former_datasets
+from deployer.platform.system.failpoints import reached
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.state.log.requirements import JobNotDone
 from deployer.state.log.service_updates import SavepointsExpired
 from deployer.state.log.updates import CommitAbandoned
 from deployer.state.store import StateStore
-from deployer.system.failpoints import reached
-from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.admin.deletion import stored
 from deployer.tables.collect.versions import OldVersions, remove_versions
 from deployer.tables.inspect.savepoint_tags import settle_tags

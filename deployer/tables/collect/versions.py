@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.dataset import open_dataset, versions_written
 from deployer.datasets.storage.refs import branch_points, tags_of
+from deployer.platform.system.failpoints import reached
 from deployer.state.model.entities import TableState
-from deployer.system.failpoints import reached
 from deployer.tables.inspect.savepoint_tags import PREFIX
 from deployer.tables.open_table import ReadTable, to_change
 

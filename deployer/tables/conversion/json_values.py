@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from deployer.files.reading import MAX_JSON_DEPTH
+from deployer.platform.files.reading import MAX_JSON_DEPTH
 from deployer.tables.conversion.numbers import exact_decimal, exact_integer
 
 

@@ -1,6 +1,6 @@
 """The values of a SQL expression for rows that are in memory, computed by DataFusion.
 
-Expressions that a plan asks for are tried in a process with limits (`deployer.sql.process`); what was tried is then
+Expressions that a plan asks for are tried in a process with limits (`platform.sql.process`); what was tried is then
 computed in this one.
 """
 
@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deployer.errors import InvalidInput
-from deployer.sql.one_expression import NotOneExpression, check_one_expression
-from deployer.sql.parsing import check_expression as check_syntax
-from deployer.sql.process import OverLimit, SqlFailed, compute
+from deployer.platform.sql.one_expression import NotOneExpression, check_one_expression
+from deployer.platform.sql.parsing import check_expression as check_syntax
+from deployer.platform.sql.process import OverLimit, SqlFailed, compute
 from deployer.tables.conversion.casts import lossless
 
 NeverNull = Callable[[pa.RecordBatch], Any]  #: which rows may not become null, as booleans
@@ -40,7 +40,7 @@ def values_of(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> Any
 def computed_here(rows: pa.RecordBatch, expression: str) -> Any:
     """One value of any type for each row, as an Array. Raises ValueError when the expression fails for some row.
 
-    The caller has checked that it is one expression, and tried it (`deployer.sql.process.compute`).
+    The caller has checked that it is one expression, and tried it (`deployer.platform.sql.process.compute`).
     """
     try:
         found = _here(rows, expression)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deployer.datasets.dataset import open_dataset
-from deployer.datasets.indexes import observed_indexes
+from deployer.datasets.indexes.read import observed_indexes
 from deployer.datasets.recovery.unrecorded import adopted_updates
 from deployer.datasets.storage.removal import needed_by
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
+from deployer.platform.system.clock import Clock
 from deployer.specs.model import Storage, TableSpec
 from deployer.specs.rules import Rule
 from deployer.specs.serialized.specs import storage_in_full
@@ -26,7 +27,6 @@ from deployer.state.model.declared_properties import OWNER, SPLIT_POINTS
 from deployer.state.model.entities import INSTANCE_LOG, TableEntry, TableProperties, TableState
 from deployer.state.model.location import Location
 from deployer.state.store import StateStore
-from deployer.system.clock import Clock
 from deployer.tables.partitions.split_points import one_leaf
 
 MANAGED_VERSIONS = ("2.1", "2.2")  #: of the file format, those that a spec can declare

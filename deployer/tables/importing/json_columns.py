@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from deployer.errors import InvalidInput
-from deployer.files.reading import parse_json
+from deployer.platform.files.reading import parse_json
 from deployer.specs.types.arrow import column_of
 from deployer.specs.types.column_names import listed
 from deployer.specs.types.lance_support import type_findings

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from deployer.datasets.key_ranges import key_kinds
+from deployer.datasets.ordering.key_ranges import key_kinds
 from deployer.errors import InvalidInput
 from deployer.specs.model import KeyValue, TableSpec
 from deployer.specs.types.arrow import arrow_schema

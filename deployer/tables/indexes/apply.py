@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from deployer.datasets.dataset import dataset_location, open_dataset
-from deployer.datasets.index_sections import rename_segments
-from deployer.datasets.indexes import RememberedIndex, live_indexes, observed_indexes, remembered_indexes
+from deployer.datasets.indexes.read import RememberedIndex, live_indexes, observed_indexes, remembered_indexes
+from deployer.datasets.indexes.sections import rename_segments
 from deployer.datasets.lance_transactions import commit_now
 from deployer.datasets.recovery.rollforward import refresh
 from deployer.errors import NotFound
 from deployer.plan import changes as c
 from deployer.plan.diff.indexes import diff_indexes
-from deployer.system.failpoints import reached
-from deployer.system.progress import OnProgress, no_progress
+from deployer.platform.system.failpoints import reached
+from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.tables.indexes.build import build_index, change_remembered, committed, drop_index, remember
 
 if TYPE_CHECKING:

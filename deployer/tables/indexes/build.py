@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.errors import message_of
-from deployer.datasets.indexes import (
+from deployer.datasets.indexes.read import (
     ObservedIndex,
     RememberedIndex,
     live_indexes,
@@ -26,13 +26,13 @@ from deployer.datasets.indexes import (
 from deployer.datasets.lance_transactions import reason_of
 from deployer.datasets.recovery.rollforward import refresh
 from deployer.errors import CommitTimedOut, Conflict, DeployerError, Interrupted
+from deployer.platform.system.failpoints import reached
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
+from deployer.platform.system.retry import Backoff
 from deployer.specs.schema.index_kinds import PQ_ROWS, VECTOR_KINDS, all_parameters
 from deployer.specs.types.column_names import quoted
 from deployer.state.log.requirements import PropertiesAre
 from deployer.state.log.updates import SetTableProperties
-from deployer.system.failpoints import reached
-from deployer.system.progress import OnProgress, Progress, no_progress
-from deployer.system.retry import Backoff
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset

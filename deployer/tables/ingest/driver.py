@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from deployer.datasets.sort_order import Splitter
-from deployer.datasets.writer import Layout, WrittenFragment, discard, write_stream
-from deployer.system.progress import OnProgress, Progress
+from deployer.datasets.files.writer import Layout, WrittenFragment, discard, write_stream
+from deployer.datasets.ordering.sort_order import Splitter
+from deployer.platform.system.progress import OnProgress, Progress
 from deployer.tables.ingest.keys.unique import Duplicates, UniqueLoad
 from deployer.tables.ingest.loading import LoadedFragments, LoadPlan
 from deployer.tables.ingest.range_writer import write_range

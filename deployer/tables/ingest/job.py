@@ -11,12 +11,13 @@ from typing import Literal
 
 from deployer.datasets.commit.done_jobs import find_job
 from deployer.datasets.dataset import open_dataset
-from deployer.datasets.writer import discard
+from deployer.datasets.files.writer import discard
 from deployer.errors import Conflict, DeployerError, InvalidInput, KeysTaken
 from deployer.live.reader import has_unique_keys
+from deployer.platform.system.progress import OnProgress, no_progress
+from deployer.platform.text.formatting import size as size_words
 from deployer.state.model.entities import Job, TableEntry
 from deployer.state.store import StateStore
-from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.indexes.build import CaughtUp, catch_up
 from deployer.tables.ingest.commit.append import commit_append
 from deployer.tables.ingest.driver import load_in_driver
@@ -48,7 +49,6 @@ from deployer.tables.ingest.rows.selects import Select
 from deployer.tables.open_table import OpenTable
 from deployer.tables.partitions.key_ranges import Ranges, cut
 from deployer.tables.partitions.split import SplitResult, split_after_load
-from deployer.text.formatting import size as size_words
 
 Engine = Literal["auto", "spark", "driver"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
-from deployer.datasets.writer import Layout, WrittenFragment
+from deployer.datasets.files.writer import Layout, WrittenFragment
 from deployer.errors import InvalidInput, Refused
 from deployer.live.reader import has_unique_keys
 from deployer.tables.ingest.files.model import Split

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from deployer.datasets.writer import Layout, WrittenFragment, write_sorted
+from deployer.datasets.files.writer import Layout, WrittenFragment, write_sorted
 from deployer.tables.ingest.keys.unique import Duplicates, UniqueLoad
 
 if TYPE_CHECKING:

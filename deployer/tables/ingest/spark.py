@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from deployer.datasets.writer import WrittenFragment, write_stream
+from deployer.datasets.files.writer import WrittenFragment, write_stream
 from deployer.errors import DeployerError
 from deployer.tables.ingest.driver import parted
 from deployer.tables.ingest.files.columnar import ALIGNED

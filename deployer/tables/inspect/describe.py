@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.errors import lance_errors
-from deployer.datasets.local_files import require_whole
+from deployer.datasets.files.local_files import require_whole
 from deployer.datasets.recovery.as_recorded import as_recorded
 from deployer.errors import DeployerError
 from deployer.live.model import Unreadable

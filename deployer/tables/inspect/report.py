@@ -10,7 +10,7 @@ from typing import Any
 
 from deployer.datasets.dataset import dataset_location
 from deployer.datasets.errors import lance_errors
-from deployer.datasets.local_files import require_whole
+from deployer.datasets.files.local_files import require_whole
 from deployer.errors import DeployerError
 from deployer.state import open_reader
 from deployer.state.model.data_file import File

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from deployer.datasets.key_ranges import comparable, key_value
-from deployer.datasets.sort_order import Splitter, sorted_rows
+from deployer.datasets.ordering.key_ranges import comparable, key_value
+from deployer.datasets.ordering.sort_order import Splitter, sorted_rows
 
 if TYPE_CHECKING:
     from deployer.specs.model import KeyValue

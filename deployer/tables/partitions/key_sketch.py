@@ -14,7 +14,7 @@ import datasketches
 import numpy as np
 import pyarrow as pa
 
-from deployer.datasets.key_ranges import comparable
+from deployer.datasets.ordering.key_ranges import comparable
 from deployer.state.model.keys import encode_key
 
 SAMPLE_ROWS = 65_536  #: rows that are looked at unless more are asked for

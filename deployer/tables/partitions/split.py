@@ -15,10 +15,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from deployer.datasets.sort_order import Splitter
+from deployer.datasets.ordering.sort_order import Splitter
 from deployer.errors import CommitTimedOut, Conflict, DeployerError, Interrupted, InvalidInput
 from deployer.live.declared_properties import declare
 from deployer.live.reader import leaf_limit
+from deployer.platform.system.failpoints import reached
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.specs.serialized.specs import key_to_json
 from deployer.state.log.requirements import TableRequirement
 from deployer.state.log.updates import FilesReplaced, PartitionSplit, TableUpdate
@@ -27,8 +29,6 @@ from deployer.state.model.entities import JSON, File, Partition, TableState
 from deployer.state.model.keys import decode_key
 from deployer.state.store import StateStore
 from deployer.state.transactions.tables import to_place_files, to_split
-from deployer.system.failpoints import reached
-from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.open_table import OpenTable, open_entry
 from deployer.tables.partitions.key_sketch import KeySketch
 from deployer.tables.partitions.sizes import key_document, leaf_of, reach, sizes_of

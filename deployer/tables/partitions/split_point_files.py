@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from deployer.errors import InvalidInput
-from deployer.files.reading import read_limited
+from deployer.platform.files.reading import read_limited
 from deployer.specs.editing.write import split_point_document
 from deployer.specs.model import KeyValue
 from deployer.specs.types.names import BINARIES, FLOATS, INTEGERS

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from deployer.datasets.errors import first_line
 from deployer.errors import DeployerError, InvalidInput
+from deployer.platform.sql.one_expression import NotOneExpression
+from deployer.platform.sql.parsing import check_expression
 from deployer.specs.types.column_names import alike
-from deployer.sql.one_expression import NotOneExpression
-from deployer.sql.parsing import check_expression
 from deployer.tables.read.key_values import unknown_column
 
 _REMEDY = (

@@ -13,7 +13,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from deployer.errors import InvalidInput
-from deployer.files.private import replacing
+from deployer.platform.files.private import replacing
 
 
 def write_csv(schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: IO[str], *, safe: bool = False) -> None:

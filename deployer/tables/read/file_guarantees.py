@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 from pyarrow.fs import LocalFileSystem
 
-from deployer.datasets.clustering import clustered_fields
-from deployer.datasets.key_ranges import key_kinds
+from deployer.datasets.ordering.clustering import clustered_fields
+from deployer.datasets.ordering.key_ranges import key_kinds
 from deployer.state.model.data_file import File
 from deployer.state.model.keys import decode_key
 

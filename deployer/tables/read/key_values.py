@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from deployer.datasets.key_ranges import comparable, key_value
+from deployer.datasets.ordering.key_ranges import comparable, key_value
 from deployer.errors import InvalidInput
 from deployer.specs.types.arrow import column_of
 from deployer.specs.types.column_names import listed

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deployer.datasets.clustering import clustered_fields
-from deployer.datasets.key_ranges import comparable, key_kinds
+from deployer.datasets.ordering.clustering import clustered_fields
+from deployer.datasets.ordering.key_ranges import comparable, key_kinds
 from deployer.specs.types.column_names import path_fault, quoted
 from deployer.state.model.data_file import Bounds, File
 from deployer.state.model.files import Files

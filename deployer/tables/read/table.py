@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from deployer.datasets.clustering import clustered_fields
 from deployer.datasets.dataset import field_ids, open_dataset
 from deployer.datasets.errors import as_deployer_error, is_of_files, is_of_lance, refused_by_storage
+from deployer.datasets.ordering.clustering import clustered_fields
 from deployer.errors import DeployerError, InvalidInput
 from deployer.state import open_reader
 from deployer.tables.inspect.past_keys import KeysThen, keys_at

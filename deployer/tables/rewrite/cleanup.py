@@ -12,14 +12,14 @@ from deployer.datasets.storage.places import dataset_uri
 from deployer.datasets.storage.removal import remove_dataset, require_removable
 from deployer.errors import Conflict, Corrupt, DeployerError, NotFound
 from deployer.live.former_datasets import FormerDataset, former_datasets
+from deployer.platform.storage.envelope import FORGED
+from deployer.platform.system.failpoints import reached
 from deployer.state.log.updates import DatasetRemoved
 from deployer.state.model.entities import TableEntry, TableState
 from deployer.state.model.location import Location
 from deployer.state.model.table_locations import fault_of_pair
 from deployer.state.reader import StateReader
 from deployer.state.store import StateStore, to_write
-from deployer.storage.envelope import FORGED
-from deployer.system.failpoints import reached
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from deployer.datasets.storage.removal import require_removable
 from deployer.errors import CommitTimedOut, Conflict, Refused
 from deployer.live.model import LiveTable
 from deployer.plan import changes as c
+from deployer.platform.system.failpoints import reached
 from deployer.specs.model import TableSpec
 from deployer.state.commits import Part
 from deployer.state.log.requirements import TableHasStatus
@@ -23,7 +24,6 @@ from deployer.state.model.entities import INSTANCE_LOG, Dataset, Partition
 from deployer.state.model.location import rewrite_location
 from deployer.state.store import StateStore
 from deployer.state.transactions.tables import to_begin_rewrite, to_swap
-from deployer.system.failpoints import reached
 from deployer.tables.indexes.apply import apply_index_change
 from deployer.tables.inspect.recorded import recorded_table
 from deployer.tables.open_table import OpenTable, open_entry

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from deployer.datasets.writer import WrittenFragment, write_sorted, write_stream
+from deployer.datasets.files.writer import WrittenFragment, write_sorted, write_stream
 from deployer.errors import Refused
-from deployer.system.progress import OnProgress, Progress
+from deployer.platform.system.progress import OnProgress, Progress
 from deployer.tables.ingest.driver import FLUSH_BYTES, parted
 from deployer.tables.ingest.files.model import Split
 from deployer.tables.ingest.job import SMALL_BYTES, SMALL_ROWS, LoadWithSpark

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Conflict, Corrupt, DeployerError, Refused
-from deployer.files.private import open_lock
+from deployer.platform.files.private import open_lock
 
 if TYPE_CHECKING:
-    from deployer.storage.s3_objects import S3Objects
+    from deployer.platform.storage.s3_objects import S3Objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def held(location: str, path: str, holder: Holder = NO_JOB, lease: float = LEASE
     Raises Conflict while another process holds it.
     """
     if location.startswith("s3://"):
-        from deployer.storage.s3_objects import S3Objects
+        from deployer.platform.storage.s3_objects import S3Objects
 
         with _leased(S3Objects(location), path, location, holder, lease) as is_first:
             yield is_first

@@ -14,16 +14,16 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from deployer.datasets.key_ranges import KeyRange
+from deployer.datasets.files.writer import WrittenFragment
+from deployer.datasets.ordering.key_ranges import KeyRange
 from deployer.datasets.storage.options import objects_at
 from deployer.datasets.storage.places import NOTES, remove_within
-from deployer.datasets.writer import WrittenFragment
 from deployer.errors import Corrupt, DeployerError
+from deployer.platform.storage.objects import Missing, ObjectStore
+from deployer.platform.system.failpoints import reached
 from deployer.state.log.codec import decode, encode
 from deployer.state.model.entities import JSON, Partition
 from deployer.state.model.keys import decode_key, encode_key
-from deployer.storage.objects import Missing, ObjectStore
-from deployer.system.failpoints import reached
 from deployer.tables.ingest.files.model import Format, Source, Split
 from deployer.tables.partitions.key_ranges import Ranges
 from deployer.tables.rewrite.lock import NO_JOB, Holder, held

@@ -17,6 +17,8 @@ from deployer.datasets.storage.places import dataset_uri
 from deployer.datasets.storage.removal import require_removable
 from deployer.errors import Conflict, Corrupt, Interrupted, NotFound, Refused
 from deployer.live.reader import has_unique_keys
+from deployer.platform.system.failpoints import reached
+from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.specs.model import TableSpec
 from deployer.state.commits import Part
 from deployer.state.log.requirements import TableHasStatus
@@ -26,8 +28,6 @@ from deployer.state.model.files import Files
 from deployer.state.model.location import Location, rewrite_location
 from deployer.state.store import StateStore
 from deployer.state.transactions.tables import to_begin_rewrite, to_redeclare, to_swap
-from deployer.system.failpoints import reached
-from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.ingest.job import LoadWithSpark
 from deployer.tables.ingest.keys.repeated import repeated_keys
 from deployer.tables.open_table import OpenTable, open_entry

@@ -13,10 +13,10 @@ import pyarrow as pa
 from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.dataset import create_dataset, latest_version, open_dataset
 from deployer.datasets.errors import storage_errors
-from deployer.datasets.key_ranges import key_kinds
+from deployer.datasets.files.writer import Layout, WrittenFragment
 from deployer.datasets.lance_transactions import Append, commit_now
+from deployer.datasets.ordering.key_ranges import key_kinds
 from deployer.datasets.storage.options import objects_at
-from deployer.datasets.writer import Layout, WrittenFragment
 from deployer.errors import NotFound
 from deployer.specs.model import Storage, TableSpec
 from deployer.specs.serialized.specs import key_to_json, storage_from_json, storage_in_full

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from deployer.errors import CommitTimedOut, Refused
 from deployer.live.former_datasets import kept_ms
 from deployer.live.reader import live_table
+from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.specs.model import KeyValue, TableSpec
 from deployer.specs.serialized.specs import key_to_json
 from deployer.state.log.updates import SetTableProperties, TableUpdate
@@ -21,7 +22,6 @@ from deployer.state.model.declared_properties import SPLIT_POINTS
 from deployer.state.model.entities import Partition
 from deployer.state.model.times import TIME
 from deployer.state.store import StateStore
-from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.indexes.apply import settle_indexes
 from deployer.tables.inspect.protection import rows_held
 from deployer.tables.open_table import OpenTable, open_entry

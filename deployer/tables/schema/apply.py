@@ -20,12 +20,12 @@ from deployer.datasets.schema.change import (
 from deployer.errors import Conflict
 from deployer.plan import changes as c
 from deployer.plan.render.changes import describe
+from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.specs.types.arrow import DEFAULT, DESCRIPTION, SOURCE, source_note
 from deployer.specs.types.types import Column, ColumnType, children
 from deployer.state.log.updates import CommitAbandoned, SetTableProperties
 from deployer.state.model.declared_properties import UNIQUE
 from deployer.state.transactions.tables import to_make_unique
-from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.ingest.commit.unique_keys import PATIENCE, dead_loads, stuck
 from deployer.tables.schema.check import refuse_what_fails
 from deployer.tables.schema.commit import commit_schema_change

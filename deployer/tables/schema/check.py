@@ -16,13 +16,13 @@ from deployer.errors import InvalidInput, Refused
 from deployer.plan import changes as c
 from deployer.plan.render.changes import dotted
 from deployer.plan.render.escaping import plain
+from deployer.platform.sql.process import OverLimit
+from deployer.platform.text.formatting import count
 from deployer.specs.types.arrow import arrow_type
 from deployer.specs.types.types import Column
-from deployer.sql.process import OverLimit
 from deployer.tables.conversion.sql_values import MOST_COUNTED, NeverNull, check_expression, failing_rows, named_columns
 from deployer.tables.ingest.keys.repeated import repeated_keys
 from deployer.tables.read.export import plain_values
-from deployer.text.formatting import count
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset

@@ -17,8 +17,8 @@ from deployer.datasets.errors import first_line, refused_by_storage
 from deployer.datasets.lance_transactions import ChangeDataset
 from deployer.datasets.recovery.rollforward import refresh
 from deployer.errors import Conflict, DeployerError
+from deployer.platform.system.failpoints import reached
 from deployer.state.transactions.tables import to_change_schema
-from deployer.system.failpoints import reached
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset, LanceOperation

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from deployer.errors import InvalidInput
 from deployer.live.model import LiveLake, LiveTable
+from deployer.platform.sql.process import OverLimit, SqlFailed, compute
 from deployer.specs.model import Lake, TableSpec
 from deployer.specs.types.arrow import arrow_schema
 from deployer.specs.types.types import Column
-from deployer.sql.process import OverLimit, SqlFailed, compute
 
 _SAMPLES: tuple[Any, ...] = (1000, "text", True, b"bytes")  #: the first that a column can hold is in the row
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 from deployer.datasets.schema.change import drop_column, merge_columns, with_column, without_column
 from deployer.datasets.schema.fields import FieldTree, SchemaField, new_field, next_field_id
 from deployer.errors import Refused
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.specs.types.arrow import arrow_field, column_of
 from deployer.specs.types.types import Blob, Column, ColumnType, FixedSizeList, ListOf, MapOf, Struct, children
-from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.conversion.casts import lossless
 from deployer.tables.conversion.nested_casts import cast_nested, is_nested_pair
 from deployer.tables.conversion.sql_values import named_columns, values_of

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deployer.datasets.clustering import bounds_of, clustered_fields, kind_of, path_of, value_of
 from deployer.datasets.dataset import Fragment, dataset_location, fragments_of, latest_version, open_dataset
 from deployer.datasets.errors import first_line
-from deployer.datasets.indexes import index_updates
-from deployer.datasets.key_ranges import KeyRange, comparable, key_kinds, key_range
+from deployer.datasets.indexes.read import index_updates
+from deployer.datasets.ordering.clustering import bounds_of, clustered_fields, kind_of, path_of, value_of
+from deployer.datasets.ordering.key_ranges import KeyRange, comparable, key_kinds, key_range
+from deployer.datasets.ordering.sort_order import sorted_rows
 from deployer.datasets.recovery.unrecorded import recorded_schema
-from deployer.datasets.sort_order import sorted_rows
 from deployer.datasets.storage.options import objects_at
 from deployer.datasets.storage.places import dataset_uri
 from deployer.errors import DeployerError, NotFound

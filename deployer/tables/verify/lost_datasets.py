@@ -15,11 +15,11 @@ from deployer.datasets.recovery.rebuilt import Source
 from deployer.datasets.storage.options import objects_at
 from deployer.datasets.storage.places import dataset_uri
 from deployer.errors import DeployerError
+from deployer.platform.text.visible import shortened
 from deployer.state.model.location import Location, is_made
 from deployer.state.model.table_locations import fault_of_datasets, fault_of_entry
 from deployer.state.records.document import JOBS, TABLE, JobsRecord, TableRecord, jobs_from_bytes, table_from_bytes
 from deployer.state.records.files import RecordFiles
-from deployer.text.visible import shortened
 
 _MANIFESTS = "_versions"
 

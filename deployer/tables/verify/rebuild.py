@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING
 
 from deployer.datasets.dataset import open_dataset
 from deployer.datasets.errors import lance_errors
-from deployer.datasets.key_ranges import fault_of_keys
 from deployer.datasets.lance_transactions import metadata_since
+from deployer.datasets.ordering.key_ranges import fault_of_keys
 from deployer.datasets.recovery.rebuilt import RebuiltLog, Source, rebuilt_log
 from deployer.datasets.storage.places import dataset_uri
 from deployer.errors import Conflict, Corrupt, DeployerError, Interrupted, NotFound, Refused
 from deployer.live.declared_properties import declared_properties
 from deployer.live.reader import active_tables, live_table
+from deployer.platform.system.clock import Clock
+from deployer.platform.system.processes import local_user
 from deployer.specs.model import InstanceSpec, Storage, TableSpec
 from deployer.specs.serialized.specs import instance_to_json, storage_in_full
 from deployer.specs.types.arrow import columns_of
@@ -36,8 +38,6 @@ from deployer.state.model.table_locations import fault_between
 from deployer.state.new_store import write_store
 from deployer.state.records.document import TableRecord
 from deployer.state.records.files import records_at
-from deployer.system.clock import Clock
-from deployer.system.processes import local_user
 from deployer.tables.partitions.split_points import declared_partitions, one_leaf
 from deployer.tables.verify.lost_datasets import Claim, FoundDataset, Problem, find_datasets
 

@@ -12,6 +12,8 @@ from deployer.datasets.recovery.rollforward import current
 from deployer.datasets.recovery.unrecorded import missing_updates, read_again
 from deployer.errors import Conflict, DeployerError, Interrupted, NotFound
 from deployer.live.reader import live_table
+from deployer.platform.storage.envelope import FORGED
+from deployer.platform.system.clock import utc
 from deployer.state.audit.differences import Difference
 from deployer.state.audit.logs import LogAudit
 from deployer.state.audit.repair import Step
@@ -22,8 +24,6 @@ from deployer.state.model.table_locations import fault_of_pair
 from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
 from deployer.state.transactions.tables import to_record
-from deployer.storage.envelope import FORGED
-from deployer.system.clock import utc
 from deployer.tables.open_table import find_entry
 from deployer.tables.verify.audit_dataset import DatasetAudit, audit_dataset
 

@@ -13,8 +13,8 @@ from typing import Any
 import lance
 import pyarrow as pa
 
+from deployer.platform.storage.envelope import seal, unseal
 from deployer.state import open_reader
-from deployer.storage.envelope import seal, unseal
 
 
 def location_of(root: Path, name: str) -> Path:

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deployer.plan.saved.file import _checksum
-from deployer.storage.envelope import digest
+from deployer.platform.storage.envelope import digest
 from tests.cli.conftest import Deployer, Ran
 from tests.security.foreign.photograph import differences, photograph
 from tests.security.mutations import mutated, mutated_bytes, nested, written

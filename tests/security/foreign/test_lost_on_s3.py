@@ -9,7 +9,7 @@ import boto3
 import pyarrow as pa
 import pytest
 
-from deployer.storage.s3_objects import S3Objects
+from deployer.platform.storage.s3_objects import S3Objects
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, make_project, table
 from tests.tables.lakes import Lake

@@ -122,9 +122,9 @@ def test_a_new_state_on_purpose(root: Path, deployer: Deployer) -> None:
 def test_the_provider_alone_does_not_make_a_new_state_either(project: Path, root: Path) -> None:
     """As `pulumi up` would, without deployer's plan."""
     from deployer.errors import Refused
+    from deployer.platform.system.progress import no_progress
     from deployer.provider.resources.instance import InstanceKind
     from deployer.provider.resources.run_context import Stores
-    from deployer.system.progress import no_progress
 
     folder_is_gone(root)
     with pytest.raises(Refused, match="the state store is missing, and 3 datasets of its tables are there"):

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from deployer.files.json_values import JSON
+from deployer.platform.files.json_values import JSON
+from deployer.platform.system.clock import Clock
 from deployer.services.agent.agent import Agent, Settings
 from deployer.services.api.attachments import create_service
 from deployer.state import open_store
 from deployer.state.model.entities import TableState
 from deployer.state.model.services import Service, ServiceKind
-from deployer.system.clock import Clock
 from deployer.tables.append import open_appender
 from tests.tables.lakes import Lake, flights
 

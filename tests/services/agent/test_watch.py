@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from deployer.datasets.storage.options import storage_options
 from deployer.errors import InvalidInput
+from deployer.platform.system.clock import Clock
 from deployer.services.agent.agent import Agent, Settings
 from deployer.services.agent.serving import address_of, served
 from deployer.services.agent.watch import EXAMINE_AGAIN, REMOTE_LOOK, Watch
@@ -24,7 +25,6 @@ from deployer.services.compact import compact_table
 from deployer.specs.model import Cluster, InstanceSpec
 from deployer.state import open_store
 from deployer.state.model.services import Service
-from deployer.system.clock import Clock
 from deployer.tables.admin.instance import create_instance
 from deployer.tables.open_table import open_entry
 from tests.services.agent.conftest import Watched

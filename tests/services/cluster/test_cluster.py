@@ -11,8 +11,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from deployer.datasets.clustering import bounds_of
-from deployer.datasets.key_ranges import key_kinds
+from deployer.datasets.ordering.clustering import bounds_of
+from deployer.datasets.ordering.key_ranges import key_kinds
 from deployer.errors import InvalidInput
 from deployer.services.api.attachments import create_service
 from deployer.services.cluster import cluster_table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deployer.datasets.clustering import Bounds
+from deployer.datasets.ordering.clustering import Bounds
 from deployer.services.cluster.depth import Depth, all_leaves, overlap_depth
 
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from deployer.datasets.clustering import bounds_of, clustering_of, key_bounds
-from deployer.files.json_values import JSON
+from deployer.datasets.ordering.clustering import bounds_of, clustering_of, key_bounds
+from deployer.platform.files.json_values import JSON
 from deployer.services.api.attachments import create_service
 from deployer.services.cluster import cluster_table
 from deployer.services.cluster.layout import Arrangement

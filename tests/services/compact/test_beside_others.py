@@ -16,13 +16,13 @@ import lance
 import pytest
 
 from deployer.errors import Conflict, Interrupted, InvalidInput
+from deployer.platform.system.progress import Progress
 from deployer.services.api.attachments import alter_service, create_service, pause_service, resume_service
 from deployer.services.compact import compact_table
 from deployer.services.rewriting import replace
 from deployer.services.runs.records import cancel_run, runs_of
 from deployer.state import open_store
 from deployer.state.model.services import Run, Service
-from deployer.system.progress import Progress
 from deployer.tables.append import open_appender
 from tests import forks
 from tests.services.compact.test_compact import append, check_files, differences
@@ -98,7 +98,7 @@ def test_loads_wait_while_a_portion_is_committed(lake: Lake, monkeypatch: pytest
 def before_commit(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], times: int = 1) -> None:
     """Does something between a portion's reading and its commit."""
     left = [times]
-    from deployer.system.failpoints import reached as real
+    from deployer.platform.system.failpoints import reached as real
 
     def reached(name: str) -> None:
         if name == "services.replace.before-lance" and left[0]:

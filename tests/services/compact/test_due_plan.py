@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from deployer.files.json_values import JSON
+from deployer.platform.files.json_values import JSON
 from deployer.services.api.attachments import create_service
 from deployer.services.compact import compact_table
 from deployer.services.compact.planning import own_sizes, plan_table

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployer.datasets.sort_order import sorted_rows
+from deployer.datasets.ordering.sort_order import sorted_rows
 from deployer.services.cluster import sort_task as arranging
 from deployer.services.compact.merge_task import _taken
 from deployer.services.rewriting.executor import no_row_progress

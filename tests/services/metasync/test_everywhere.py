@@ -11,7 +11,7 @@ import pytest
 from lance.namespace import DirectoryNamespace
 from lance_namespace import DescribeTableRequest
 
-from deployer.files.json_values import JSON
+from deployer.platform.files.json_values import JSON
 from deployer.services import TableServicesClient
 from deployer.services.api.attachments import alter_service, create_service
 from deployer.services.metasync import metasync_table

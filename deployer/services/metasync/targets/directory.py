@@ -17,10 +17,10 @@ import pyarrow as pa
 from deployer.datasets.dataset import latest_version
 from deployer.datasets.storage.options import storage_options
 from deployer.errors import InvalidInput, NotFound
+from deployer.platform.system.retry import Backoff
 from deployer.services.metasync.entry import Publication, plain_place, relative_to, uri_of
 from deployer.services.metasync.targets.namespaces import found_entry, namespace_wanted, new_properties
 from deployer.services.metasync.targets.target import Catalog, Found, Parts, Place, TargetFailed
-from deployer.system.retry import Backoff
 
 if TYPE_CHECKING:
     from lance.namespace import DirectoryNamespace

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from deployer.aws.calls import CallFailed, Calls, Cause
+from deployer.platform.aws.calls import CallFailed, Calls, Cause
 from deployer.services.metasync.entry import COMMENT, FINGERPRINT, Publication, own_properties
 from deployer.services.metasync.targets.glue_types import glue_columns
 from deployer.services.metasync.targets.target import Catalog, Found, Parts, Place, with_fingerprint

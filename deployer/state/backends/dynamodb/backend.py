@@ -12,6 +12,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from deployer.errors import InvalidInput, OutcomeUnknown
+from deployer.platform.storage.envelope import digest
+from deployer.platform.storage.objects import ObjectStore
+from deployer.platform.system.failpoints import reached
 from deployer.state.backends.dynamodb.items import (
     HEAD,
     ITEM,
@@ -31,9 +34,6 @@ from deployer.state.backends.dynamodb.reads import DynamoReads
 from deployer.state.backends.dynamodb.requests import ConditionFailed, Requests, Throttled
 from deployer.state.backends.group_commit import Ticket
 from deployer.state.backends.protocol import REMOVED, Record, SnapshotRecord, Tail
-from deployer.storage.envelope import digest
-from deployer.storage.objects import ObjectStore
-from deployer.system.failpoints import reached
 
 INLINE = 256 * 1024  #: bytes of a body above which it is an object; an item has at most 400 KB
 TRANSACTION_BYTES = 3_500_000  #: of the bodies in one transaction; DynamoDB allows 4 MB

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deployer.errors import Corrupt, NotFound, OutcomeUnknown
+from deployer.platform.storage.envelope import RECOVERY
+from deployer.platform.storage.objects import Missing, ObjectReader
 from deployer.state.backends.dynamodb.items import (
     BY_TRANSACTION,
     HEAD,
@@ -31,8 +33,6 @@ from deployer.state.backends.dynamodb.items import (
 )
 from deployer.state.backends.dynamodb.requests import Requests
 from deployer.state.backends.protocol import REMOVED, Record, SnapshotRecord, Tail
-from deployer.storage.envelope import RECOVERY
-from deployer.storage.objects import Missing, ObjectReader
 
 HEADS_AT_ONCE = 100  #: of one TransactGetItems
 ITEMS_AT_ONCE = 100  #: of one BatchGetItem

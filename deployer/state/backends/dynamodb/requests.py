@@ -26,11 +26,11 @@ from botocore.exceptions import (
     ProfileNotFound,
 )
 
-from deployer.aws.error_codes import CREDENTIALS, DENIED, EXPIRED, THROTTLED
-from deployer.aws.session import aws_session, role_refused, setting_missing
 from deployer.errors import DeployerError, NotFound, OutcomeUnknown
-from deployer.system.clock import Clock
-from deployer.system.retry import Backoff, steady
+from deployer.platform.aws.error_codes import CREDENTIALS, DENIED, EXPIRED, THROTTLED
+from deployer.platform.aws.session import aws_session, role_refused, setting_missing
+from deployer.platform.system.clock import Clock
+from deployer.platform.system.retry import Backoff, steady
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient

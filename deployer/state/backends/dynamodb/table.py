@@ -7,10 +7,10 @@ import re
 from typing import Any
 
 from deployer.errors import NotFound, OutcomeUnknown, Refused
+from deployer.platform.storage.envelope import FORMAT
+from deployer.platform.system.clock import Clock
 from deployer.state.backends.dynamodb.items import ITEM, STORE, TABLE_SCHEMA, key, number, text
 from deployer.state.backends.dynamodb.requests import InUse, Requests
-from deployer.storage.envelope import FORMAT
-from deployer.system.clock import Clock
 
 _PATIENCE = 120.0  # seconds; AWS makes a table in about ten
 _PAUSE = 0.5

@@ -10,13 +10,13 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from deployer.errors import Refused
-from deployer.files.private import create_file, is_shared, make_private_folder, tighten
+from deployer.platform.files.private import create_file, is_shared, make_private_folder, tighten
+from deployer.platform.storage.envelope import FORMAT
 from deployer.state.backends.fair_lock import FairLock
 from deployer.state.backends.group_commit import CommitQueue, Ticket
 from deployer.state.backends.protocol import REMOVED, Record, SnapshotRecord, Tail
 from deployer.state.backends.sqlite.file import NotWritten, SqliteFile
 from deployer.state.backends.sqlite.logs import SqliteLogs, check_files, refuse_links
-from deployer.storage.envelope import FORMAT
 
 OLDEST_SQLITE = (3, 37, 0)  #: the first with STRICT tables
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from deployer.errors import Corrupt, DeployerError, OutcomeUnknown
-from deployer.storage.envelope import RECOVERY
+from deployer.platform.storage.envelope import RECOVERY
 
 BUSY_TIMEOUT = 5.0  #: seconds that a statement waits for another process's transaction
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from deployer.errors import Corrupt, NotFound
-from deployer.files.private import refuse_link
+from deployer.platform.files.private import refuse_link
+from deployer.platform.storage.envelope import RECOVERY, refuse_newer
 from deployer.state.backends.protocol import Record, SnapshotRecord, Tail
 from deployer.state.model.lost_store import RECOVERY as LOST
 from deployer.state.model.lost_store import missing_beside
-from deployer.storage.envelope import RECOVERY, refuse_newer
 
 # One statement is one moment: entries, floors and snapshots fit each other whatever is committed meanwhile.
 _TAILS = """

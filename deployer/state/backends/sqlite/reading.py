@@ -24,8 +24,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from deployer.errors import OutcomeUnknown
-from deployer.files.full_disk import DISK_FULL, settle_temporary_folder
-from deployer.files.temporary import temporary_folder
+from deployer.platform.files.full_disk import DISK_FULL, settle_temporary_folder
+from deployer.platform.files.temporary import temporary_folder
 from deployer.state.backends.sqlite.file import BUSY_TIMEOUT, Connection, abandon, as_deployer_error, index_lock
 from deployer.state.backends.sqlite.logs import Row, SqliteLogs, check_files, missing_store
 

@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING
 from deployer.datasets.commit.done_jobs import find_job, undone_job
 from deployer.datasets.commit.protocol import Intent, TableCommits
 from deployer.datasets.dataset import open_dataset
+from deployer.datasets.files.writer import WrittenFragment
 from deployer.datasets.lance_transactions import metadata_at
 from deployer.datasets.recovery.restored_together import end_dead_restores
 from deployer.datasets.recovery.rollforward import current
-from deployer.datasets.writer import WrittenFragment
 from deployer.errors import Conflict, DeployerError, NotFound, OutcomeUnknown, Preempted
 from deployer.live.reader import has_unique_keys
+from deployer.platform.system.failpoints import reached
 from deployer.state.backends.group_commit import Ticket
 from deployer.state.log.codec import decode, encode
 from deployer.state.log.requirements import JobNotDone
 from deployer.state.model.entities import Job, TableEntry
 from deployer.state.transactions.tables import to_add_files
-from deployer.system.failpoints import reached
 from deployer.tables.ingest.commit.lance_append import append_to_lance, fence_appends, moved_on
 from deployer.tables.ingest.commit.pending import (
     ALONE,

@@ -21,8 +21,8 @@ from deployer.datasets.lance_transactions import (
     send,
 )
 from deployer.errors import Conflict, OutcomeUnknown, Preempted
+from deployer.platform.system.retry import steady
 from deployer.state.model.entities import TableState
-from deployer.system.retry import steady
 from deployer.tables.ingest.commit.pending import Pending
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.commit_metadata import CommitMetadata
+from deployer.datasets.files.writer import WrittenFragment
 from deployer.datasets.lance_transactions import lance_release
-from deployer.datasets.writer import WrittenFragment
 from deployer.state.backends.commit_requests import CommitRequest
 from deployer.state.log.requirements import schema_fingerprint
 

@@ -14,9 +14,9 @@ from deployer.datasets.dataset import open_dataset
 from deployer.datasets.recovery.restored_together import end_dead_restores
 from deployer.datasets.recovery.rollforward import current
 from deployer.errors import Conflict
+from deployer.platform.system.clock import utc
 from deployer.state.log.requirements import loads_under_way, schema_fingerprint
 from deployer.state.transactions.tables import to_add_unique_files
-from deployer.system.clock import utc
 from deployer.tables.ingest.keys.unique import Admission
 
 if TYPE_CHECKING:

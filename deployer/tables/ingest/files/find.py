@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import assert_never
 
 from deployer.errors import InvalidInput, NotFound
-from deployer.files.reading import NotAFile, check_regular
+from deployer.platform.files.reading import NotAFile, check_regular
 from deployer.tables.ingest.files.folder_names import check_same_folders, folder_values, is_hidden
 from deployer.tables.ingest.files.model import SUFFIXES, Format, Source, Split
 from deployer.tables.ingest.files.source_files import is_on_s3, shown_name, without_codec

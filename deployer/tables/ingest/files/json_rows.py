@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import InvalidInput
-from deployer.files.reading import in_mib
+from deployer.platform.files.reading import in_mib
 from deployer.tables.ingest.files.text_blocks import BLOCK_BYTES, LONGEST_LINE, begins_array, line_blocks, open_range
 from deployer.tables.ingest.files.undecodable import not_in_encoding
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from deployer.errors import InvalidInput
-from deployer.files.reading import parse_json
+from deployer.platform.files.reading import parse_json
 from deployer.state.model.entities import Job
 from deployer.state.model.times import iso_utc
 from deployer.tables.ingest.files.model import Format, Source

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import translate
 
 from deployer.errors import InvalidInput, NotFound
-from deployer.storage.s3_objects import S3Objects
+from deployer.platform.storage.s3_objects import S3Objects
 from deployer.tables.ingest.files.folder_names import is_hidden
 from deployer.tables.ingest.files.source_files import SCHEME
 

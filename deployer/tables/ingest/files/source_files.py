@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import pyarrow as pa
 
 from deployer.errors import InvalidInput
-from deployer.files.temporary import PREFIX
+from deployer.platform.files.temporary import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -163,7 +163,7 @@ def _filesystem() -> Any:
 @cache
 def _session(_environment: Environment) -> Any:
     """Returns boto3's session for these settings."""
-    from deployer.aws.session import aws_session
+    from deployer.platform.aws.session import aws_session
 
     return aws_session()
 
@@ -172,7 +172,7 @@ def _session(_environment: Environment) -> Any:
 def _filesystem_with(environment: Environment, keys: tuple[tuple[str, str | None], ...]) -> Any:
     from pyarrow.fs import S3FileSystem
 
-    from deployer.storage.s3_client import endpoint_of
+    from deployer.platform.storage.s3_client import endpoint_of
 
     session = _session(environment)
     settings: dict[str, str | None] = {**dict(keys), "region": session.region_name}

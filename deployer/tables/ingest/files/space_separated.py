@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from deployer.errors import InvalidInput
-from deployer.files.reading import in_mib
+from deployer.platform.files.reading import in_mib
 from deployer.tables.ingest.files.text_blocks import BLOCK_BYTES, LONGEST_LINE
 
 WHITESPACE = "whitespace"  #: the name of this delimiter, as `--delimiter` has it

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deployer.errors import InvalidInput
-from deployer.files.reading import in_mib
+from deployer.platform.files.reading import in_mib
 from deployer.tables.ingest.files.source_files import file_size, is_on_s3, open_bytes, open_file, open_stream
 from deployer.tables.ingest.files.undecodable import not_utf8, undecodable
 

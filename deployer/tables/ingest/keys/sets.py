@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deployer.datasets.key_ranges import comparable
+from deployer.datasets.ordering.key_ranges import comparable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from deployer.datasets.dataset import open_dataset
-from deployer.datasets.key_ranges import KeyRange, key_range
-from deployer.datasets.writer import read_written
+from deployer.datasets.files.writer import read_written
+from deployer.datasets.ordering.key_ranges import KeyRange, key_range
 from deployer.errors import KeysTaken, Refused
 from deployer.plan.render.escaping import plain
 from deployer.tables.ingest.keys.sets import KeySet
@@ -20,8 +20,8 @@ from deployer.tables.ingest.rows.kept_rows import fields_of
 from deployer.tables.read.export import plain_values
 
 if TYPE_CHECKING:
+    from deployer.datasets.files.writer import Layout, WrittenFragment
     from deployer.datasets.lance_types import LanceDataset
-    from deployer.datasets.writer import Layout, WrittenFragment
     from deployer.state.model.entities import TableState
     from deployer.tables.open_table import ReadTable
 

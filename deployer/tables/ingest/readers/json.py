@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
-from deployer.files.reading import parse_json
+from deployer.platform.files.reading import parse_json
 from deployer.tables.conversion.json_values import Misfit, has_decimal, needs_rewriting, rewritten
 from deployer.tables.ingest.files.json_rows import row_blocks
 from deployer.tables.ingest.files.source_files import file_size

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from deployer.errors import InvalidInput
-from deployer.files.private import make_folder, replacing
+from deployer.platform.files.private import make_folder, replacing
 from deployer.tables.ingest.files.source_files import is_on_s3
 from deployer.tables.ingest.rows.bad_rows import BadRows, KeptRow, Problem
 from deployer.tables.ingest.rows.kept_rows import REASONS
@@ -53,7 +53,7 @@ def _exists(path: str) -> bool:
     """Returns whether a file is there. A link or a pipe is not one: writing refuses those."""
     if not is_on_s3(path):
         return Path(path).is_file() and not Path(path).is_symlink()
-    from deployer.storage.s3_objects import S3Objects
+    from deployer.platform.storage.s3_objects import S3Objects
 
     folder, _, name = path.rpartition("/")
     return S3Objects(folder).has(name)
@@ -65,7 +65,7 @@ def write_bad_rows(path: str | Path, bad: Mapping[str, BadRows]) -> None:
     rows = [*_rows(bad)]
     data = _as_parquet(rows) if _is_parquet(path) else _as_json_lines(rows)
     if is_on_s3(str(path)):
-        from deployer.storage.s3_objects import S3Objects
+        from deployer.platform.storage.s3_objects import S3Objects
 
         folder, _, name = str(path).rpartition("/")
         if not S3Objects(folder).put_new(name, data):
@@ -90,7 +90,7 @@ def remove_bad_rows(path: str | Path) -> None:
     if not is_on_s3(str(path)):
         Path(path).unlink(missing_ok=True)
         return
-    from deployer.storage.s3_objects import S3Objects
+    from deployer.platform.storage.s3_objects import S3Objects
 
     folder, _, name = str(path).rpartition("/")
     S3Objects(folder).delete([name])

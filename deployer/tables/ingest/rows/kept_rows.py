@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deployer.files.reading import parse_json
+from deployer.platform.files.reading import parse_json
 from deployer.tables.ingest.rows.bad_rows import BadRows, KeptRow, Problem
 from deployer.tables.ingest.rows.field_map import FieldMap
 from deployer.tables.ingest.rows.folder_columns import FolderColumns

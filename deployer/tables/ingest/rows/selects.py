@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from deployer.errors import InvalidInput
-from deployer.sql.one_expression import NotOneExpression, names_in
-from deployer.sql.parsing import check_expression
-from deployer.sql.process import OverLimit, SqlFailed, compute
+from deployer.platform.sql.one_expression import NotOneExpression, names_in
+from deployer.platform.sql.parsing import check_expression
+from deployer.platform.sql.process import OverLimit, SqlFailed, compute
 from deployer.tables.conversion.sql_values import computed_here, reason_of
 
 if TYPE_CHECKING:

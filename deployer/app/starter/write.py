@@ -1,0 +1,95 @@
+"""Writes a new project into an empty folder, and the requirements of one that exists."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+from deployer.app.starter.requirements import OLD_WHEELS, VENDOR, requirement_files
+from deployer.compute.packaging.lock_file import PACKAGES, lock_text, version_in
+from deployer.errors import InvalidInput, NotFound, Refused
+
+#: Where each file of the package goes.
+FILES = {
+    "Pulumi.yaml.txt": "Pulumi.yaml",
+    "README.md.txt": "README.md",
+    "policies/rules.yaml.txt": "policies/rules.yaml",
+    "data/trips.csv.txt": "data/trips.csv",
+    "gitignore.txt": ".gitignore",
+    "specs/instance.yaml.txt": "specs/instance.yaml",
+    "specs/trips.yaml.txt": "specs/trips.yaml",
+    "stacks/main.py.txt": "stacks/__main__.py",
+    "github/dependabot.yml.txt": ".github/dependabot.yml",
+    "github/preview_comment.py.txt": ".github/preview_comment.py",
+    "workflows/comment.yaml.txt": ".github/workflows/comment.yaml",
+    "workflows/deploy.yaml.txt": ".github/workflows/deploy.yaml",
+    "workflows/preview.yaml.txt": ".github/workflows/preview.yaml",
+    "workflows/preview-live.yaml.txt": ".github/workflows/preview-live.yaml",
+}
+#: The files of the program in its folder, and of the package. They hold nothing of a single project.
+PROGRAM = {"__main__.py": "stacks/main.py.txt"}
+_IGNORED = (".git", ".venv")
+
+
+def write_project(folder: Path, name: str | None = None) -> list[Path]:
+    """The files written. `name` is that of the project; else the folder's.
+
+    Refused for a folder that holds anything but .git and .venv; InvalidInput for a name that no project can have.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise Refused("there is a file of that name", where=folder, remedy="name another folder")
+    if folder.exists() and (found := sorted(path.name for path in folder.iterdir() if path.name not in _IGNORED)):
+        raise Refused(f"the folder is not empty: {', '.join(found[:3])}", where=folder, remedy="name a new one")
+    name = _checked(name) if name else _name_of(folder.resolve().name)
+    values = {"NAME": name, "PULUMI": version_in(lock_text(PACKAGES), "pulumi")}
+    texts = {}
+    for source, target in FILES.items():
+        text = packaged(source).decode()
+        for key, value in values.items():
+            text = text.replace(f"@{key}@", value)
+        texts[target] = text.encode()
+    return _written(folder, {**texts, **requirement_files()})
+
+
+def write_requirements(folder: Path) -> list[Path]:
+    """Writes only what the project installs, of the deployer that runs; wheels of other releases are removed.
+
+    Returns the files written. Raises NotFound where there is no project.
+    """
+    if not (folder / "Pulumi.yaml").is_file():
+        raise NotFound("no Pulumi.yaml here", where=folder, remedy="name the project's folder")
+    files = requirement_files()
+    for old in (folder / VENDOR).glob(OLD_WHEELS):
+        if f"{VENDOR}/{old.name}" not in files:
+            old.unlink()
+    return _written(folder, files)
+
+
+def _written(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(content)
+        Path(file.name).chmod(0o644)
+        Path(file.name).replace(path)
+    return [folder / name for name in files]
+
+
+def packaged(source: str) -> bytes:
+    """A file of the package, as it is before a project's values are put in."""
+    return files("deployer.app.starter").joinpath("files", *source.split("/")).read_bytes()
+
+
+def _name_of(folder: str) -> str:
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", folder).strip("-")
+    return name if re.match(r"[A-Za-z_]", name) else f"lake-{name}".strip("-")
+
+
+def _checked(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,99}", name):
+        raise InvalidInput(f"{name!r} is not a valid name of a project", remedy="use letters, digits, _ and -")
+    return name

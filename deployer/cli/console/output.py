@@ -1,0 +1,143 @@
+"""What commands print: results on stdout, everything else on stderr, errors as messages.
+
+Every text reaches people by one of these functions, so that what others wrote is shown and not obeyed: the consoles
+show control and format characters, and line ends within a text, as escapes (`deployer.platform.text.visible`).
+Lines of one result are several texts.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.protocol import rich_cast
+from rich.segment import Segment
+from rich.text import Text
+
+from deployer.cli.console.streams import ShownStream, console_stream, data_stream, real
+from deployer.errors import DeployerError
+from deployer.platform.text.folding import FoldedLine
+from deployer.platform.text.visible import json_text, margined, visible, visible_text
+
+#: Columns where there is no terminal, so that nothing is folded or cut in files and pipes.
+_UNFOLDED = 10_000
+_FOLDED = 4  #: columns before the further parts of a folded line
+
+
+class ShownConsole(Console):
+    """A console on which each text is one line that holds no control character, wherever the text stands.
+
+    A line that does not fit is folded under itself, so that what others wrote never begins a line.
+    """
+
+    def print(self, *objects: Any, soft_wrap: bool | None = None, **settings: Any) -> None:
+        if len(objects) == 1 and isinstance(objects[0], str | Text) and (self.is_terminal or not soft_wrap):
+            text = objects[0] if isinstance(objects[0], Text) else self.render_str(objects[0])
+            super().print(FoldedLine(text, _FOLDED), **settings)
+        else:
+            super().print(*objects, soft_wrap=soft_wrap, **settings)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        renderable = rich_cast(renderable)
+        return super().render(visible_text(renderable) if isinstance(renderable, Text) else renderable, options)
+
+    def render_str(self, text: str, **settings: Any) -> Text:
+        return visible_text(super().render_str(text, **settings))
+
+
+def stdout() -> Console:
+    """The console of results."""
+    return _console(stderr=False)
+
+
+def stderr() -> Console:
+    """The console of notes, progress and errors."""
+    return _console(stderr=True)
+
+
+def _console(*, stderr: bool) -> Console:
+    console = ShownConsole(
+        file=console_stream(stderr=stderr), stderr=stderr, highlight=False, emoji=False, markup=False
+    )
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _UNFOLDED
+    return console
+
+
+def print_json(document: Any) -> None:
+    """One JSON document, readable, on stdout."""
+    real(sys.stdout).write(json_text(document, indent=2) + "\n")
+
+
+def print_json_line(document: Any) -> None:
+    """One JSON document in a line on stderr, for machines that follow a run. Safe for threads: it is one write."""
+    stream = real(sys.stderr)
+    stream.write(json_text(document) + "\n")
+    stream.flush()
+
+
+def print_line(text: str) -> None:
+    """One line on stderr, as it is printed by threads that have no console: it is one write."""
+    stream = ShownStream(real(sys.stderr))
+    stream.write(visible(text) + "\n")
+    stream.flush()
+
+
+def print_document(text: str) -> None:
+    """A document of a format that has escapes of its own, such as Markdown or HTML, on stdout."""
+    ShownStream(real(sys.stdout)).write(text)
+
+
+def print_data(text: str) -> None:
+    """Text that a program may read, such as YAML, on stdout: exact unless that is a terminal."""
+    stream = data_stream()
+    for line in text.splitlines(keepends=True):
+        stream.write(line)
+
+
+def print_lines(console: Console, text: str, style: str = "") -> None:
+    """A message that may have several lines, such as those of other programs; a bar marks those after the first."""
+    for line in margined(text):
+        console.print(Text(line, style), soft_wrap=True)
+
+
+def note(text: str) -> None:
+    """A remark for people that is not part of the result."""
+    console = stderr()
+    for line in margined(text):
+        console.print(line, style="dim")
+
+
+def ask_yes_or_no(question: str) -> bool:
+    """Asks on stderr, with no as the default; raises typer.Abort without an answer."""
+    import typer
+
+    return typer.confirm(visible(question), err=True)
+
+
+def ask(question: str) -> str:
+    """What the person types at a question on stderr."""
+    import typer
+
+    return str(typer.prompt(visible(question), err=True))
+
+
+def ask_new_secret(name: str) -> str:
+    """A secret that the person types twice; nothing of it is shown."""
+    import typer
+
+    return str(typer.prompt(name, hide_input=True, confirmation_prompt=True, err=True))
+
+
+def print_error(error: DeployerError, *, as_json: bool) -> None:
+    """The error message on stderr, or as a JSON document on stdout."""
+    if as_json:
+        print_json(error.document())
+        return
+    console = stderr()
+    for line in error.details():
+        console.print(line, soft_wrap=True)
+    print_lines(console, f"error: {error}", "red")

@@ -1,0 +1,119 @@
+"""Work under way and how far each piece of it is: drawn on a terminal, reported in a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from rich.console import RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from deployer.cli.console.output import print_json_line, stderr
+from deployer.platform.system.progress import OnProgress, Progress, describe_progress
+
+INTERVAL = 20.0  #: seconds between two lines of one piece of work, where there is no terminal
+SHOWN = 10  #: pieces of work that are drawn at a time
+
+
+@dataclass(slots=True)
+class _Piece:
+    title: str
+    reported_at: float
+    doing: str = ""
+    done: int = 0
+    total: int | None = None
+    unit: str = ""
+
+
+class Meter:
+    """Pieces of work by name. On a terminal a line with a bar each; elsewhere, and with `as_json` as JSON documents, a
+    line for each every `INTERVAL` seconds, so that short work is silent. All of it on stderr. Safe for threads.
+    """
+
+    def __init__(self, *, as_json: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self.console = stderr()
+        self.as_json = as_json
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._pieces: dict[str, _Piece] = {}
+        self._spinner = Spinner("dots")
+        self._draws = self.console.is_terminal and not as_json
+        self._live = Live(console=self.console, transient=True, get_renderable=self._render, refresh_per_second=10)
+
+    def __enter__(self) -> Meter:
+        if self._draws:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def begin(self, name: str, title: str) -> None:
+        """Work that is under way from now on; `title` says what and on what: `updating table/nyc.flights`."""
+        with self._lock:
+            self._pieces[name] = _Piece(title, self._clock())
+
+    def tell(self, name: str, doing: str, done: int, total: int | None, unit: str) -> None:
+        """How far it is; nothing for work that has not begun or has ended."""
+        with self._lock:
+            piece = self._pieces.get(name)
+            if piece is None:
+                return
+            piece.doing, piece.done, piece.total, piece.unit = doing, done, total, unit
+            now = self._clock()
+            if self._draws or now < piece.reported_at + INTERVAL:
+                return
+            piece.reported_at = now
+        if self.as_json:
+            self.event("progress", address=name, doing=doing, done=done, total=total, unit=unit)
+        else:
+            self.console.print(Text(f"  {piece.title}: {describe_progress(doing, done, total, unit)}"), soft_wrap=True)
+
+    def end(self, name: str) -> None:
+        """Work that has ended, however it did."""
+        with self._lock:
+            self._pieces.pop(name, None)
+
+    def event(self, kind: str, **about: Any) -> None:
+        """One JSON document a line, for machines that follow a run."""
+        with self._lock:
+            print_json_line({"event": kind, **about})
+
+    def _render(self) -> RenderableType:
+        with self._lock:
+            pieces = list(self._pieces.values())
+            grid = Table.grid(padding=(0, 1))
+            for piece in pieces[:SHOWN]:
+                bar = ProgressBar(piece.total, piece.done, width=30) if piece.total else ""
+                text = describe_progress(piece.doing, piece.done, piece.total, piece.unit) if piece.doing else ""
+                grid.add_row(self._spinner, Text(piece.title), bar, Text(text, "dim"))
+            if len(pieces) > SHOWN:
+                grid.add_row("", Text(f"and {len(pieces) - SHOWN} more", "dim"))
+            return grid
+
+
+@contextmanager
+def progress_shown(title: str, *, as_json: bool) -> Iterator[OnProgress]:
+    """Shows how far one piece of work is, from its first progress on."""
+    with Meter(as_json=as_json) as meter:
+        begun = False
+
+        def report_progress(now: Progress) -> None:
+            nonlocal begun
+            if not begun:
+                begun = True
+                meter.begin(title, title)
+            meter.tell(title, now.doing, now.done, now.total, now.unit)
+
+        yield report_progress

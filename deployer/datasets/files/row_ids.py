@@ -1,0 +1,41 @@
+"""Row ids of rewritten fragments, for tables whose row ids are stable: each row keeps its own, wherever it goes.
+
+They are kept in the manifest, 4 bytes a row, which is why tables with keys do not have stable row ids unless they are
+declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from deployer.datasets.files.writer import WrittenFragment
+
+ROW_ID = "_rowid"  #: what Lance calls the column
+
+
+def without_ids(batches: Iterator[pa.RecordBatch], ids: list[pa.Array]) -> Iterator[pa.RecordBatch]:
+    """The batches without their row ids, which are put into `ids`; as they are where they have none."""
+    for batch in batches:
+        if ROW_ID in batch.schema.names:
+            ids.append(batch.column(ROW_ID))
+            yield batch.drop_columns([ROW_ID])
+        else:
+            yield batch
+
+
+def with_ids(written: Sequence[WrittenFragment], ids: Sequence[pa.Array]) -> list[WrittenFragment]:
+    """The fragments with these row ids, given in the order of all of their rows; none are given for none."""
+    if not ids:
+        return list(written)
+    from lance.fragment import RowIdSequence
+
+    values = pa.chunked_array(ids)
+    found, start = [], 0
+    for each in written:
+        own = RowIdSequence(values.slice(start, each.rows)).to_inline_metadata()
+        start += each.rows
+        found.append(replace(each, row_ids=own))
+    return found

@@ -1,0 +1,214 @@
+"""Writes rows as Lance fragments that no version of the dataset has yet."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deployer.datasets.commit_metadata import CommittedFile
+from deployer.datasets.errors import first_line, refused_by_storage
+from deployer.datasets.ordering.clustering import FileClustering
+from deployer.datasets.ordering.key_ranges import KeyRange, key_kinds, key_range
+from deployer.datasets.ordering.sort_order import sorted_rows
+from deployer.datasets.storage.options import objects_at, storage_options
+from deployer.errors import DeployerError
+
+if TYPE_CHECKING:
+    import lance
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The settings by which rows become files: everything a task needs to write them, and small enough to be sent to
+    it.
+
+    `schema` is that of the rows as they are written (IPC bytes), sizes are in rows and bytes.
+    """
+
+    location: str
+    schema: bytes
+    row_keys: tuple[str, ...] = ()
+    sort_keys: tuple[str, ...] = ()
+    data_storage_version: str = "2.1"
+    max_rows_per_file: int = 1_048_576
+    max_bytes_per_file: int = 1_073_741_824
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        return pa.ipc.read_schema(pa.py_buffer(self.schema))
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The columns that rows are sorted by: row keys, then sort keys that are not among them."""
+        return self.row_keys + tuple(name for name in self.sort_keys if name not in self.row_keys)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFragment:
+    """A fragment that was written and not committed. `metadata` is Lance's own JSON for it."""
+
+    metadata: dict[str, Any] = field(hash=False)
+    partition: str | None
+    rows: int
+    keys: KeyRange | None
+    sorted: bool
+    clustered: FileClustering | None = None
+    row_ids: Any = None  #: Lance's `RowIdMeta` where rows keep ids that they had
+
+    @property
+    def path(self) -> str:
+        """The data file, relative to the dataset's `data` folder."""
+        path: str = self.metadata["files"][0]["path"]
+        return path
+
+    @property
+    def bytes(self) -> int:
+        return sum(file["file_size_bytes"] or 0 for file in self.metadata["files"])
+
+    @property
+    def marked(self) -> CommittedFile:
+        return CommittedFile(self.path, self.partition, self.keys, self.sorted, self.clustered)
+
+
+def write_sorted(
+    layout: Layout, rows: pa.Table, partition: str | None, dataset: lance.LanceDataset | None = None
+) -> list[WrittenFragment]:
+    """Sorts the rows and writes them; the ranges of the files it makes follow each other.
+
+    `dataset`, where it is open already, saves opening it.
+    """
+    if not rows.num_rows:
+        return []
+    rows = sorted_rows(rows, layout.order)
+    made = _write(layout, rows.to_reader(), dataset)
+    return _with_ranges(layout, made, rows.select(list(layout.row_keys)), partition)
+
+
+def write_merged(
+    layout: Layout,
+    batches: Iterable[pa.RecordBatch],
+    partition: str | None,
+    dataset: lance.LanceDataset | None = None,
+    *,
+    in_order: bool = True,
+) -> list[WrittenFragment]:
+    """Writes rows as they come; of them only row keys and a few batches are held. `in_order`: in the table's order."""
+    names = list(layout.row_keys)
+    keys: list[pa.RecordBatch] = []
+
+    def noted() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            keys.append(batch.select(names))
+            yield batch
+
+    reader = pa.RecordBatchReader.from_batches(layout.arrow_schema, noted())
+    made = _write(layout, reader, dataset)
+    of_keys = pa.schema([layout.arrow_schema.field(name) for name in names])
+    return _with_ranges(layout, made, pa.Table.from_batches(keys, of_keys), partition, in_order=in_order)
+
+
+def _with_ranges(
+    layout: Layout, made: Sequence[Any], keys: pa.Table, partition: str | None, *, in_order: bool = True
+) -> list[WrittenFragment]:
+    """Returns the written fragments, given the row keys of all rows. `in_order`: they are in the table's order."""
+    kinds = key_kinds(layout.arrow_schema, layout.row_keys)
+    written, start = [], 0
+    for metadata in made:
+        found = key_range(keys.slice(start, metadata.physical_rows), kinds, in_order=in_order)
+        start += metadata.physical_rows
+        written.append(_written(metadata, partition, found, is_sorted=in_order and bool(layout.order)))
+    return written
+
+
+def write_stream(
+    layout: Layout,
+    batches: Iterable[pa.RecordBatch],
+    partition: str | None,
+    dataset: lance.LanceDataset | None = None,
+) -> list[WrittenFragment]:
+    """Writes rows of a table without keys as they come; never holds more than a few batches."""
+    first = next(stream := iter(batches), None)
+    if first is None:
+        return []
+    reader = pa.RecordBatchReader.from_batches(layout.arrow_schema, _chain(first, stream))
+    return [_written(metadata, partition, None, is_sorted=False) for metadata in _write(layout, reader, dataset)]
+
+
+def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest
+
+
+def _write(layout: Layout, reader: pa.RecordBatchReader, dataset: lance.LanceDataset | None) -> Sequence[Any]:
+    from lance.fragment import write_fragments
+
+    try:
+        fragments: Sequence[Any] = write_fragments(
+            _without_slices(reader),
+            layout.location if dataset is None else dataset,
+            schema=layout.arrow_schema,
+            mode="append",
+            max_rows_per_file=layout.max_rows_per_file,
+            max_bytes_per_file=layout.max_bytes_per_file,
+            data_storage_version=layout.data_storage_version,
+            storage_options=storage_options(layout.location),
+        )
+    except (OSError, ValueError) as failure:
+        raise _unwritten(layout, failure) from failure
+    except BaseException as failure:
+        if type(failure).__name__ != "PanicException":  # Rust's panics are not an Exception
+            raise
+        raise _unwritten(layout, failure) from failure
+    return [fragment for fragment in fragments if fragment.physical_rows]
+
+
+def _without_slices(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """The reader itself where nothing is nested: Lance then asks Arrow for the rows, and Python for nothing."""
+    if not any(pa.types.is_nested(field.type) for field in reader.schema):
+        return reader
+    return pa.RecordBatchReader.from_batches(reader.schema, map(_unsliced, reader))
+
+
+def _unsliced(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with its nested columns copied where they begin inside of others: Lance panics on slices of structs
+    in structs."""
+    if not any(array.offset and pa.types.is_nested(array.type) for array in batch.columns):
+        return batch
+    return batch.take(pa.array(range(batch.num_rows), pa.int64()))
+
+
+def _unwritten(layout: Layout, failure: BaseException) -> DeployerError:
+    if (refused := refused_by_storage(failure, layout.location)) is not None:
+        return refused
+    return DeployerError(
+        f"Lance cannot write the rows: {first_line(failure)}",
+        where=layout.location,
+        remedy="see whether the disk is full or the folder was removed, and run it again",
+    )
+
+
+def _written(metadata: Any, partition: str | None, keys: KeyRange | None, *, is_sorted: bool) -> WrittenFragment:
+    return WrittenFragment(metadata.to_json(), partition, metadata.physical_rows, keys, is_sorted)
+
+
+def read_written(
+    layout: Layout, written: WrittenFragment, columns: Sequence[str], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Reads columns of a fragment's first file, in batches of so many rows."""
+    from lance.file import LanceFileReader
+
+    names, path = list(columns), f"{layout.location}/data/{written.path}"
+    reader = LanceFileReader(path, storage_options=storage_options(layout.location), columns=names)
+    for batch in reader.read_all(batch_size=batch_rows).to_batches():
+        yield batch.select(names)
+
+
+def discard(location: str, written: Sequence[WrittenFragment]) -> None:
+    """Removes files of fragments that are known not to be committed."""
+    paths = [f"data/{file['path']}" for each in written for file in each.metadata["files"]]
+    with contextlib.suppress(OSError, DeployerError):  # they do no harm
+        objects_at(location).delete(paths)

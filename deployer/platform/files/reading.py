@@ -1,0 +1,89 @@
+"""Reading files that others made: regular files only, of limited size; JSON of limited depth.
+
+A pipe would wait for its writer, a device has no end, and Python's JSON parser fails on a thousand brackets.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+from deployer.platform.files.private import kind_of
+
+MAX_JSON_BYTES = 256 * 2**20  #: of a plan, a checkpoint, or another document in JSON
+MAX_JSON_DEPTH = 250
+
+
+class NotAFile(OSError):
+    """There is something else than a file. `strerror` says what, as for any OSError."""
+
+
+class TooLarge(OSError):
+    """The file has more bytes than it may. `strerror` says so."""
+
+
+def open_regular(path: Path) -> int:
+    """A descriptor for reading a file. Raises OSError, NotAFile among them; never waits for a pipe."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise NotAFile(errno.EINVAL, f"it is {kind_of(mode)} and not a file", str(path))
+    return descriptor
+
+
+def check_regular(path: Path) -> None:
+    """Raises NotAFile for what is neither a file nor a link to one. What else is wrong, opening it tells."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return
+    if not stat.S_ISREG(mode):
+        raise NotAFile(errno.EINVAL, f"it is {kind_of(mode)} and not a file", str(path))
+
+
+def read_limited(path: Path, limit: int) -> bytes:
+    """The content of a file of at most `limit` bytes. Raises OSError, NotAFile and TooLarge among them."""
+    with os.fdopen(open_regular(path), "rb") as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise TooLarge(errno.EFBIG, f"it has more than {in_mib(limit)}", str(path))
+    return data
+
+
+def in_mib(size: int) -> str:
+    """A size for people, of which limits are made."""
+    return f"{size / 2**20:,.0f} MiB" if size >= 2**20 else f"{size:,} bytes"
+
+
+class TooDeep(ValueError):
+    """JSON whose values are nested more than `MAX_JSON_DEPTH` deep."""
+
+
+def parse_json(data: bytes | str) -> Any:
+    """The document. Raises ValueError for what is not JSON, TooDeep among them; never RecursionError."""
+    try:
+        document = json.loads(data)
+    except RecursionError:
+        raise TooDeep(f"its values are nested more than {MAX_JSON_DEPTH} deep") from None
+    _check_depth(document)
+    return document
+
+
+def _check_depth(document: Any) -> None:
+    level = [document]
+    for _ in range(MAX_JSON_DEPTH + 1):
+        level = [
+            child
+            for value in level
+            if isinstance(value, dict | list)
+            for child in (value.values() if isinstance(value, dict) else value)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return
+    raise TooDeep(f"its values are nested more than {MAX_JSON_DEPTH} deep")
