@@ -32,6 +32,7 @@ FORMER: Mapping[str, str] = {
     "deployer.compute.told": (
         "deployer.compute.jobs.status Told=JobStatus Started=StartedJob read_told=read_status tell=write_status"
     ),
+    "deployer.cost.budget": "deployer.cost.estimate",
     "deployer.graph": "deployer.plan.graph",
     "deployer.specs.glue": "deployer.specs.values.glue",
     "deployer.state.dynamodb_items": "deployer.state.backends.dynamodb.items",

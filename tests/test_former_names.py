@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 from deployer.former_names import FORMER
+from tests.archives import unpack
 
 
 @pytest.mark.parametrize("former", [name for name, present in FORMER.items() if " " not in present])
@@ -25,6 +28,16 @@ def test_a_module_that_was_parted_has_the_names_of_its_parts() -> None:
     code = "from deployer.compute.aws_access import JOB_LOGS, most_workers, timeout_minutes; "
     code += "from deployer.compute.aws_alarms import Told, failed_runs; print(JOB_LOGS, Told)"
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+def test_all_that_an_earlier_program_imports_is_there(tmp_path: Path) -> None:
+    """The program that `init` wrote before `deployer.components`; a full test applies a stack with it."""
+    unpack(Path(__file__).parent / "stacks" / "program_4c7e83a.tar.gz", tmp_path)
+    trees = [ast.parse(program.read_text(encoding="utf-8")) for program in tmp_path.rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    lines = {ast.unparse(node) for node in nodes if str(node.module).startswith("deployer")}
+    assert len(lines) > 10
+    subprocess.run([sys.executable, "-W", "ignore", "-c", "\n".join(sorted(lines))], check=True)
 
 
 def test_programs_of_earlier_releases_import_them() -> None:
