@@ -116,9 +116,9 @@ class FailuresAtOnce:
         if report.failed and terminal is not None:
             terminal.ensure_newline()
             terminal.write_line(f"FAILED {report.nodeid} ({report.when})")
-            for line in report.longreprtext.splitlines():
-                if line.startswith("E "):
-                    terminal.write_line(line)
+            errors = [line for line in report.longreprtext.splitlines() if line.startswith("E ")]
+            for line in errors[:20]:  # the summary has the others
+                terminal.write_line(line[:1000])
 
 
 @pytest.fixture
