@@ -6,8 +6,9 @@ SQLite makes `-wal` and `-shm` for a reader too where it may. Three cases keep i
   another process wrote meanwhile is checked after each statement, which is then run again.
 - The log holds something and its index is there: both are opened for reading only. Writers see such a reader, and do
   not move pages under it.
-- The log holds something and the index is missing, as in a copy of a folder, or cannot be locked for seconds: a private
-  copy is read.
+- The log holds something and the index is missing, as in a copy of a folder, or does not fit the log, or cannot be
+  locked for seconds: a private copy is read. SQLite takes ten seconds for each statement to find out that an index does
+  not fit. So the header of the log is checked first, and an index that did not fit is remembered until the log changes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import struct
 import threading
 import weakref
 from collections.abc import Sequence
@@ -31,6 +33,9 @@ from deployer.state.backends.sqlite.logs import Row, SqliteLogs, check_files, mi
 
 _IN_MEMORY = "/dev/shm"  # noqa: S108 (a folder of its own, for its user alone, is made there)
 _ATTEMPTS = 50  #: how often a statement is run again because of a write meanwhile
+_WAL_MAGIC, _WAL_HEADER = 0x377F0682, 32  # https://sqlite.org/fileformat2.html#walformat
+#: The modification time and the size of each log whose index could not be used.
+_unfit: dict[Path, tuple[int, int]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +69,22 @@ class SqliteReading:
             look = self._look()
             try:
                 if look.log and look.index:
-                    return self._shared(statement, parameters)
-                found = self._connection(look).execute(statement, parameters).fetchall()
+                    if self._index_may_fit():
+                        return self._shared(statement, parameters)
+                    found = self._apart(statement, parameters)
+                else:
+                    found = self._connection(look).execute(statement, parameters).fetchall()
             except sqlite3.DatabaseError as error:
                 self._drop()
                 if self._look() != look:
                     continue
                 if error.sqlite_errorcode != sqlite3.SQLITE_PROTOCOL:
                     raise as_deployer_error(error, self.path) from error
-                found = self._apart(statement, parameters)
+                try:
+                    _unfit[self.path] = self._log_identity()
+                    found = self._apart(statement, parameters)
+                except FileNotFoundError:
+                    continue
             except FileNotFoundError:  # the log, which is gone when its last writer closes it
                 continue
             if self._look() == look:
@@ -97,6 +109,18 @@ class SqliteReading:
         with suppress(FileNotFoundError):
             log = Path(f"{self.path}-wal").stat().st_size
         return _Look((about.st_ino, about.st_mtime_ns, about.st_size), log > 0, os.path.lexists(f"{self.path}-shm"))
+
+    def _log_identity(self) -> tuple[int, int]:
+        about = Path(f"{self.path}-wal").stat()
+        return about.st_mtime_ns, about.st_size
+
+    def _index_may_fit(self) -> bool:
+        """Returns False where the log's header is damaged, or SQLite could not use the index of this log before."""
+        if _unfit.get(self.path) == self._log_identity():
+            return False
+        # Locks are on the database and on the index: opening and closing the log here gives none up.
+        with Path(f"{self.path}-wal").open("rb") as log:
+            return _is_wal_header(log.read(_WAL_HEADER))
 
     def _shared(self, statement: str, parameters: Sequence[object]) -> list[Row]:
         """The rows beside writers, by a connection for this statement alone (see `index_lock`)."""
@@ -151,6 +175,19 @@ class SqliteReading:
             finally:
                 original.close()
         return connection
+
+
+def _is_wal_header(header: bytes) -> bool:
+    """Returns whether the checksum of a log's header is right, as SQLite's file format defines it."""
+    magic = int.from_bytes(header[:4])
+    if len(header) < _WAL_HEADER or magic & ~1 != _WAL_MAGIC:
+        return False
+    numbers = struct.unpack(f"{'>' if magic & 1 else '<'}6I", header[:24])
+    first = second = 0
+    for left, right in zip(numbers[::2], numbers[1::2], strict=True):
+        first = (first + left + second) % 2**32
+        second = (second + right + first) % 2**32
+    return header[24:] == struct.pack(">2I", first, second)
 
 
 def _opened(name: str) -> Connection:
