@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from deployer.app.doctor.machine import lake_provider
-from deployer.app.starter.write import FILES, PROGRAM, packaged
+from deployer.app.starter.packaged import FILES, PROGRAM, packaged
 from deployer.engine import read_project
 from tests.cli.conftest import Deployer
 from tests.projects import REPOSITORY, table

@@ -13,7 +13,7 @@ import pytest
 import typer
 import yaml
 
-from deployer.app.starter.write import FILES, packaged
+from deployer.app.starter.packaged import FILES, packaged
 from deployer.cli.main import app
 from tests.projects import REPOSITORY
 from tests.stacks.policies import Call, is_allowed

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from deployer.app.starter.write import FILES, packaged
+from deployer.app.starter.packaged import FILES, packaged
 from deployer.compute.packaging.lock_file import PACKAGES, lock_text, version_in
 from tests.projects import REPOSITORY
 

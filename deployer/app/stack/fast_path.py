@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from deployer.app.starter.write import PROGRAM, packaged
+from deployer.app.starter.packaged import PROGRAM, packaged
 from deployer.app.workspace import Workspace
 from deployer.engine import choose_engine
 from deployer.engine.persistence.backend import read_checkpoint, stack_files

@@ -5,32 +5,13 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 
+from deployer.app.starter.packaged import FILES, packaged
 from deployer.app.starter.requirements import OLD_WHEELS, VENDOR, requirement_files
 from deployer.compute.packaging.lock_file import PACKAGES, lock_text, version_in
 from deployer.errors import InvalidInput, NotFound, Refused
 
-#: Where each file of the package goes.
-FILES = {
-    "Pulumi.yaml.txt": "Pulumi.yaml",
-    "README.md.txt": "README.md",
-    "policies/rules.yaml.txt": "policies/rules.yaml",
-    "data/trips.csv.txt": "data/trips.csv",
-    "gitignore.txt": ".gitignore",
-    "specs/instance.yaml.txt": "specs/instance.yaml",
-    "specs/trips.yaml.txt": "specs/trips.yaml",
-    "stacks/main.py.txt": "stacks/__main__.py",
-    "github/dependabot.yml.txt": ".github/dependabot.yml",
-    "github/preview_comment.py.txt": ".github/preview_comment.py",
-    "workflows/comment.yaml.txt": ".github/workflows/comment.yaml",
-    "workflows/deploy.yaml.txt": ".github/workflows/deploy.yaml",
-    "workflows/preview.yaml.txt": ".github/workflows/preview.yaml",
-    "workflows/preview-live.yaml.txt": ".github/workflows/preview-live.yaml",
-}
-#: The files of the program in its folder, and of the package. They hold nothing of a single project.
-PROGRAM = {"__main__.py": "stacks/main.py.txt"}
 _IGNORED = (".git", ".venv")
 
 
@@ -77,11 +58,6 @@ def _written(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
         Path(file.name).chmod(0o644)
         Path(file.name).replace(path)
     return [folder / name for name in files]
-
-
-def packaged(source: str) -> bytes:
-    """A file of the package, as it is before a project's values are put in."""
-    return files("deployer.app.starter").joinpath("files", *source.split("/")).read_bytes()
 
 
 def _name_of(folder: str) -> str:

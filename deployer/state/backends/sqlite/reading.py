@@ -116,7 +116,7 @@ class SqliteReading:
 
     def _index_may_fit(self) -> bool:
         """Returns False where the log's header is damaged, or SQLite could not use the index of this log before."""
-        if _unfit.get(self.path) == self._log_identity():
+        if self.path in _unfit and _unfit[self.path] == self._log_identity():
             return False
         # Locks are on the database and on the index: opening and closing the log here gives none up.
         with Path(f"{self.path}-wal").open("rb") as log:
