@@ -31,6 +31,7 @@ from typing import Any, NoReturn
 
 import boto3
 
+from deployer.platform.isolation.host import leave
 from tests.state.aws_server import read_models_once
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -185,7 +186,7 @@ def _live(wanted: dict[str, Any], streams: list[int]) -> NoReturn:
     except BaseException:
         traceback.print_exc()
     finally:
-        _leave(code)
+        leave(code)
 
 
 def _ran(command: list[str]) -> int:
@@ -207,19 +208,6 @@ def _ran(command: list[str]) -> int:
         print(ended.code, file=sys.stderr)
         return 1
     return 0
-
-
-def _leave(code: int) -> NoReturn:
-    """Ends a fork as Python ends a process, but for what takes the interpreter apart."""
-    try:
-        for thread in threading.enumerate():
-            if thread is not threading.current_thread() and not thread.daemon:
-                thread.join()
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
-    finally:
-        os._exit(code)
 
 
 if __name__ == "__main__":

@@ -178,19 +178,15 @@ def require_approval(plan: PlanResult, approve: Approve) -> None:
 
 
 def _apply(workspace: Workspace, planned: Planned, result: PlanResult, reporter: Reporter) -> ApplyResult:
-    from deployer.app.planning.orphaned_tables import delete_unknown, end_deletions
+    from deployer.app.planning.orphaned_tables import finish_deletions
 
     reached("cli.up.planned")
     root = workspace.root(planned.lake)
     _record_others(root, planned, reporter)
     # With an empty plan too: Pulumi's state takes over what was refreshed, and what a run that was cut off left open.
     # The program applies the lake that was shown, even if somebody edits the specs meanwhile.
-    ended = end_deletions(workspace, planned)
-    for address in ended.values():
-        reporter.note(f"ended the deletion of {address}, which was cut off")
+    ended = finish_deletions(workspace, planned, reporter)
     refreshed = planned.refreshed.without(ended) if planned.refreshed else None
-    for line in delete_unknown(workspace, planned):
-        reporter.note(line)
     with known_lake(workspace.dir, workspace.specs, planned.lake, workspace.stack), reporter.steps() as on_event:
         applied = planned.engine().up(
             workspace.stack_ref,

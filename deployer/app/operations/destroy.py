@@ -11,7 +11,7 @@ from deployer.app.operations.apply import Approve, ignore_plan, require_approval
 from deployer.app.operations.plan import PlanRefused, PlanResult
 from deployer.app.planning.addresses import check_addresses
 from deployer.app.planning.foreign import foreign_resources, refuse_protected
-from deployer.app.planning.orphaned_tables import delete_unknown, end_deletions
+from deployer.app.planning.orphaned_tables import finish_deletions
 from deployer.app.planning.plan import plan_destroy
 from deployer.app.reporter import SILENT, Reporter
 from deployer.app.stack.lock_wait import held_in_time
@@ -79,10 +79,7 @@ def destroy(
                 raise PlanRefused(result)
             refuse_protected(foreign, allow_destroy)
             require_approval(result, approve)
-            for address in end_deletions(workspace, planned).values():
-                reporter.note(f"ended the deletion of {address}, which was cut off")
-            for line in delete_unknown(workspace, planned):
-                reporter.note(line)
+            finish_deletions(workspace, planned, reporter)
             with reporter.steps() as on_event:
                 done = planned.engine().destroy(
                     workspace.stack_ref, on_event=on_event, allow_destroy=frozenset(allow_destroy)

@@ -12,12 +12,25 @@ from deployer.tables.admin.deletion import delete_table
 
 if TYPE_CHECKING:
     from deployer.app.planning.plan import Planned
+    from deployer.app.reporter import Reporter
     from deployer.app.workspace import Workspace
 
 
-def end_deletions(workspace: Workspace, planned: Planned) -> dict[str, str]:
-    """Ends the deletions that were cut off and that the plan shows, which nothing refused; gives their addresses by
-    the tables' ids."""
+def finish_deletions(workspace: Workspace, planned: Planned, reporter: Reporter) -> dict[str, str]:
+    """Deletes all of them that the plan shows, which nothing refused, and notes each.
+
+    Returns the addresses of the tables whose deletion was cut off, by the tables' ids.
+    """
+    ended = _end_deletions(workspace, planned)
+    for address in ended.values():
+        reporter.note(f"ended the deletion of {address}, which was cut off")
+    for line in _delete_unknown(workspace, planned):
+        reporter.note(line)
+    return ended
+
+
+def _end_deletions(workspace: Workspace, planned: Planned) -> dict[str, str]:
+    """Ends the deletions that were cut off. Returns their addresses by the tables' ids."""
     unfinished = {each.table_id: each.address for each in planned.plan.removals if each.kind == "deleting"}
     if not unfinished:
         return {}
@@ -28,8 +41,8 @@ def end_deletions(workspace: Workspace, planned: Planned) -> dict[str, str]:
     return dict(sorted(unfinished.items(), key=lambda each: each[1]))
 
 
-def delete_unknown(workspace: Workspace, planned: Planned) -> list[str]:
-    """Deletes those of them that the plan deletes, which nothing refused; gives a line for each."""
+def _delete_unknown(workspace: Workspace, planned: Planned) -> list[str]:
+    """Deletes the tables that no engine deletes. Returns a line for each."""
     gone = [each for each in planned.plan.resources if each.action == "delete" and each.table_id]
     if not gone:
         return []

@@ -119,14 +119,14 @@ def _live(function: Main, request: dict[str, Any], control: socket.socket, chann
     except BaseException:
         traceback.print_exc()
     finally:
-        _leave(code)
+        leave(code)
 
 
 def _writing(descriptor: int) -> TextIO:
     return open(descriptor, "w", 1, "utf-8", "backslashreplace", closefd=False)
 
 
-def _leave(code: int) -> NoReturn:
+def leave(code: int) -> NoReturn:
     """Ends a fork as Python ends a process, but for what takes the interpreter apart."""
     try:
         for thread in threading.enumerate():
