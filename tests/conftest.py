@@ -123,7 +123,7 @@ class FailuresAtOnce:
 
 @pytest.fixture
 def update_golden() -> bool:
-    """`UPDATE_GOLDEN=1` writes the golden files anew; read the difference before committing it."""
+    """`UPDATE_GOLDEN=1` writes the golden files again; read the difference before committing it."""
     return os.environ.get("UPDATE_GOLDEN") == "1"
 
 

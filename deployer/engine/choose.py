@@ -46,7 +46,7 @@ def hold_stack(stack: StackRef, prefer: str = "auto") -> AbstractContextManager[
 
     The embedded engine holds Pulumi's own lock. The CLI takes that for each of its runs, so around those deployer's
     runs keep each other off, and a bare `pulumi up` may come between. Where state is neither in a folder nor on S3,
-    there is no lock.
+    nothing is locked.
     """
     from deployer.engine.persistence.backend import stack_files
     from deployer.engine.persistence.locks import locked

@@ -53,7 +53,7 @@ KINDS: Mapping[str, Kind] = {INSTANCE_TYPE: InstanceKind(), TABLE_TYPE: TableKin
 class LakeProvider:
     """Instances and tables as Pulumi resources. Safe for threads.
 
-    Properties are plain JSON values, without secrets: `check` is told which inputs have any, and refuses them.
+    Properties are plain JSON values, without secrets: `check` knows which inputs have any, and refuses them.
     """
 
     def __init__(self, stores: Stores, unplanned: UnplannedRun | None = None) -> None:

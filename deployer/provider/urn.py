@@ -47,6 +47,6 @@ def address_of(urn: str) -> str | None:
 def is_in_no_cloud(type_: str, *, custom: bool) -> bool:
     """Whether a resource is a provider, or a group of this project's own programs: nothing to show in a plan.
 
-    A program gives a resource any type that it likes: one with a provider behind it (`custom`) is no group.
+    A program may give a resource any type. A resource with a provider (`custom`) is not a group.
     """
     return type_.startswith(_PROVIDERS if custom else _GROUPS)

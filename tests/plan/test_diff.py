@@ -145,7 +145,7 @@ def rendered(plan_input: tuple[TableSpec, ...], instance: InstanceSpec = INSTANC
 
 
 def check(name: str, text: str, update: bool) -> None:
-    """Compare with the golden file; `--update-golden` writes it anew, for a person to read the difference."""
+    """Compare with the golden file; `UPDATE_GOLDEN=1` writes it again, for a person to read the difference."""
     file = GOLDEN / f"{name}.txt"
     if update:
         file.write_text(text, encoding="utf-8")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def local_user() -> str:
-    """The name that this machine gives to whoever runs the process. It is self-declared: LOGNAME sets it."""
+    """The name of the user who runs the process. It is self-declared: LOGNAME sets it."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container may run as a user without a name

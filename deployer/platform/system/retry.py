@@ -1,7 +1,7 @@
 """The pause before something that failed is tried again.
 
-Loops that read the newest state and decide again need none: what they lost to is done. Starts of jobs on AWS
-(`compute/emr`) have pauses of their own, which nobody competes for: AWS takes a while to know a new role.
+Loops that read the newest state and decide again need no pause: the commit that won is complete. Starts of jobs on AWS
+(`compute/emr`) have pauses of their own without randomness: they wait for AWS to know a new role, not for each other.
 """
 
 from __future__ import annotations

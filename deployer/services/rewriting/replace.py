@@ -95,8 +95,8 @@ def _committed(
     store, entry, state = commits.store, commits.entry, intent.state
     for attempt in _BACKOFF.attempts(ATTEMPTS):
         with store.turn(entry.table_id) as turn:
-            anew = attempt > 0 or turn.waited  # others have changed what this one knew
-            now, state = current(store, commits.root, entry, store.table(entry.table_id) if anew else state)
+            is_stale = attempt > 0 or turn.waited  # others have changed what this one knew
+            now, state = current(store, commits.root, entry, store.table(entry.table_id) if is_stale else state)
             if now.dataset != entry.dataset:
                 raise _moved(entry, "the table was rewritten meanwhile")
             dataset = open_dataset(commits.location, state.lance_version)
@@ -163,7 +163,7 @@ def _require_repeatable(entry: TableEntry, outcome: NotTaken | InDoubt) -> None:
             raise OutcomeUnknown(
                 f"the commit to Lance failed, and whether it happened is not known: {said}",
                 where=f"table/{entry.full_name}",
-                remedy="run it again: whoever opens the table finds out",
+                remedy="run it again: the next process that opens the table finds out",
             ) from failure
 
 

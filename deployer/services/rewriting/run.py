@@ -153,8 +153,8 @@ class RewriteRun:
                 return
             conflicts, portions = self.work.conflicts, self.work.portions
             self._round(table, dataset, tasks)
-            anew = self.work.conflicts > conflicts or any(len(task.leaves) > 1 for task in tasks)
-            most = sys.maxsize if anew else rows // 2  # files that came out smaller than was thought
+            plans_again = self.work.conflicts > conflicts or any(len(task.leaves) > 1 for task in tasks)
+            most = sys.maxsize if plans_again else rows // 2  # files that came out smaller than was thought
         if self.work.portions == portions:
             raise Conflict(
                 f"no portion could be committed, {ROUNDS} times: {self._refusal}",
