@@ -103,7 +103,11 @@ def source_note(source: str | None) -> str:
 
 def source_of(field: pa.Field) -> str | None:
     """The name that a column of the table has in files, where that is another one than its own."""
-    noted = (field.metadata or {}).get(SOURCE)
+    return _source(field.metadata or {})
+
+
+def _source(metadata: Mapping[bytes, bytes]) -> str | None:
+    noted = metadata.get(SOURCE)
     try:
         source = None if noted is None else json.loads(noted)
     except ValueError:  # not written by deployer
@@ -153,7 +157,7 @@ def _column(field: pa.Field, name: str) -> Column:
         metadata.get(BLOB_METADATA[0]) == BLOB_METADATA[1] or metadata.get(EXTENSION_NAME) == BLOB_EXTENSION.encode()
     )
     kind = Blob() if is_blob else _type(field.type, name)
-    return Column(name, kind, field.nullable, description, default=default, source=source_of(field))
+    return Column(name, kind, field.nullable, description, default=default, source=_source(metadata))
 
 
 def _type(arrow: pa.DataType, name: str) -> ColumnType:
