@@ -18,7 +18,6 @@ from typer.main import get_command
 
 from deployer import __version__
 from deployer.cli.agent import command as agent
-from deployer.cli.command_groups import service_group, state_group, table_group
 from deployer.cli.console.output import print_error, stderr
 from deployer.cli.console.streams import own_streams, shown_streams
 from deployer.cli.data import describe, history, import_table, ingest, query, report, sql, tables
@@ -27,6 +26,7 @@ from deployer.cli.deploy import plugin as plugin_group
 from deployer.cli.groups import restore
 from deployer.cli.groups import savepoint as savepoint_group
 from deployer.cli.groups import stack as stack_group
+from deployer.cli.groups.packages import service_group, state_group, table_group
 from deployer.cli.project import graph, init, package, render, schema, validate
 from deployer.cli.remote import follow
 from deployer.errors import DeployerError, EngineFailed, Interrupted

@@ -1,1 +1,1 @@
-"""The commands `deployer stack …` and `deployer savepoint …`, and `deployer restore`."""
+"""Groups of commands: `deployer stack`, `savepoint` and `restore`, and the groups that have a package each."""

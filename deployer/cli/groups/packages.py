@@ -1,4 +1,4 @@
-"""The groups of commands for tables, services and the state store: `deployer table`, `service` and `state`."""
+"""The groups whose commands have a package each: `deployer table`, `service` and `state`."""
 
 from __future__ import annotations
 
