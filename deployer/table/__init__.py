@@ -1,0 +1,9 @@
+"""Tables as programs use them: `connect(root).open_table(name)`, after Geneva's and LanceDB's `Table`.
+
+It offers as methods what the packages below do; only `deployer.cli` and `deployer.app` may import it.
+"""
+
+from deployer.table.connection import Connection, connect
+from deployer.table.table import Table
+
+__all__ = ["Connection", "Table", "connect"]

@@ -1,0 +1,48 @@
+"""A connection to the tables of one instance."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from deployer.state import open_store
+from deployer.state.store import StateStore
+from deployer.table.table import Table
+from deployer.tables.open_table import find_entry, open_entry
+
+
+class Connection:
+    """The tables of the instance at `root`. Use it in a `with` block, or close it; its tables end with it."""
+
+    def __init__(self, root: str, store: StateStore) -> None:
+        self.root = root
+        self._store = store
+
+    def open_table(self, name: str) -> Table:
+        """The table `database.name`, or of that bare name when only one has it.
+
+        Raises NotFound with the nearest name, InvalidInput when several tables have the bare name.
+        """
+        entry = find_entry(self._store.instance().tables.values(), name)
+        return Table(open_entry(self._store, self.root, entry))
+
+    def table_names(self) -> list[str]:
+        """The names `database.name` of all tables, in alphabetical order."""
+        entries = self._store.instance().tables.values()
+        return sorted(entry.full_name for entry in entries if entry.status == "active")
+
+    def close(self) -> None:
+        """Closes the state store. Tables that were opened cannot be used afterwards."""
+        self._store.close()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def connect(root: str) -> Connection:
+    """Connects to the instance at `root`, a path or `s3://bucket/prefix`. Raises NotFound where there is none."""
+    return Connection(root, open_store(root))

@@ -1,0 +1,76 @@
+"""A table for programs that change, index and search it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from deployer.tables.append import Appendable, Appender
+from deployer.tables.ingest.commit.append import AppendResult
+from deployer.tables.open_table import OpenTable
+from deployer.tables.read.table import Table as Reader
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Table:
+    """A table of an instance. Each call works on the newest version; what it returns is of one version.
+
+    Not for several threads at once; open one for each.
+    """
+
+    def __init__(self, opened: OpenTable) -> None:
+        self._opened = opened
+        self._appender: Appender | None = None
+
+    @property
+    def name(self) -> str:
+        """The name `database.name`."""
+        return self._opened.entry.full_name
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the newest version, with descriptions in the fields' metadata."""
+        return self._newest().schema
+
+    @property
+    def version(self) -> int:
+        """The newest version of the Lance dataset."""
+        return self._newest().state.lance_version
+
+    @property
+    def row_keys(self) -> tuple[str, ...]:
+        """The names of the row keys; none for a table without them."""
+        return self._newest().row_keys
+
+    def count_rows(self, where: str | None = None) -> int:
+        """The number of rows for which the SQL condition is true; without a condition, nothing is read."""
+        return Reader(self._newest()).count_where(where)
+
+    def to_arrow(self, columns: Sequence[str] | None = None, where: str | None = None) -> pa.Table:
+        """The rows for which the SQL condition is true, in memory. Raises InvalidInput for unknown columns and SQL."""
+        return Reader(self._newest()).scan(where, columns).to_table()
+
+    def to_pandas(self, columns: Sequence[str] | None = None, where: str | None = None) -> pd.DataFrame:
+        """As `to_arrow`, as a DataFrame of pandas."""
+        rows: pd.DataFrame = self.to_arrow(columns, where).to_pandas()
+        return rows
+
+    def add(self, rows: Appendable, *, job_id: str | None = None) -> AppendResult:
+        """Adds all rows as one version, or none. With the id of a job that is done, nothing is added.
+
+        `rows` are an Arrow table or batch, a DataFrame of pandas or polars, or a list of dicts. Raises Refused for rows
+        that do not fit, InvalidInput for columns that do not; Conflict when the table was changed meanwhile.
+        """
+        if self._appender is None:
+            self._appender = Appender(self._newest())
+        else:
+            self._appender.refresh()
+        return self._appender.append(rows, job_id)
+
+    def _newest(self) -> OpenTable:
+        self._opened = self._opened.refreshed()
+        return self._opened
