@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from deployer.app.operations.apply import ApplyResult, PlanMoved, apply, apply_plan
     from deployer.app.operations.cost import CostResult, cost
     from deployer.app.operations.destroy import DestroyResult, destroy
+    from deployer.app.operations.doctor import DoctorResult, PoliciesResult, doctor, write_policies
     from deployer.app.operations.drift import DriftResult, drift
     from deployer.app.operations.import_tables import ImportResult, import_table, import_tables
     from deployer.app.operations.plan import PlanRefused, PlanResult, plan, save_plan
+    from deployer.app.operations.report import ReportResult, report
     from deployer.app.operations.specs import GraphResult, RenderResult, ValidateResult, graph, render, validate
     from deployer.app.reporter import Reporter, SilentReporter
 
@@ -23,6 +25,7 @@ __all__ = [
     "ApplyResult",
     "CostResult",
     "DestroyResult",
+    "DoctorResult",
     "DriftResult",
     "GraphResult",
     "ImportResult",
@@ -30,7 +33,9 @@ __all__ = [
     "PlanMoved",
     "PlanRefused",
     "PlanResult",
+    "PoliciesResult",
     "RenderResult",
+    "ReportResult",
     "Reporter",
     "SilentReporter",
     "ValidateResult",
@@ -38,24 +43,29 @@ __all__ = [
     "apply_plan",
     "cost",
     "destroy",
+    "doctor",
     "drift",
     "graph",
     "import_table",
     "import_tables",
     "plan",
     "render",
+    "report",
     "save_plan",
     "validate",
+    "write_policies",
 ]
 
 _MODULES = {
     **dict.fromkeys(("ApplyResult", "PlanMoved", "apply", "apply_plan"), "operations.apply"),
     **dict.fromkeys(("CostResult", "cost"), "operations.cost"),
     **dict.fromkeys(("DestroyResult", "destroy"), "operations.destroy"),
+    **dict.fromkeys(("DoctorResult", "PoliciesResult", "doctor", "write_policies"), "operations.doctor"),
     **dict.fromkeys(("DriftResult", "drift"), "operations.drift"),
     **dict.fromkeys(("ImportResult", "import_table", "import_tables"), "operations.import_tables"),
     "ImportedTable": "importing.outcome",
     **dict.fromkeys(("PlanRefused", "PlanResult", "plan", "save_plan"), "operations.plan"),
+    **dict.fromkeys(("ReportResult", "report"), "operations.report"),
     **dict.fromkeys(
         ("GraphResult", "RenderResult", "ValidateResult", "graph", "render", "validate"), "operations.specs"
     ),

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from deployer.app.doctor.aws import judged_skew
-from deployer.app.doctor.checks import Check, Finding, Status, counts, ok, run_checks
-from deployer.app.doctor.lake import judged_quota
-from deployer.app.doctor.machine import judged_packages, pulumi_cli
-from deployer.app.doctor.project import file_system, judged_root
+from deployer.app.diagnostics.aws import judged_skew
+from deployer.app.diagnostics.checks import Check, Finding, Status, counts, ok, run_checks
+from deployer.app.diagnostics.lake import judged_quota
+from deployer.app.diagnostics.machine import judged_packages, pulumi_cli
+from deployer.app.diagnostics.project import file_system, judged_root
 from deployer.errors import NotFound
 from deployer.specs.model import Cluster
 from tests.cli.conftest import Deployer

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from deployer.app.doctor.machine import lake_provider
+from deployer.app.diagnostics.machine import lake_provider
 from deployer.app.starter.packaged import FILES, PROGRAM, packaged
 from deployer.engine import read_project
 from tests.cli.conftest import Deployer

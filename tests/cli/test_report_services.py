@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deployer.app.report.services import DRAWN, runs_drawn
+from deployer.app.report_page.services import DRAWN, runs_drawn
 from deployer.services.runs.records import queue_run, start_run
 from deployer.services.triggers.health import depth, meets
 from deployer.state import open_store

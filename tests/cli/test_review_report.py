@@ -18,7 +18,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from deployer.app.report.page import key_space, timeline
+from deployer.app.report_page.page import key_space, timeline
 from deployer.state import open_store
 from deployer.state.log.updates import SetTableProperties
 from deployer.tables.inspect.report import TableReport, lake_report, leaf_spans

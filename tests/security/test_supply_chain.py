@@ -19,8 +19,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from deployer import DISTRIBUTION, __version__
-from deployer.app.doctor.checks import Status
-from deployer.app.doctor.machine import package
+from deployer.app.diagnostics.checks import Status
+from deployer.app.diagnostics.machine import package
 from deployer.compute.packaging import package as job_package
 from deployer.compute.packaging.archive import build_archive
 from deployer.compute.packaging.lock_file import AWS, BUILD, PACKAGES, hashes_of, known_hashes, lock_text, parse_hashes

@@ -26,7 +26,7 @@ from botocore.exceptions import (
 )
 from botocore.parsers import ResponseParserError
 
-from deployer.app.doctor.checks import Finding, not_applicable, ok, warning, wrong
+from deployer.app.diagnostics.checks import Finding, not_applicable, ok, warning, wrong
 from deployer.errors import DeployerError
 from deployer.platform.aws.error_codes import CREDENTIALS
 from deployer.platform.aws.session import aws_session, role_refused, setting_missing

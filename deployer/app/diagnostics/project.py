@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployer.app.doctor.checks import Finding, not_applicable, ok, warning, wrong
+from deployer.app.diagnostics.checks import Finding, not_applicable, ok, warning, wrong
 from deployer.app.workspace import Workspace, open_workspace
 from deployer.errors import DeployerError, InvalidSpecs, NotFound
 from deployer.platform.text.formatting import count, size
@@ -53,7 +53,7 @@ class Place:
         return self.workspace is not None and self.workspace.project.backend_url.startswith("s3://")
 
 
-def read_place(project_dir: Path | None, stack: str, specs: Path | None) -> Place:
+def read_place(project_dir: Path | str | None, stack: str, specs: Path | str | None) -> Place:
     """The project as far as it can be read; what is wrong with it is in the findings."""
     try:
         workspace = open_workspace(project_dir, stack, specs)

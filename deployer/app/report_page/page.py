@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deployer.app.report.services import ServicesView
+from deployer.app.report_page.services import ServicesView
 from deployer.plan.render.changes import describe_options
 from deployer.plan.render.html import render_page
 from deployer.platform.system.clock import utc

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from deployer.errors import NotFound, Refused
 
 if TYPE_CHECKING:
-    from deployer.app.doctor.project import Place
+    from deployer.app.diagnostics.project import Place
 
 
 def write_policies(place: Place, folder: Path) -> dict[Path, int]:
@@ -19,8 +19,8 @@ def write_policies(place: Place, folder: Path) -> dict[Path, int]:
     Raises Refused without specs, for a root that is not on S3, without credentials, and for a folder that cannot be
     written.
     """
-    from deployer.app.doctor.aws import Aws
-    from deployer.app.doctor.lake import lake_on_aws, unready
+    from deployer.app.diagnostics.aws import Aws
+    from deployer.app.diagnostics.lake import lake_on_aws, unready
     from deployer.compute.iam.policy_files import characters, policies
 
     if place.workspace is None:

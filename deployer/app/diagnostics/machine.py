@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deployer import DISTRIBUTION
-from deployer.app.doctor.checks import Finding, not_applicable, ok, warning, wrong
+from deployer.app.diagnostics.checks import Finding, not_applicable, ok, warning, wrong
 from deployer.engine.project.project import Project
 from deployer.errors import DeployerError, NotFound
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from botocore.exceptions import ClientError
 
-from deployer.app.doctor.aws import NO_ANSWER, Aws, aws_message, one_line
-from deployer.app.doctor.checks import Finding, not_applicable, ok, warning, wrong
-from deployer.app.doctor.lake import clusters_of, first_of, lake_on_aws, simulated, unready
+from deployer.app.diagnostics.aws import NO_ANSWER, Aws, aws_message, one_line
+from deployer.app.diagnostics.checks import Finding, not_applicable, ok, warning, wrong
+from deployer.app.diagnostics.lake import clusters_of, first_of, lake_on_aws, simulated, unready
 from deployer.compute.iam.deploying import deploying_grants
 from deployer.compute.jobs.code import REMOTE_KINDS
 from deployer.platform.aws.names import own_name

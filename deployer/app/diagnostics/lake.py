@@ -9,8 +9,16 @@ from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
 
-from deployer.app.doctor.aws import NO_ANSWER, Aws, aws_message, aws_partition, code_of, one_line, without_credentials
-from deployer.app.doctor.checks import Finding, not_applicable, ok, warning, wrong
+from deployer.app.diagnostics.aws import (
+    NO_ANSWER,
+    Aws,
+    aws_message,
+    aws_partition,
+    code_of,
+    one_line,
+    without_credentials,
+)
+from deployer.app.diagnostics.checks import Finding, not_applicable, ok, warning, wrong
 from deployer.compute.iam.deploying import deploying_grants
 from deployer.compute.iam.grants import Grant
 from deployer.compute.iam.lake import LakeOnAws

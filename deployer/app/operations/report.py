@@ -1,0 +1,74 @@
+"""`report`: the lake as one page of HTML."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from pathlib import Path
+
+from deployer.app.drift_detection.find import find_drift
+from deployer.app.report_page.page import DriftLine, DriftView, report_page
+from deployer.app.report_page.services import lake_services
+from deployer.app.workspace import Workspace, open_workspace
+from deployer.errors import DeployerError, InvalidInput
+from deployer.plan.render.changes import describe
+from deployer.platform.files.private import write_private
+from deployer.platform.text import masking
+from deployer.tables.inspect.report import lake_report
+
+
+@dataclass(frozen=True, slots=True)
+class ReportResult:
+    """One self-contained page of the lake `instance`, which loads nothing and runs nothing."""
+
+    instance: str
+    page: str
+
+    def write(self, path: Path | str) -> None:
+        """Writes the page to a file that only its user can read. Raises InvalidInput where it cannot be written."""
+        try:
+            write_private(Path(path), self.page, keeps_mode=True)
+        except OSError as error:
+            raise InvalidInput(
+                f"the page cannot be written: {error.strerror}", where=path, remedy="choose another file"
+            ) from error
+
+
+def report(project: Path | str | None = None, stack: str = "dev", specs: Path | str | None = None) -> ReportResult:
+    """Shows the lake: tables, sizes, key space, fragments, indexes, services and their runs, health, history and drift.
+
+    Reads no rows. Known secrets are masked. Where drift cannot be looked for, the page says why.
+    """
+    with masking.scope():
+        workspace = open_workspace(project, stack, specs)
+        lake = workspace.lake()
+        root, now = workspace.root(lake), dt.datetime.now(dt.UTC)
+        page = report_page(
+            lake.instance.name,
+            lake.instance.root,
+            lake_report(root),
+            lake_services(root, now),
+            _drift(workspace),
+            now,
+        )
+        return ReportResult(lake.instance.name, masking.masked(page))
+
+
+def _drift(workspace: Workspace) -> DriftView:
+    try:
+        found = find_drift(workspace)
+    except DeployerError as error:
+        return DriftView(workspace.stack, unknown=str(error))
+    lines = tuple(
+        DriftLine(
+            item.address,
+            describe(item.change),
+            item.origin.who if item.origin else "",
+            f"{item.origin.at:%Y-%m-%d %H:%M:%S}" if item.origin else "",
+            str(item.origin.version) if item.origin and item.origin.version else "",
+        )
+        for item in found.items
+    )
+    undeclared = tuple((each.what, each.why) for each in found.undeclared)
+    unreadable = tuple((each.address, each.why) for each in found.unreadable)
+    return DriftView(workspace.stack, lines, undeclared, unreadable=unreadable)
