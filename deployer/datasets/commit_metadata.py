@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 from deployer.datasets.ordering.clustering import FileClustering
 from deployer.datasets.ordering.key_ranges import KeyRange
+from deployer.state.model.entities import RowCounts
 
 JOB, KIND, ROWS, FILES = "deployer.job", "deployer.kind", "deployer.rows", "deployer.files"
 SOURCES = "deployer.sources"
+COUNTS = "deployer.counts"  #: rows inserted, updated and deleted, of a change of rows alone
 RESTORE = "restore"  #: the kind of a restore's intent and of its commit metadata
 FENCE = "fence"  #: the kind of a version that changes nothing and keeps late appends out
 ALSO = "deployer.also"  #: metadata of further jobs of the same commit, as a JSON list of such properties
@@ -30,13 +32,17 @@ class CommittedFile:
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """Which job made the commit, of which kind, how many rows it wrote and where, and which files it read (`Job`)."""
+    """Which job made the commit, of which kind, how many rows it wrote and where, and which files it read (`Job`).
+
+    `counts` are those of a change of rows; None for other commits.
+    """
 
     job_id: str
     kind: str
     rows: int
     files: tuple[CommittedFile, ...] = ()
     sources: str = ""
+    counts: RowCounts | None = None
 
     def to_properties(self) -> dict[str, str]:
         """As transaction properties; files are columns of one compact JSON object, keys in base64."""
@@ -62,6 +68,8 @@ class CommitMetadata:
             ROWS: str(self.rows),
             FILES: json.dumps(columns, separators=(",", ":")),
         }
+        if (counts := self.counts) is not None:
+            properties[COUNTS] = f"{counts.inserted},{counts.updated},{counts.deleted}"
         return properties | {SOURCES: self.sources} if self.sources else properties
 
     @staticmethod
@@ -80,7 +88,8 @@ class CommitMetadata:
                 )
             )
             kind, wrote = properties.get(KIND, "ingest"), int(properties.get(ROWS) or 0)
-            return CommitMetadata(properties[JOB], kind, wrote, files, properties.get(SOURCES, ""))
+            counts = RowCounts(*map(int, properties[COUNTS].split(","))) if COUNTS in properties else None
+            return CommitMetadata(properties[JOB], kind, wrote, files, properties.get(SOURCES, ""), counts)
         except (ValueError, KeyError, TypeError):
             return None
 

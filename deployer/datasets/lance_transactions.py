@@ -74,14 +74,16 @@ class Replace:
 
 def _group(rewritten: RewrittenGroup) -> Any:
     import lance
+
+    return lance.LanceOperation.RewriteGroup(list(rewritten.old), [_new_fragment(each) for each in rewritten.new])
+
+
+def _new_fragment(written: WrittenFragment) -> Any:
     from lance.fragment import FragmentMetadata
 
-    new = []
-    for each in rewritten.new:
-        fragment = FragmentMetadata.from_json(json.dumps(each.metadata))
-        fragment.row_id_meta = each.row_ids or fragment.row_id_meta
-        new.append(fragment)
-    return lance.LanceOperation.RewriteGroup(list(rewritten.old), new)
+    fragment = FragmentMetadata.from_json(json.dumps(written.metadata))
+    fragment.row_id_meta = written.row_ids or fragment.row_id_meta
+    return fragment
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,55 @@ class RemoveFragments:
         import lance
 
         return lance.LanceOperation.Delete([], list(self.fragment_ids), self.why)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRows:
+    """Takes rows out of fragments, and adds fragments; rows that get other values are taken out and added.
+
+    `changed` are fragments as Lance gave them with a longer deletion file, `removed_ids` those that lost all rows.
+    `guard` is a fragment as it is. It is listed so that Lance refuses the second of any two changes of rows that were
+    prepared on one version, also where they touch different fragments: each is a function of all rows. `why` is the
+    predicate that Lance's record of a deletion shows.
+    """
+
+    changed: Sequence[Any]
+    removed_ids: Sequence[int] = ()
+    added: Sequence[WrittenFragment] = ()
+    guard: Any = None
+    why: str = "true"
+    removed: ClassVar[tuple[int, ...]] = ()
+
+    def to_lance(self, dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
+        import lance
+
+        changed, removed = list(self.changed), list(self.removed_ids)
+        if self.guard is not None and self.guard.id not in {*(each.id for each in changed), *removed}:
+            changed.append(self.guard)
+        if not self.added:  # beside a deletion a column may be loaded, and the schema changed; beside `Update` not
+            return lance.LanceOperation.Delete(changed, removed, self.why)
+        new = [_new_fragment(each) for each in self.added]
+        return lance.LanceOperation.Update(
+            removed_fragment_ids=removed, updated_fragments=changed, new_fragments=new, fields_modified=[]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TakenRows:
+    """The fragments that a commit took rows out of: how many are left in each, and those that lost all."""
+
+    left: Mapping[int, int]
+    removed: tuple[int, ...]
+
+    @staticmethod
+    def of(operation: Any) -> TakenRows | None:
+        """What Lance's operation took out; None where it is not a change of rows. Fragments that are listed as they
+        were are among those that are left."""
+        changed = getattr(operation, "updated_fragments", None)
+        if changed is None:
+            return None
+        removed = getattr(operation, "deleted_fragment_ids", None) or getattr(operation, "removed_fragment_ids", None)
+        return TakenRows({each.id: each.num_rows for each in changed}, tuple(sorted(removed or ())))
 
 
 @dataclass(frozen=True, slots=True)

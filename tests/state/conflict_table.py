@@ -34,6 +34,11 @@ TABLE_OPERATIONS: Mapping[str, Operation] = {
         "the job is not done; the same dataset, schema and version; no other load under way; else it looks again",
     ),
     "compact": Operation("replace files", "the job is not done; the same dataset; the files are there"),
+    "change-rows": Operation("delete, update or merge rows", "the job is not done; the same dataset and schema"),
+    "change-unique": Operation(
+        "change rows with unique keys",
+        "the job is not done; the same dataset and schema; no load under way; else it looks again",
+    ),
     "split": Operation("split a leaf", "the same dataset, at the same version; it is a leaf; else it starts again"),
     "schema": Operation("change the schema", "the same dataset, at the same version"),
     "online": Operation("online flag and the like", "nothing: the last one holds"),
@@ -76,6 +81,7 @@ SERVICE_OPERATIONS: Mapping[str, Operation] = {
 
 _OTHER_VERSION = Refusal("the dataset is at version 6, not 5")
 _OTHER_GENERATION = Refusal("the table is at generation 2, not 1")
+_JOB_DONE = Refusal("job job-1 is done already, as version 6 of the dataset", only="job")
 _REWRITTEN = Refusal("the table was rewritten: its dataset is number 2, not 1")
 _NO_COMMIT = Refusal("job open-1 has no commit under way", only="job")
 _TAKEN = Refusal("the name nyc.shared_1 belongs to table", only="name")
@@ -131,6 +137,28 @@ RULES: Mapping[tuple[str, str], Refusal] = {
     ("append-unique", "rewrite"): _OTHER_VERSION,
     ("append-unique", "restore"): _OTHER_VERSION,
     ("append-unique", "record"): _OTHER_VERSION,
+    **{
+        (first, second): refusal
+        for first in ("change-rows", "change-unique")
+        for second, refusal in {
+            "change-rows": _JOB_DONE,
+            "change-unique": _JOB_DONE,
+            "append": _JOB_DONE,
+            **dict.fromkeys(
+                ("append-unique", "make-unique", "split", "schema", "rewrite", "restore", "record"), _OTHER_VERSION
+            ),
+        }.items()
+    },
+    **{
+        (first, second): refusal
+        for second in ("change-rows", "change-unique")
+        for first, refusal in {
+            "append": _JOB_DONE,
+            "append-unique": _JOB_DONE,
+            "schema": Refusal("the schema is "),
+            "rewrite": _REWRITTEN,
+        }.items()
+    },
     ("compact", "append-unique"): _OTHER_VERSION,
     ("compact", "make-unique"): _OTHER_VERSION,
     ("compact", "compact"): Refusal("fragments 0, 1 are no longer in the table", only="files"),

@@ -30,12 +30,14 @@ from deployer.state.log.updates import (
     FilesRemoved,
     FilesReplaced,
     PartitionSplit,
+    RowsChanged,
+    RowsLeft,
     SetLanceVersion,
     SetSchema,
     SetTableProperties,
     TableUpdate,
 )
-from deployer.state.model.entities import JSON, RestoreTarget, TableState
+from deployer.state.model.entities import JSON, RestoreTarget, RowCounts, TableState
 from deployer.state.model.location import Location, LocationOrNone
 from deployer.state.model.names import Name, SavepointName, TableId
 from deployer.state.model.services import EXCLUDES, Figures, Service
@@ -116,6 +118,15 @@ def next_updates(draw: st.DrawFn, state: TableState, number: int) -> Sequence[Ta
         FilesAdded(fresh, version, job, 10 * len(fresh)),
         FilesAdded(fresh, version, job, 10 * len(fresh)),
         FilesReplaced(tuple(some), fresh, version, job),
+        RowsChanged(
+            tuple(RowsLeft(each, draw(st.integers(0, 9))) for each in some[1:]),
+            tuple(some[:1]),
+            fresh,
+            version,
+            job,
+            "merge",
+            RowCounts(len(fresh), 2, 3),
+        ),
         FilesRemoved(tuple(some), version),
     ]
     choices += [CommitAbandoned(intent) for intent in intents[:1]]

@@ -42,6 +42,8 @@ from deployer.state.log.updates import (
     RemoveTable,
     RenameTable,
     RewriteStarted,
+    RowsChanged,
+    RowsLeft,
     SetSchema,
     SetTableProperties,
     SetTableStatus,
@@ -158,6 +160,14 @@ def table_sample(name: str, number: int) -> TableSample:
         case "append-unique":
             started, done = CommitStarted(job, "ingest", 5), FilesAdded((file(100 + number),), 6, job, 10)
             return [started, done], c.to_add_unique_files(job, SCHEMA, 1, 5, ["open-1", "open-2"])
+        case "change-rows":
+            lost = RowsChanged((RowsLeft(number, 3),), (), (), 6, job)
+            return [CommitStarted(job, "delete", 5), lost], c.to_change_rows(job, SCHEMA, 1)
+        case "change-unique":
+            merged = RowsChanged((), (), (file(400 + number),), 6, job, "merge")
+            return [CommitStarted(job, "merge", 5), merged], c.to_change_unique_rows(
+                job, SCHEMA, 1, ["open-1", "open-2"]
+            )
         case "make-unique":
             declared = SetTableProperties({"declared": {"unique": True}})
             return [declared], c.to_make_unique(1, 5, 1, ["open-1", "open-2"])

@@ -39,6 +39,8 @@ from deployer.state.log.updates import (
     RemoveTable,
     RenameTable,
     RewriteStarted,
+    RowsChanged,
+    RowsLeft,
     SetInstanceProperties,
     SetLanceVersion,
     SetSchema,
@@ -48,7 +50,16 @@ from deployer.state.log.updates import (
     Update,
 )
 from deployer.state.model import files as files_module
-from deployer.state.model.entities import INSTANCE_LOG, InstanceState, Intent, Job, Partition, State, TableState
+from deployer.state.model.entities import (
+    INSTANCE_LOG,
+    InstanceState,
+    Intent,
+    Job,
+    Partition,
+    RowCounts,
+    State,
+    TableState,
+)
 from deployer.state.model.services import Savepoint, Service
 from tests.projects import folder_of_example
 
@@ -62,6 +73,7 @@ def _after(state: State, *updates: Update, at: int = 5) -> Any:
 
 
 INSTANCE: InstanceState = _after(InstanceState(), SetInstanceProperties({"a": 1}), RegisterTable(entry()))
+COUNTS = RowCounts(inserted=5, updated=3, deleted=2)
 CREATED: TableState = _after(TableState(table_id=TABLE), creation(), added(1), CommitStarted("open", "compact", 3))
 
 
@@ -100,6 +112,14 @@ def test_a_finished_job_is_recorded_by_the_kind_that_it_started_as() -> None:
     assert dict(state.intents) == {}
     assert [each.fragment_id for each in state.files] == [2, 3]
     assert dict(CREATED.intents) == {"open": Intent("open", "compact", 5, 3)}
+
+
+def test_a_change_of_rows_leaves_a_file_in_its_place_with_fewer_rows() -> None:
+    state = _after(
+        _after(CREATED, added(5)), RowsChanged((RowsLeft(1, 4),), (5,), (file(2),), 4, "m", "merge", COUNTS), at=7
+    )
+    assert list(state.files) == [replace(file(1), rows=4), file(2)]
+    assert state.jobs["m"] == Job("m", "merge", 10, 4, 7, counts=COUNTS) and state.jobs["m"].added == 8
 
 
 def test_commits_may_be_recorded_in_another_order_than_lance_made_them() -> None:
@@ -213,6 +233,8 @@ REFUSED: list[tuple[State, Update, str]] = [
     (CREATED, FilesRemoved((1, 1), 4), "a fragment is named twice"),
     (CREATED, FilesAdded((file(2), file(2)), 4), "a fragment is named twice"),
     (CREATED, FilesReplaced((2,), (file(3),), 4), "fragment 2 is not in the table"),
+    (CREATED, RowsChanged((RowsLeft(2, 5),), (), (), 4), "fragment 2 is not in the table"),
+    (CREATED, RowsChanged((RowsLeft(1, 5),), (1,), (), 4), "a fragment is named twice"),
     (_after(CREATED, added(2, "done")), added(3, "done"), "job done is done already"),
     (_after(CREATED, added(2, "done")), CommitStarted("done", "ingest", 4), "job done is done already"),
     (CREATED, PartitionSplit("none", b"m", "l", "r"), "partition none does not exist"),

@@ -24,6 +24,8 @@ from deployer.state.log.updates import (
     FilesReplaced,
     PartitionSplit,
     RenameTable,
+    RowsChanged,
+    RowsLeft,
     SetTableProperties,
     SetTableStatus,
     TableRebuilt,
@@ -31,7 +33,7 @@ from deployer.state.log.updates import (
     TableRewritten,
     Update,
 )
-from deployer.state.model.entities import TableProperties
+from deployer.state.model.entities import RowCounts, TableProperties
 from deployer.state.model.services import Service
 
 from .samples import creation, file, place
@@ -46,6 +48,15 @@ WORDS: list[tuple[Update, str]] = [
     (
         FilesReplaced((1, 2), (file(3),), 5, "c", "compact"),
         "compact: replace 2 files by 1 file with 10 rows (job c, dataset version 5)",
+    ),
+    (
+        RowsChanged((RowsLeft(1, 3),), (2,), (file(3),), 6, "m", "merge", RowCounts(1, 4, 1234)),
+        "merge: insert 1 row, update 4 rows, delete 1,234 rows: 1 file changed, 1 removed, 1 added "
+        "(job m, dataset version 6)",
+    ),
+    (
+        RowsChanged((), (), (), 6, "m"),
+        "delete: change no row: 0 files changed, 0 removed, 0 added (job m, dataset version 6)",
     ),
     (FilesRemoved((1,), 6), "remove 1 file (dataset version 6)"),
     (CommitAbandoned("j"), "give up the commit of job j"),

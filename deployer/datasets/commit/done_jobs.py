@@ -7,7 +7,7 @@ from typing import Literal
 
 from deployer.datasets.recovery.rollforward import refresh
 from deployer.state.log.entries import LogEntry
-from deployer.state.log.updates import CommitAbandoned, CommitStarted, FilesAdded
+from deployer.state.log.updates import CommitAbandoned, CommitStarted, FilesAdded, RowsChanged
 from deployer.state.model.entities import Job
 from deployer.state.store import StateStore
 
@@ -48,6 +48,10 @@ def _job_in(entry: LogEntry, job_id: str) -> Job | Literal[False] | None:
         match update:
             case FilesAdded(job_id=of, kind=kind, rows=rows, lance_version=version, sources=sources) if of == job_id:
                 return Job(job_id, kind, rows, version, entry.at, sources)
+            case RowsChanged(job_id=of, kind=kind, counts=counts, lance_version=version, sources=sources) if (
+                of == job_id
+            ):
+                return Job(job_id, kind, counts.changed, version, entry.at, sources, counts)
             case CommitStarted(job_id=of) | CommitAbandoned(job_id=of) if of == job_id:
                 return False
     return None

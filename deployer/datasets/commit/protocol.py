@@ -27,6 +27,7 @@ What differs is in the module of each operation:
 - Appends (`deployer.tables.ingest.commit.append`): one commit is of several jobs, those of writers that wait included.
   A transaction that lost its races is sent again as it is.
 - Rewrites of files (`deployer.services.rewriting.replace`): one that lost is prepared again, on the newest version.
+- Changes of rows (`deployer.tables.rows.commit`): one that lost is prepared again, on the newest version.
 - Schema changes (`deployer.tables.schema.commit`): sent once, and abandoned where Lance does not have it then, for
   whatever reason. What changed is recorded by the roll-forward alone.
 - Restores (`deployer.services.restore.restoring`): one transaction of the state writes the intents of all tables, and
@@ -46,7 +47,7 @@ from typing import TYPE_CHECKING
 from deployer.datasets.commit.done_jobs import jobs_with
 from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.dataset import dataset_location
-from deployer.datasets.lance_transactions import InDoubt, NotTaken, Operation, Taken, prepare, send
+from deployer.datasets.lance_transactions import InDoubt, NotTaken, Operation, Taken, TakenRows, prepare, send
 from deployer.datasets.recovery.unrecorded import appended
 from deployer.errors import Conflict, NotFound
 from deployer.state.log.requirements import TableRequirement
@@ -169,7 +170,8 @@ def recorded_at_once(store: StateStore, committed: Committed, *, durable: bool) 
     made, before, removed = committed.dataset, committed.prepared.state, committed.prepared.operation.removed
     if made is None or removed is None or made.version != before.lance_version + 1:
         return None
-    updates = appended(made, before, committed.prepared.metadata, removed)
+    taken = TakenRows.of(committed.prepared.transaction.operation)
+    updates = appended(made, before, committed.prepared.metadata, removed, taken)
     if not updates:
         return None
     unchanged = to_record(before.lance_version, before.dataset)

@@ -10,14 +10,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.commit_metadata import RESTORE, CommitMetadata, CommittedFile
 from deployer.datasets.dataset import Fragment, field_ids, fragment_of, fragments_of, open_dataset, require_files
 from deployer.datasets.indexes.read import index_updates
-from deployer.datasets.lance_transactions import metadata_at, metadata_since, transaction_of
+from deployer.datasets.lance_transactions import TakenRows, metadata_at, metadata_since, transaction_of
 from deployer.datasets.ordering.clustering import FileClustering, clustered_fields
 from deployer.datasets.ordering.key_ranges import KeyRange, fault_of_keys, key_kinds, key_range
+from deployer.datasets.recovery.taken_rows import rows_changed
 from deployer.errors import DeployerError
 from deployer.specs.types.arrow import columns_of, stored_schema
 from deployer.state.log.updates import (
@@ -60,7 +61,7 @@ def missing_updates(
             continue  # one that is not valid, or can only be taken for a commit of others (see `roll_restore`)
         if info.job_id in done or info.job_id in state.jobs:
             continue  # a second commit of the job, which was undone
-        if info.files or info.job_id in state.intents:
+        if info.files or info.counts is not None or info.job_id in state.intents:
             updates.append(view.record(version, info))
             done.add(info.job_id)
     updates += view.adopt()
@@ -75,10 +76,14 @@ def missing_updates(
 
 
 def appended(
-    dataset: lance.LanceDataset, state: TableState, infos: Sequence[CommitMetadata], removed: Sequence[int] = ()
+    dataset: lance.LanceDataset,
+    state: TableState,
+    infos: Sequence[CommitMetadata],
+    removed: Sequence[int] = (),
+    taken: TakenRows | None = None,
 ) -> list[TableUpdate]:
     """Returns what jobs record, from the dataset that their one commit gave, which is the one right above the version
-    of `state`: appends, or files of one in the place of those `removed`.
+    of `state`: appends, files of one in the place of those `removed`, or a change of rows, which took out `taken`.
 
     Nothing is read, and the time does not depend on how many files there are: a commit gives its fragments the highest
     ids. Empty when they are not found so.
@@ -96,6 +101,8 @@ def appended(
         added = tuple(view.file_of(found[file.path], file) for file in info.files)
         if removed:
             updates.append(FilesReplaced(tuple(removed), added, version, info.job_id, info.kind))
+        elif taken is not None:
+            updates.append(rows_changed(state.files.get, taken, added, version, info))
         else:
             updates.append(FilesAdded(added, version, info.job_id, info.rows, info.kind, info.sources))
     return updates
@@ -151,7 +158,16 @@ class _View:
         marked = {file.path: file for file in info.files}
         written = self._written(version, marked)
         added = tuple(self.file_of(fragment, marked[path]) for path, fragment in written.items())
-        removed = tuple(sorted(self._rewritten(version) & self.held.keys()))
+        operation = getattr(transaction_of(self.dataset, version), "operation", None)
+        if (taken := TakenRows.of(operation)) is not None:
+            change = rows_changed(self.held.get, taken, added, version, info)
+            for fragment_id in change.removed:
+                del self.held[fragment_id]
+            for each in change.left:
+                self.held[each.fragment_id] = replace(self.held[each.fragment_id], rows=each.rows)
+            self.held.update((file.fragment_id, file) for file in added)
+            return change
+        removed = tuple(sorted(_rewritten(operation) & self.held.keys()))
         for fragment_id in removed:
             del self.held[fragment_id]
         self.held.update((file.fragment_id, file) for file in added)
@@ -175,11 +191,6 @@ class _View:
         if len(found) == len(marked):
             return found
         return {**_by_path(fragments_of(self.dataset.checkout_version(version)).values(), marked), **found}
-
-    def _rewritten(self, version: int) -> set[int]:
-        operation = getattr(transaction_of(self.dataset, version), "operation", None)
-        groups = getattr(operation, "groups", None) or ()
-        return {fragment.id for group in groups for fragment in group.old_fragments}
 
     def adopt(self) -> list[TableUpdate]:
         """The difference that is left: commits of others, whatever they were."""
@@ -258,6 +269,11 @@ class _View:
         lowers = [leaf.lower for leaf in self.leaves]
         first, last = (bisect_right(lowers, key) - 1 for key in (keys.min_key, keys.max_key))
         return self.leaves[first].partition_id if first == last >= 0 else None
+
+
+def _rewritten(operation: Any) -> set[int]:
+    groups = getattr(operation, "groups", None) or ()
+    return {fragment.id for group in groups for fragment in group.old_fragments}
 
 
 def _each(infos: Mapping[int, Sequence[CommitMetadata]]) -> Iterator[tuple[int, CommitMetadata]]:

@@ -22,6 +22,7 @@ from deployer.state.log.updates import (
     RemoveTable,
     RenameTable,
     RewriteStarted,
+    RowsChanged,
     SetInstanceProperties,
     SetLanceVersion,
     SetSchema,
@@ -79,6 +80,11 @@ def describe_update(update: Update) -> str:
             into = f"{count(len(files), 'file')} with {count(_rows(files), 'row')}"
             what = f"{kind}: " if job_id is not None else ""
             return f"{what}replace {count(len(removed), 'file')} by {into}{_of(job_id, lance_version)}"
+        case RowsChanged(left, removed, files, lance_version, job_id, kind, counts):
+            done = [("insert", counts.inserted), ("update", counts.updated), ("delete", counts.deleted)]
+            what = ", ".join(f"{verb} {count(rows, 'row')}" for verb, rows in done if rows) or "change no row"
+            touched = f"{count(len(left), 'file')} changed, {len(removed):,} removed, {len(files):,} added"
+            return f"{kind}: {what}: {touched}{_of(job_id, lance_version)}"
         case FilesRemoved(removed, lance_version):
             return f"remove {count(len(removed), 'file')}{_of(None, lance_version)}"
         case CommitAbandoned(job_id):

@@ -25,6 +25,8 @@ from deployer.state.log.updates import (
     InstanceUpdate,
     PartitionSplit,
     RewriteStarted,
+    RowsChanged,
+    RowsLeft,
     SetLanceVersion,
     SetSchema,
     SetTableProperties,
@@ -43,6 +45,7 @@ from deployer.state.model.entities import (
     Intent,
     Job,
     Partition,
+    RowCounts,
     State,
     TableProperties,
     TableState,
@@ -156,6 +159,10 @@ def _apply_to_table(state: TableState, update: TableUpdate, entry: LogEntry) -> 
         case FilesReplaced(removed, added, lance_version, job_id, kind):
             state = _finish(state, job_id, kind, sum(file.rows for file in added), lance_version, at)
             return replace(_seen(state, lance_version), files=_with_files(state.files, added, removed))
+        case RowsChanged(left, removed, added, lance_version, job_id, kind, counts, sources):
+            now = _with_files(state.files, (*_with_rows_left(state.files, left), *added), (*_ids(left), *removed))
+            state = _finish(state, job_id, kind, counts.changed, lance_version, at, sources, counts)
+            return replace(_seen(state, lance_version), files=now)
         case FilesRemoved(removed, lance_version):
             return replace(_seen(state, lance_version), files=_with_files(state.files, (), removed))
         case CommitAbandoned(job_id):
@@ -292,7 +299,14 @@ def _changed_properties(properties: TableProperties, changes: Mapping[str, JSON]
 
 
 def _finish(
-    state: TableState, job_id: str | None, kind: str, rows: int, lance_version: int, at: int, sources: str = ""
+    state: TableState,
+    job_id: str | None,
+    kind: str,
+    rows: int,
+    lance_version: int,
+    at: int,
+    sources: str = "",
+    counts: RowCounts | None = None,
 ) -> TableState:
     if job_id is None:
         return state
@@ -301,8 +315,23 @@ def _finish(
     intents = layered(state.intents)
     if intent := intents.get(job_id):
         kind, intents = intent.kind, intents.changed({}, [job_id])
-    job = Job(job_id, kind, rows, lance_version, at, sources)
+    job = Job(job_id, kind, rows, lance_version, at, sources, counts)
     return replace(state, jobs=layered(state.jobs).changed({job_id: job}), intents=intents)
+
+
+def _ids(left: tuple[RowsLeft, ...]) -> list[int]:
+    return [each.fragment_id for each in left]
+
+
+def _with_rows_left(files: Files, left: tuple[RowsLeft, ...]) -> list[File]:
+    """The files with the rows that are left in them."""
+    changed = []
+    for each in left:
+        file = files.get(each.fragment_id)
+        if file is None:
+            raise Inapplicable(f"fragment {each.fragment_id} is not in the table")
+        changed.append(replace(file, rows=each.rows))
+    return changed
 
 
 def _with_files(files: Files, added: tuple[File, ...], removed: tuple[int, ...]) -> Files:

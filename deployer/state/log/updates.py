@@ -14,6 +14,7 @@ from deployer.state.model.entities import (
     Name,
     Partition,
     RestoreTarget,
+    RowCounts,
     Service,
     TableEntry,
     TableId,
@@ -160,6 +161,34 @@ class FilesReplaced:
 
 
 @dataclass(frozen=True, slots=True)
+class RowsLeft:
+    """The number of rows that a file has left after some of them were deleted."""
+
+    fragment_id: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowsChanged:
+    """A change of rows in dataset version `lance_version`: files that lost rows or are gone, and files that came.
+
+    A file of `left` keeps its partition, its order and its ranges, which are still true of the rows that are left.
+    With a job id the job is done.
+    """
+
+    TAG = "rows-changed"
+
+    left: tuple[RowsLeft, ...]
+    removed: tuple[int, ...]
+    added: tuple[File, ...]
+    lance_version: int
+    job_id: str | None = None
+    kind: str = "delete"
+    counts: RowCounts = RowCounts()
+    sources: str = field(default="", metadata={"sparse": True})  #: files that the job read, as `Job` has them
+
+
+@dataclass(frozen=True, slots=True)
 class FilesRemoved:
     TAG = "files-removed"
     removed: tuple[int, ...]
@@ -284,6 +313,7 @@ TableUpdate = (
     | CommitStarted
     | FilesAdded
     | FilesReplaced
+    | RowsChanged
     | FilesRemoved
     | CommitAbandoned
     | PartitionSplit

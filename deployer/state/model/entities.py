@@ -28,6 +28,7 @@ __all__ = [
     "Location",
     "Name",
     "Partition",
+    "RowCounts",
     "Run",
     "Savepoint",
     "Service",
@@ -129,10 +130,25 @@ REARRANGES = frozenset({"compact", "cluster"})  #: kinds of jobs whose rows the 
 
 
 @dataclass(frozen=True, slots=True)
+class RowCounts:
+    """How many rows a change of rows inserted, gave other values, and deleted."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+    @property
+    def changed(self) -> int:
+        """All rows that it touched."""
+        return self.inserted + self.updated + self.deleted
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A job that is done; kept until the table is emptied, so that the same job id adds nothing twice.
 
-    `rows` is how many it wrote. `sources` are the files that a load read, as JSON; empty when they are not known.
+    `rows` is how many it wrote, or touched where it changed rows. `sources` are the files that a load read, as JSON;
+    empty when they are not known. `counts` are those of a change of rows (update, delete, merge), None for others.
     """
 
     job_id: str
@@ -141,10 +157,13 @@ class Job:
     lance_version: int
     at: int = field(metadata=TIME)
     sources: str = field(default="", metadata={"sparse": True})
+    counts: RowCounts | None = field(default=None, metadata={"sparse": True})
 
     @property
     def added(self) -> int:
-        """Rows that the table has more since."""
+        """Rows that it wrote and that the table did not have, or had with other values."""
+        if self.counts is not None:
+            return self.counts.inserted + self.counts.updated
         return 0 if self.kind in REARRANGES else self.rows
 
 

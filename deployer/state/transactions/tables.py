@@ -57,6 +57,21 @@ def to_replace_files(job_id: str, fragment_ids: Sequence[int], dataset: int) -> 
     return [JobNotDone(job_id), DatasetIs(dataset), FilesPresent(tuple(fragment_ids)), NoRestoreUnderWay()]
 
 
+def to_change_rows(job_id: str, schema: bytes, dataset: int) -> list[TableRequirement]:
+    """Requirements of an update, a deletion or a merge: it is done once. Lance refuses the second of two changes of
+    rows that were prepared on one version, and of two of the same fragments; who is refused computes its change
+    again."""
+    return to_add_files(job_id, schema, dataset)
+
+
+def to_change_unique_rows(
+    job_id: str, schema: bytes, dataset: int, ended: Sequence[str] = ()
+) -> list[TableRequirement]:
+    """Requirements of a change that adds rows whose keys were compared with those of the table. `ended` are jobs that
+    are given up with it."""
+    return [*to_change_rows(job_id, schema, dataset), NoLoadUnderWay((job_id, *ended))]
+
+
 def to_split(partition_id: str, moved: Sequence[int], lance_version: int, dataset: int) -> list[TableRequirement]:
     """Requirements of splitting a leaf, whose files are recorded in the new leaves. It starts again when
     refused."""

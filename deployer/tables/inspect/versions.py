@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deployer.datasets.commit_metadata import commit_metadata_of
+from deployer.datasets.commit_metadata import CommitMetadata, commit_metadata_of
 from deployer.datasets.dataset import open_dataset
 from deployer.datasets.lance_transactions import metadata_since, transaction_of
 from deployer.datasets.storage.refs import versions_of
@@ -104,7 +104,7 @@ def _history(table: ReadTable, number: int, dataset: LanceDataset) -> list[Table
         author = _joined(authors.get(job.job_id, "") for job in done)
         if not done and version == 1 and created:
             author = created.author
-        rows = sum(info.rows for info in infos if info.kind not in REARRANGES) if infos else _rows_added(transaction)
+        rows = sum(map(_net_rows, infos)) if infos else _rows_added(transaction)
         foreign = not kind and (
             operation in _MARKED_OPERATIONS or _foreign_index(dataset, transaction, entries, version)
         )
@@ -114,6 +114,13 @@ def _history(table: ReadTable, number: int, dataset: LanceDataset) -> list[Table
             changes = _rewritten(table, rewriters[-1]) if rewriters else ()
         found.append(TableVersion(version, at, operation, job_id, kind, author, rows, foreign, number, changes))
     return found
+
+
+def _net_rows(info: CommitMetadata) -> int:
+    """How many rows the table has more since the commit; below zero for fewer."""
+    if info.counts is not None:
+        return info.counts.inserted - info.counts.deleted
+    return 0 if info.kind in REARRANGES else info.rows
 
 
 def _joined(texts: Iterable[str]) -> str:

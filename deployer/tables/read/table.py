@@ -149,6 +149,16 @@ class Table:
         first = next(batches, None)  # an error of the condition comes now, not while rows are being printed
         return Rows(first.schema if first is not None else schema, _chained(first, batches), len(fragments), total)
 
+    def candidates(self, where: str) -> tuple[Condition, list[Any]]:
+        """The condition as Lance takes it, and the fragments of this version that can hold a row for which it is true.
+
+        Raises InvalidInput for what is not one SQL expression.
+        """
+        check_condition(where, self.opened.address, self.opened.schema)
+        dataset = self.dataset()
+        condition = Condition(where, with_typed_texts(with_instants(where), dataset.schema))
+        return condition, self._chosen(dataset.get_fragments(), self._said_by(condition.sql, dataset))
+
     def count_where(
         self,
         where: str | None = None,
@@ -252,10 +262,14 @@ class Table:
         except BaseException as failure:
             if not is_of_lance(failure):
                 raise
-            location = self.opened.location
-            if condition is None or refused_by_storage(failure, location) is not None or is_of_files(failure):
-                raise as_deployer_error(failure, location) from failure
-            raise filter_failure(failure, condition.written, dataset.schema, self.opened.address) from failure
+            raise self.read_failure(failure, condition) from failure
+
+    def read_failure(self, failure: BaseException, condition: Condition | None) -> DeployerError:
+        """The error for what Lance raised while it read rows with the condition."""
+        location = self.opened.location
+        if condition is None or refused_by_storage(failure, location) is not None or is_of_files(failure):
+            return as_deployer_error(failure, location)
+        return filter_failure(failure, condition.written, self.dataset().schema, self.opened.address)
 
 
 def _chained(first: pa.RecordBatch | None, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

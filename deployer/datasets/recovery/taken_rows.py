@@ -1,0 +1,28 @@
+"""What the log records of a change of rows: one update, whether its own process or the roll-forward writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from deployer.datasets.commit_metadata import CommitMetadata
+from deployer.datasets.lance_transactions import TakenRows
+from deployer.state.log.updates import RowsChanged, RowsLeft
+from deployer.state.model.entities import File, RowCounts
+
+
+def rows_changed(
+    held: Callable[[int], File | None],
+    taken: TakenRows,
+    added: tuple[File, ...],
+    version: int,
+    info: CommitMetadata,
+) -> RowsChanged:
+    """What a change of rows records, given the files that there were."""
+    left = [
+        RowsLeft(fragment_id, rows)
+        for fragment_id, rows in sorted(taken.left.items())
+        if (file := held(fragment_id)) is not None and file.rows != rows
+    ]
+    removed = tuple(fragment_id for fragment_id in taken.removed if held(fragment_id) is not None)
+    counts = info.counts or RowCounts()
+    return RowsChanged(tuple(left), removed, added, version, info.job_id, info.kind, counts, info.sources)

@@ -1,0 +1,228 @@
+"""Commits a change of rows once, by the protocol of `deployer.datasets.commit.protocol`."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from deployer.datasets.commit.done_jobs import find_job
+from deployer.datasets.commit.protocol import Committed, Intent, TableCommits
+from deployer.datasets.commit_metadata import CommitMetadata
+from deployer.datasets.files.writer import discard
+from deployer.datasets.lance_transactions import ChangeRows, InDoubt, NotTaken
+from deployer.datasets.recovery.restored_together import end_dead_restores
+from deployer.errors import Conflict, DeployerError, NotFound, OutcomeUnknown, Refused
+from deployer.live.reader import has_unique_keys
+from deployer.platform.system.failpoints import reached
+from deployer.platform.system.retry import Backoff
+from deployer.state.log.updates import RowsChanged, TableUpdate
+from deployer.state.model.entities import Job, RowCounts
+from deployer.state.transactions.tables import to_change_rows, to_change_unique_rows
+from deployer.tables.ingest.commit.unique_keys import dead_loads
+from deployer.tables.open_table import OpenTable
+from deployer.tables.rows.change import FragmentCounts, PlanRows, RowChange, RowPlan
+from deployer.tables.rows.matching import Deletions
+
+ATTEMPTS = 20  #: how often a change is computed again because others committed first
+_BACKOFF = Backoff(first=0.02, longest=1.0)
+
+
+@dataclass(slots=True)
+class RowJob:
+    """One change of rows under its job id.
+
+    `files` keeps what the change wrote for a try that failed. `may_empty` allows it to leave a protected table without
+    rows.
+    """
+
+    kind: str
+    plan_rows: PlanRows
+    files: Deletions
+    job_id: str | None = None
+    dry_run: bool = False
+    may_empty: bool = False
+    sources: str = ""
+    _sent_files: bool = False  #: Lance may have a commit with the files of the newest plan
+
+    def run(self, table: OpenTable) -> RowChange:
+        """Computes the change on the newest version and commits it; with the id of a job that is done, does nothing.
+
+        Raises Refused where it would leave a table without rows that is protected from deletion; Conflict when others
+        change the table without end, or another way than this can follow; OutcomeUnknown when Lance did not answer.
+        """
+        table = table.refreshed()
+        if self.job_id and (job := find_job(table.store, table.root, table.entry.table_id, self.job_id)):
+            return already_done(job)
+        plan = self.plan_rows(table, table.dataset())
+        try:
+            return self._committed(table, plan)
+        except BaseException:
+            if not self._sent_files:
+                self.files.discard()
+            raise
+
+    def _committed(self, table: OpenTable, plan: RowPlan) -> RowChange:
+        if self.dry_run:
+            return RowChange(None, plan.counts, plan.leaves, plan.fragments, plan.version, dry_run=True)
+        with discarded(table, plan):
+            self._require_rows_left(table, plan)
+        job_id = self.job_id or uuid.uuid4().hex
+        if not plan.counts.changed:
+            return self._nothing(table, job_id)
+        commits = TableCommits(table.store, table.root, table.entry)
+        with discarded(table, plan):
+            reached("tables.rows.before-intent")
+            intent = self._begun(commits, table, plan, job_id)
+            if isinstance(intent, Job):
+                discard(table.location, plan.written)
+                return already_done(intent)
+        reached("tables.rows.before-lance")
+        try:
+            return self._sent(commits, table, plan, intent)
+        except DeployerError:
+            if self._sent_files:
+                raise
+            with contextlib.suppress(Conflict, NotFound):
+                commits.abandon(job_id)
+            raise
+
+    def _require_rows_left(self, table: OpenTable, plan: RowPlan) -> None:
+        """As emptying a table does: one that is protected from deletion keeps rows."""
+        state, gone = table.state, plan.counts.deleted - plan.counts.inserted
+        if self.may_empty or not state.properties.deletion_protection or not state.files.rows:
+            return
+        if gone >= state.files.rows:
+            raise Refused(
+                f"the {self.kind} would remove all {state.files.rows:,} rows of the table, which is protected from "
+                "deletion",
+                where=table.address,
+                remedy="set deletion_protection: false, or give the command that names the table",
+            )
+
+    def _nothing(self, table: OpenTable, job_id: str) -> RowChange:
+        """The result of a change of no rows. With a job id of the caller's it is done, as a repeated one finds out."""
+        version, job = table.state.lance_version, None
+        if self.job_id:
+            done: list[TableUpdate] = [RowsChanged((), (), (), version, job_id, self.kind)]
+            required = to_change_rows(job_id, table.state.schema, table.entry.dataset)
+            job = table.store.commit(table.entry.table_id, done, required).jobs[job_id]
+        return RowChange(job, RowCounts(), (), FragmentCounts(), version)
+
+    def _begun(self, commits: TableCommits, table: OpenTable, plan: RowPlan, job_id: str) -> Intent | Job:
+        """The job's intent; the job where another process did it."""
+        store, state, dataset = table.store, table.state, table.entry.dataset
+        for attempt in _BACKOFF.attempts(ATTEMPTS):
+            dead = (
+                [each for each in dead_loads(state, time.time_ns() // 1_000_000) if each != job_id]
+                if plan.compared
+                else []
+            )
+            required = to_change_rows(job_id, state.schema, dataset)
+            if plan.compared and has_unique_keys(state):
+                required = to_change_unique_rows(job_id, state.schema, dataset, dead)
+            try:
+                return commits.begin([(job_id, self.kind)], plan.version, required, dead)
+            except NotFound as removed:
+                raise moved(table, str(removed.what)) from removed
+            except Conflict as conflict:
+                if job := find_job(store, table.root, table.entry.table_id, job_id):
+                    return job
+                state = store.table(table.entry.table_id)
+                end_dead_restores(store, table.root, state)
+                if attempt == ATTEMPTS - 1 or state.dataset != dataset or state.schema != table.state.schema:
+                    raise moved(table, conflict.what) from conflict
+        raise AssertionError("the loop returns or raises")
+
+    def _sent(self, commits: TableCommits, table: OpenTable, plan: RowPlan, intent: Intent) -> RowChange:
+        """The commit as it is recorded. Loads on this machine wait meanwhile: this would lose race after race."""
+        for _ in _BACKOFF.attempts(ATTEMPTS):
+            with table.store.turn(table.entry.table_id):
+                table = table.refreshed()
+                if job := table.state.jobs.get(intent.job_id):
+                    discard(table.location, plan.written)
+                    return already_done(job)
+                if table.entry.dataset != commits.entry.dataset:
+                    discard(commits.location, plan.written)
+                    raise moved(table, "the table was rewritten meanwhile")
+                dataset = table.dataset()
+                if table.state.lance_version != plan.version:
+                    discard(table.location, plan.written)
+                    plan = self.plan_rows(table, dataset)
+                    with discarded(table, plan):
+                        self._require_rows_left(table, plan)
+                if not plan.counts.changed:
+                    commits.abandon(intent.job_id)
+                    return self._nothing(table, intent.job_id)
+                operation = _operation(dataset, plan)
+                prepared = commits.prepare(table.state, dataset, operation, [self._metadata(intent, plan)])
+                self._sent_files = True
+                outcome = commits.send(prepared)
+                if not isinstance(outcome, Committed):
+                    self._sent_files = isinstance(outcome, InDoubt)
+                    _require_repeatable(table, plan, outcome)
+                    continue
+                reached("tables.rows.after-lance")
+                jobs = commits.record(outcome).jobs
+                reached("tables.rows.after-state")
+            if (found := jobs.get(intent.job_id)) is None:
+                raise _unknown(table, "Lance took the commit, and it cannot be found again")
+            self.files.discard(plan.changed)
+            return RowChange(found, plan.counts, plan.leaves, plan.fragments, found.lance_version)
+        discard(table.location, plan.written)
+        raise moved(table, f"others changed the same rows first, {ATTEMPTS} times")
+
+    def _metadata(self, intent: Intent, plan: RowPlan) -> CommitMetadata:
+        files = tuple(each.marked for each in plan.written)
+        return CommitMetadata(intent.job_id, self.kind, plan.counts.changed, files, self.sources, plan.counts)
+
+
+def _require_repeatable(table: OpenTable, plan: RowPlan, outcome: NotTaken | InDoubt) -> None:
+    """Raises what a commit that Lance does not have came to, unless it can be prepared again."""
+    failure = outcome.failure
+    said = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
+    match outcome:
+        case NotTaken(reason="removed"):
+            raise moved(table, "the table was removed meanwhile") from failure
+        case NotTaken(reason="invalid"):
+            discard(table.location, plan.written)
+            raise moved(table, f"Lance refuses it: {said}") from failure
+        case InDoubt():
+            raise _unknown(table, f"the commit to Lance failed, and whether it happened is not known: {said}")
+
+
+def _operation(dataset: Any, plan: RowPlan) -> ChangeRows:
+    first = next(iter(dataset.get_fragments()), None)
+    guard = None if first is None else first.metadata
+    return ChangeRows(plan.changed, plan.removed_ids, plan.written, guard, plan.why)
+
+
+def already_done(job: Job) -> RowChange:
+    """The result of a job that an earlier run did."""
+    return RowChange(job, job.counts or RowCounts(), (), FragmentCounts(), job.lance_version, already_done=True)
+
+
+@contextlib.contextmanager
+def discarded(table: OpenTable, plan: RowPlan) -> Iterator[None]:
+    """Removes the files that a plan wrote where what follows fails: they are not committed."""
+    try:
+        yield
+    except BaseException:
+        discard(table.location, plan.written)
+        raise
+
+
+def moved(table: OpenTable, why: str) -> Conflict:
+    """The error of a change that lost to what others did; nothing of it is committed."""
+    return Conflict(f"the rows were not changed: {why}", where=table.address, remedy="run it again")
+
+
+def _unknown(table: OpenTable, what: str) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        what,
+        where=table.address,
+        remedy="run it again with the same job id: a change that was committed is not done twice",
+    )

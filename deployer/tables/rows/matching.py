@@ -1,0 +1,113 @@
+"""Finds rows by a condition, and takes them out of their fragments without a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from deployer.datasets.errors import is_of_lance
+from deployer.datasets.storage.options import objects_at
+from deployer.errors import DeployerError
+from deployer.tables.open_table import OpenTable
+from deployer.tables.read.table import Table as Reader
+from deployer.tables.rows.change import Offsets
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
+
+ADDRESS = (
+    "_rowaddr"  #: Lance's column of row addresses: the fragment's id in the upper 32 bits, the offset in the lower
+)
+
+
+def matching_rows(
+    table: OpenTable, where: str, columns: Sequence[str] = (), only: frozenset[int] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Rows for which the condition is true, with the column `_rowaddr`; `only` are the fragments that are looked into.
+
+    Fragments whose ranges of keys exclude them are not opened. Raises InvalidInput for a condition that cannot be used.
+    """
+    reader = Reader(table)
+    condition, fragments = reader.candidates(where)
+    dataset = reader.dataset()
+    if only is not None:
+        fragments = [each for each in fragments if each.fragment_id in only]
+    every = dataset.get_fragments()
+    fragments = fragments or every[:1]  # Lance is to see the condition in any case: it may report a problem with it
+    try:
+        scanner = dataset.scanner(
+            columns=list(columns),
+            filter=condition.sql,
+            fragments=None if len(fragments) == len(every) else fragments,
+            with_row_address=True,
+            blob_handling="all_binary",
+        )
+        for batch in scanner.to_batches():
+            if batch.num_rows:
+                yield batch
+    except DeployerError:
+        raise
+    except BaseException as failure:
+        if not is_of_lance(failure):
+            raise
+        raise reader.read_failure(failure, condition) from failure
+
+
+def offsets_of(addresses: Sequence[Any]) -> Offsets:
+    """Row addresses, as Arrow or numpy arrays, as offsets by fragment."""
+    parts = [np.asarray(each, dtype=np.uint64) for each in addresses]
+    if not parts:
+        return {}
+    found = np.sort(np.concatenate(parts))
+    numbers = (found >> np.uint64(32)).astype(np.int64)
+    offsets = (found & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    present, starts = np.unique(numbers, return_index=True)
+    stops = [*starts[1:], len(found)]
+    return {int(n): offsets[start:stop] for n, start, stop in zip(present, starts, stops, strict=True)}
+
+
+@dataclass(slots=True)
+class Deletions:
+    """Fragments with the deletion files that a change writes for them. Kept from one try of the change to the next."""
+
+    location: str
+    _written: dict[str, Any] = field(default_factory=dict)  #: Lance's metadata by the path of the deletion file
+
+    def without(self, dataset: LanceDataset, offsets: Offsets) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+        """The fragments without these rows as Lance's metadata, and the ids of those that have no row left."""
+        changed, removed = list[Any](), list[int]()
+        for number, rows in offsets.items():
+            fragment = dataset.get_fragment(number)
+            if len(rows) == fragment.metadata.num_rows:
+                removed.append(number)
+                continue
+            after = fragment.delete_rows(rows.tolist())
+            self._written[deletion_path(after)] = after
+            changed.append(after)
+        return tuple(changed), tuple(removed)
+
+    def discard(self, kept: Sequence[Any] = ()) -> None:
+        """Removes the deletion files that were written, but for those of fragments that are committed."""
+        needed = {deletion_path(each) for each in kept}
+        paths = [path for path in self._written if path not in needed]
+        if paths:
+            objects_at(self.location).delete(paths)
+        self._written = {path: each for path, each in self._written.items() if path in needed}
+
+
+def deletion_path(fragment: Any) -> str:
+    """The path of the fragment's deletion file, relative to the dataset, as Lance names it."""
+    form = fragment.to_json()["deletion_file"]
+    suffix = "arrow" if form["file_type"] == "array" else "bin"
+    return f"_deletions/{fragment.id}-{form['read_version']}-{form['id']}.{suffix}"
+
+
+def rows_by_partition(table: OpenTable, rows: Mapping[int, int]) -> Iterator[tuple[str | None, int]]:
+    """Numbers of rows by fragment as numbers by the partition that the fragment is recorded in, in its order."""
+    order = {leaf.partition_id: place for place, leaf in enumerate(table.state.leaves())}
+    found = [(file.partition if (file := table.state.files.get(i)) else None, n) for i, n in rows.items()]
+    yield from sorted(found, key=lambda each: order.get(each[0] or "", len(order)))
