@@ -13,37 +13,67 @@ from deployer.datasets.errors import is_of_lance
 from deployer.datasets.storage.options import objects_at
 from deployer.errors import DeployerError
 from deployer.tables.open_table import OpenTable
+from deployer.tables.read.table import Condition
 from deployer.tables.read.table import Table as Reader
 from deployer.tables.rows.change import Offsets
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from deployer.datasets.lance_types import LanceDataset
 
+READ_AT_ONCE = 20_000  #: rows that are named in one condition
 ADDRESS = (
     "_rowaddr"  #: Lance's column of row addresses: the fragment's id in the upper 32 bits, the offset in the lower
 )
 
 
 def matching_rows(
-    table: OpenTable, where: str, columns: Sequence[str] = (), only: frozenset[int] | None = None
+    table: OpenTable, where: str, columns: Sequence[str] = (), *, with_ids: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Rows for which the condition is true, with the column `_rowaddr`; `only` are the fragments that are looked into.
+    """Rows for which the condition is true, with the column `_rowaddr`, and with `_rowid` where that is asked for.
 
     Fragments whose ranges of keys exclude them are not opened. Raises InvalidInput for a condition that cannot be used.
     """
     reader = Reader(table)
     condition, fragments = reader.candidates(where)
     dataset = reader.dataset()
-    if only is not None:
-        fragments = [each for each in fragments if each.fragment_id in only]
     every = dataset.get_fragments()
     fragments = fragments or every[:1]  # Lance is to see the condition in any case: it may report a problem with it
+    chosen = None if len(fragments) == len(every) else fragments
+    yield from _scanned(reader, dataset, chosen, columns, condition.sql, condition, with_ids=with_ids)
+
+
+def rows_at(table: OpenTable, addresses: NDArray[np.uint64], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The columns of the rows at these ascending addresses, in their order."""
+    reader = Reader(table)
+    dataset = reader.dataset()
+    for start in range(0, len(addresses), READ_AT_ONCE):
+        wanted = addresses[start : start + READ_AT_ONCE]
+        fragments = [dataset.get_fragment(int(number)) for number in np.unique(wanted >> np.uint64(32))]
+        sql = f"{ADDRESS} IN ({', '.join(map(str, wanted.tolist()))})"
+        yield from _scanned(reader, dataset, fragments, columns, sql, None, with_ids=False)
+
+
+def _scanned(
+    reader: Reader,
+    dataset: LanceDataset,
+    fragments: Sequence[Any] | None,
+    columns: Sequence[str],
+    sql: str,
+    condition: Condition | None,
+    *,
+    with_ids: bool,
+) -> Iterator[pa.RecordBatch]:
+    """Rows of the fragments, or of all, in their order; `condition` is the user's own, for errors."""
     try:
         scanner = dataset.scanner(
             columns=list(columns),
-            filter=condition.sql,
-            fragments=None if len(fragments) == len(every) else fragments,
+            filter=sql,
+            fragments=None if fragments is None else list(fragments),
             with_row_address=True,
+            with_row_id=with_ids,
+            scan_in_order=True,
             blob_handling="all_binary",
         )
         for batch in scanner.to_batches():
@@ -60,9 +90,9 @@ def matching_rows(
 def offsets_of(addresses: Sequence[Any]) -> Offsets:
     """Row addresses, as Arrow or numpy arrays, as offsets by fragment."""
     parts = [np.asarray(each, dtype=np.uint64) for each in addresses]
-    if not parts:
+    found = np.sort(np.concatenate([np.zeros(0, np.uint64), *parts]))
+    if not len(found):
         return {}
-    found = np.sort(np.concatenate(parts))
     numbers = (found >> np.uint64(32)).astype(np.int64)
     offsets = (found & np.uint64(0xFFFFFFFF)).astype(np.int64)
     present, starts = np.unique(numbers, return_index=True)

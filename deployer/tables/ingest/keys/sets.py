@@ -44,10 +44,7 @@ class KeySet:
 
     def repeats(self) -> NDArray[np.bool_]:
         """Returns which rows have the key of a row before them."""
-        rows = np.arange(len(self.codes))
-        first = np.empty(self.count, np.int64)
-        first[self.codes[::-1]] = rows[::-1]  # of several assignments to one place the last holds
-        repeated: NDArray[np.bool_] = first[self.codes] != rows
+        repeated: NDArray[np.bool_] = self.first_rows()[self.codes] != np.arange(len(self.codes))
         return repeated
 
     def present(self, others: Iterable[pa.RecordBatch]) -> NDArray[np.bool_]:
@@ -55,13 +52,21 @@ class KeySet:
         alone."""
         found = np.zeros(self.count, np.bool_)
         for block in blocks(others):
-            found[self._numbers(block.columns)] = True
+            found[self.matches(block.columns)[0]] = True
             if found.all():
                 break
         return found
 
-    def _numbers(self, keys: Sequence[Any]) -> NDArray[np.int64]:
-        """The numbers of those of the keys that are in the set."""
+    def first_rows(self) -> NDArray[np.int64]:
+        """The first row of each key, by the keys' numbers."""
+        first = np.empty(self.count, np.int64)
+        first[self.codes[::-1]] = np.arange(len(self.codes))[::-1]  # of several assignments to one place the last holds
+        return first
+
+    def matches(self, keys: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The numbers of those of the keys that are in the set, and the places of these keys."""
+        if not self.count:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
         codes, alive = self._columns[0].numbers(_plain(keys[0]))
         for column, pairs, others in zip(self._columns[1:], self._pairs, keys[1:], strict=True):
             own, kept = column.numbers(_plain(others).take(pa.array(alive)))
@@ -69,7 +74,7 @@ class KeySet:
             places = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
             hits = np.flatnonzero(pairs[places] == wanted)
             codes, alive = places[hits], alive[kept[hits]]
-        return codes
+        return codes, alive
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,124 @@
+"""The rows that a merge brings: matched with the table's columns, cast, and checked for keys that are there twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deployer.errors import InvalidInput, Refused
+from deployer.tables.append import as_arrow
+from deployer.tables.ingest.keys.sets import KeySet
+from deployer.tables.ingest.keys.unique import describe_keys
+from deployer.tables.ingest.rows.bad_rows import refusal
+from deployer.tables.ingest.rows.check import SourceRows, check, match_columns
+from deployer.tables.open_table import OpenTable
+from deployer.tables.read.key_values import unknown_column
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LISTED = 10  #: rows that an error lists
+SHOWN = 5  #: duplicate keys that a message names
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSource:
+    """The rows of a merge. `given` has the columns that the source has, as the table's types; `on` are the keys.
+
+    `keyed` are the places of rows whose key has no null, and `keys` the set of their keys: no two are equal.
+    """
+
+    given: pa.RecordBatch
+    on: tuple[str, ...]
+    keyed: NDArray[np.int64]
+    keys: KeySet
+
+    @staticmethod
+    def of(rows: Any, on: Sequence[str] | str | None, table: OpenTable) -> MergeSource:
+        """Checks the rows against the table's columns. `on` defaults to the row keys.
+
+        Raises InvalidInput for columns that do not fit, Refused for values that do not and keys that are there twice.
+        """
+        names = _keys_of(on, table)
+        source = as_arrow(rows, table.address)
+        for name in names:
+            if name not in source.schema.names:
+                raise InvalidInput(
+                    f"the rows have no column {name!r}, which they are to be matched by",
+                    where=table.address,
+                    remedy="add the column to the rows, or match by others with `on`",
+                )
+        there = frozenset(source.schema.names)
+        schema = pa.schema([each for each in table.schema if each.name in there])
+        match_columns(source.schema, schema, where=table.address, text=False, ignore_extra=False)
+        batches = source.combine_chunks().to_batches() if isinstance(source, pa.Table) else [source]
+        batch = batches[0] if batches else pa.RecordBatch.from_pylist([], source.schema)
+        given = checked_rows(batch, schema, [name for name in table.row_keys if name in there], table)
+        keyed = np.ones(given.num_rows, np.bool_)
+        for name in names:
+            keyed &= np.asarray(pc.is_valid(given.column(name)))
+        places = np.flatnonzero(keyed)
+        keys = pa.Table.from_batches([given.select(list(names))]).take(pa.array(places))
+        found = KeySet(keys.columns)
+        _require_distinct(found, keys, table)
+        return MergeSource(given, names, places, found)
+
+    def full_rows(self, places: NDArray[np.int64], table: OpenTable) -> pa.RecordBatch:
+        """These rows with all columns of the table: a column that is not given takes its default, else null.
+
+        Raises InvalidInput where a column is missing that rows need, Refused for values that are not valid.
+        """
+        match_columns(self.given.schema, table.schema, where=table.address, text=False, ignore_extra=False)
+        return checked_rows(self.given.take(pa.array(places)), table.schema, table.row_keys, table)
+
+
+def checked_rows(batch: pa.RecordBatch, schema: pa.Schema, row_keys: Sequence[str], table: OpenTable) -> pa.RecordBatch:
+    """The rows with exactly these columns. Raises Refused, listing some, for rows that do not fit."""
+    numbers = np.arange(1, batch.num_rows + 1)
+    checked = check(SourceRows(batch, numbers), schema, row_keys, text=False, listed=LISTED)
+    if checked.bad.rows:
+        raise refusal({"the rows": checked.bad}, table.address)
+    return checked.rows
+
+
+def _keys_of(on: Sequence[str] | str | None, table: OpenTable) -> tuple[str, ...]:
+    names = table.row_keys if on is None else (on,) if isinstance(on, str) else tuple(on)
+    if not names:
+        raise InvalidInput(
+            "the table has no row keys that rows could be matched by" if on is None else "`on` names no column",
+            where=table.address,
+            remedy="name the columns that identify a row with `on`",
+        )
+    for name in names:
+        if name not in table.schema.names:
+            raise unknown_column(name, table.schema.names, table.address)
+        if pa.types.is_nested(table.schema.field(name).type):
+            raise InvalidInput(
+                f"rows cannot be matched by column {name!r} of type {table.schema.field(name).type}",
+                where=table.address,
+                remedy="match by columns of single values",
+            )
+    if len(set(names)) < len(names):
+        raise InvalidInput("`on` names a column twice", where=table.address, remedy="name each column once")
+    return names
+
+
+def _require_distinct(found: KeySet, keys: pa.Table, table: OpenTable) -> None:
+    repeats = np.flatnonzero(found.repeats())
+    if not len(repeats):
+        return
+    distinct = np.unique(found.codes[repeats])
+    first = found.first_rows()[distinct[:SHOWN]]
+    examples = ", ".join(describe_keys(keys.take(pa.array(first))))
+    count = len(distinct)
+    raise Refused(
+        f"{count:,} {'key is' if count == 1 else 'keys are'} in more than one of the rows (first: {examples}), so the "
+        "row to merge is not known; nothing was changed",
+        where=table.address,
+        remedy="leave one row for each key",
+    )
