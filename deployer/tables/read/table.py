@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deployer.datasets.dataset import field_ids, open_dataset
-from deployer.datasets.errors import as_deployer_error, is_of_files, is_of_lance, refused_by_storage
 from deployer.datasets.ordering.clustering import clustered_fields
 from deployer.errors import DeployerError, InvalidInput
 from deployer.state import open_reader
 from deployer.tables.inspect.past_keys import KeysThen, keys_at
 from deployer.tables.inspect.versions import At, TableVersion, dataset_at, history
 from deployer.tables.open_table import ReadTable, find_entry, read_entry
-from deployer.tables.read.conditions import check_condition, filter_failure
+from deployer.tables.read.conditions import check_condition
 from deployer.tables.read.key_values import Interval, require_ordered, unknown_column
 from deployer.tables.read.predicate import KeyPredicate, key_predicate
+from deployer.tables.read.scan_plan import Condition, ScanPlan, fragments_by_id, read_failure
 from deployer.tables.read.typed_texts import with_typed_texts
 from deployer.tables.read.where_ranges import ranges_in
 from deployer.tables.read.zoned_literals import with_instants
@@ -41,14 +41,6 @@ class Rows:
     def to_table(self) -> pa.Table:
         """All rows at once."""
         return pa.Table.from_batches(self.batches, self.schema)
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """One SQL expression: as the user wrote it, and with typed literals, as Lance takes it."""
-
-    written: str
-    sql: str
 
 
 def open_table(root: str, name: str) -> Table:
@@ -121,33 +113,57 @@ class Table:
 
         Raises InvalidInput for columns, values or SQL that do not fit the table.
         """
+        dataset, plan = self._planned(where, columns, at, keys, ranges)
+        batches = plan.batches(dataset, limit)
+        first = next(batches, None)  # an error of the condition comes now, not while rows are being printed
+        schema = first.schema if first is not None else _selected(dataset.schema, plan.columns)
+        return Rows(schema, _chained(first, batches), len(plan.fragments), plan.total)
+
+    def plan(
+        self,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        at: At | None = None,
+        keys: Sequence[Sequence[Any]] = (),
+        ranges: Mapping[str, Interval] | None = None,
+    ) -> ScanPlan:
+        """What `scan` reads, for readings in other processes. Errors that Lance finds in `where` come as it is read."""
+        return self._planned(where, columns, at, keys, ranges)[1]
+
+    def _planned(
+        self,
+        where: str | None,
+        columns: Sequence[str] | None,
+        at: At | None,
+        keys: Sequence[Sequence[Any]],
+        ranges: Mapping[str, Interval] | None,
+    ) -> tuple[LanceDataset, ScanPlan]:
         if where is not None:
             check_condition(where, self.opened.address, self.opened.schema)
-        version = self.opened.state.lance_version
+        location, version = self.opened.location, self.opened.state.lance_version
         dataset = self.dataset()
         if at is not None:
             number, then, version = dataset_at(self.opened, at)
             is_newest = (number, version) == (self.opened.state.dataset, self.opened.state.lance_version)
-            dataset = dataset if is_newest else open_dataset(then.uri, version)
+            location = location if is_newest else then.uri
+            dataset = dataset if is_newest else open_dataset(location, version)
         else:
             is_newest = True
         condition = None if where is None else Condition(where, with_typed_texts(with_instants(where), dataset.schema))
         then = self.keys_at(None if is_newest or not (keys or ranges) else at)
         predicate = self._predicate(keys, ranges, dataset, then)
-        fragments = dataset.get_fragments()
+        fragments = [each.fragment_id for each in dataset.get_fragments()]
         if is_newest and self.opened.without:
-            fragments = [each for each in fragments if each.fragment_id not in self.opened.without]
+            fragments = [each for each in fragments if each not in self.opened.without]
         total = len(fragments)
         if is_newest:
             fragments = self._chosen(fragments, predicate)
         if condition is not None and is_newest and len(fragments) >= WORTH_CHOOSING:
             # Lance is to see the condition in any case: it may report a problem with it
             fragments = self._chosen(fragments, self._said_by(condition.sql, dataset)) or fragments[:1]
-        names = self._columns(columns, dataset.schema)
-        schema = _selected(dataset.schema, names)
-        batches = self._read(dataset, fragments, names, predicate, condition, limit) if fragments else iter(())
-        first = next(batches, None)  # an error of the condition comes now, not while rows are being printed
-        return Rows(first.schema if first is not None else schema, _chained(first, batches), len(fragments), total)
+        names = tuple(self._columns(columns, dataset.schema))
+        address = self.opened.address
+        return dataset, ScanPlan(address, location, version, tuple(fragments), total, names, predicate, condition)
 
     def candidates(self, where: str) -> tuple[Condition, list[Any]]:
         """The condition as Lance takes it, and the fragments of this version that can hold a row for which it is true.
@@ -157,7 +173,8 @@ class Table:
         check_condition(where, self.opened.address, self.opened.schema)
         dataset = self.dataset()
         condition = Condition(where, with_typed_texts(with_instants(where), dataset.schema))
-        return condition, self._chosen(dataset.get_fragments(), self._said_by(condition.sql, dataset))
+        ids = [each.fragment_id for each in dataset.get_fragments()]
+        return condition, fragments_by_id(dataset, self._chosen(ids, self._said_by(condition.sql, dataset)))
 
     def count_where(
         self,
@@ -190,12 +207,12 @@ class Table:
         ids = {name: field_ids(dataset, [name])[0] for name in others}
         return key_predicate(then.schema, then.row_keys, then.kinds, keys, ranges, ids)
 
-    def _chosen(self, fragments: Sequence[Any], predicate: KeyPredicate) -> list[Any]:
-        """Returns the fragments that can hold a row of the predicate."""
+    def _chosen(self, fragments: Sequence[int], predicate: KeyPredicate) -> list[int]:
+        """Returns the fragments, by id, that can hold a row of the predicate."""
         if predicate.is_empty:
             return list(fragments)
         chosen = {file.fragment_id for file in predicate.files(self.opened.state.files)}
-        return [fragment for fragment in fragments if fragment.fragment_id in chosen]
+        return [each for each in fragments if each in chosen]
 
     def _said_by(self, where: str, dataset: LanceDataset) -> KeyPredicate:
         """Returns the ranges that the condition gives to row keys and to columns that files are clustered by."""
@@ -222,54 +239,9 @@ class Table:
                 raise unknown_column(name, schema.names, self.opened.address)
         return list(columns)
 
-    def _read(
-        self,
-        dataset: LanceDataset,
-        fragments: Sequence[Any],
-        names: list[str],
-        predicate: KeyPredicate,
-        condition: Condition | None,
-        limit: int | None,
-    ) -> Iterator[pa.RecordBatch]:
-        sql = predicate.to_sql()
-        filtered_here = not predicate.is_empty and sql is None
-        both = " AND ".join(f"({part})" for part in (sql, condition and condition.sql) if part)
-        extra = [name for name in predicate.columns if name not in names] if filtered_here else []
-        try:
-            scanner = dataset.scanner(
-                columns=names + extra,
-                filter=both or None,
-                fragments=list(fragments),
-                limit=None if filtered_here else limit,
-                scan_in_order=True,
-                # A key finds few rows: reading the other columns of these alone is several times quicker.
-                late_materialization=True if sql else None,
-                blob_handling="all_binary",
-            )
-            left = limit
-            for batch in scanner.to_batches():
-                if filtered_here:
-                    batch = batch.filter(pa.array(predicate.mask(batch))).select(names)
-                    batch = batch.slice(0, left) if left is not None else batch
-                if batch.num_rows:
-                    yield batch
-                if left is not None:
-                    left -= batch.num_rows
-                    if left <= 0:
-                        return
-        except DeployerError:
-            raise
-        except BaseException as failure:
-            if not is_of_lance(failure):
-                raise
-            raise self.read_failure(failure, condition) from failure
-
     def read_failure(self, failure: BaseException, condition: Condition | None) -> DeployerError:
         """The error for what Lance raised while it read rows with the condition."""
-        location = self.opened.location
-        if condition is None or refused_by_storage(failure, location) is not None or is_of_files(failure):
-            return as_deployer_error(failure, location)
-        return filter_failure(failure, condition.written, self.dataset().schema, self.opened.address)
+        return read_failure(failure, condition, self.opened.location, self.dataset().schema, self.opened.address)
 
 
 def _chained(first: pa.RecordBatch | None, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -13,7 +13,7 @@ from deployer.datasets.errors import is_of_lance
 from deployer.datasets.storage.options import objects_at
 from deployer.errors import DeployerError
 from deployer.tables.open_table import OpenTable
-from deployer.tables.read.table import Condition
+from deployer.tables.read.scan_plan import Condition
 from deployer.tables.read.table import Table as Reader
 from deployer.tables.rows.change import Offsets
 

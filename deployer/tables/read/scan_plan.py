@@ -1,0 +1,122 @@
+"""What a reading reads, found before a data file is opened: a version, its fragments, columns and conditions.
+
+A plan is a small value, so that processes which have no access to the state store can read parts of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deployer.datasets.dataset import open_dataset
+from deployer.datasets.errors import as_deployer_error, is_of_files, is_of_lance, refused_by_storage
+from deployer.errors import DeployerError
+from deployer.tables.read.conditions import filter_failure
+from deployer.tables.read.predicate import KeyPredicate
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One SQL expression: as the user wrote it, and with typed literals, as Lance takes it."""
+
+    written: str
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """One reading of the table at `address`: the dataset at `location` in `version`, and of it `fragments`, by id and
+    in the order in which they are read, out of `total`; `columns` of the rows that hold `predicate` and `condition`."""
+
+    address: str
+    location: str
+    version: int
+    fragments: tuple[int, ...]
+    total: int
+    columns: tuple[str, ...]
+    predicate: KeyPredicate
+    condition: Condition | None = None
+
+    @property
+    def reads_all_rows(self) -> bool:
+        """Whether there is no condition."""
+        return self.predicate.is_empty and self.condition is None
+
+    def open(self) -> LanceDataset:
+        """The dataset at the version. Raises NotFound when it was cleaned away."""
+        return open_dataset(self.location, self.version)
+
+    def batches(
+        self,
+        dataset: LanceDataset,
+        limit: int | None = None,
+        fragments: Sequence[int] | None = None,
+        offset: int | None = None,
+        batch_size: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows, from `dataset`, which is what `open` gives; those of `fragments` alone, where these are given.
+
+        `batch_size` is in rows; `offset` skips rows, and needs a plan without conditions. Raises InvalidInput for a
+        condition that Lance cannot use, and other errors of `deployer.errors` for files that cannot be read.
+        """
+        chosen = self.fragments if fragments is None else fragments
+        if not chosen:
+            return
+        sql = self.predicate.to_sql()
+        filtered_here = not self.predicate.is_empty and sql is None
+        both = " AND ".join(f"({part})" for part in (sql, self.condition and self.condition.sql) if part)
+        names = list(self.columns)
+        extra = [name for name in self.predicate.columns if name not in names] if filtered_here else []
+        try:
+            scanner = dataset.scanner(
+                columns=names + extra,
+                filter=both or None,
+                fragments=fragments_by_id(dataset, chosen),
+                limit=None if filtered_here else limit,
+                offset=offset,
+                batch_size=batch_size,
+                scan_in_order=True,
+                # A key finds few rows: reading the other columns of these alone is several times quicker.
+                late_materialization=True if sql else None,
+                blob_handling="all_binary",
+            )
+            left = limit
+            for batch in scanner.to_batches():
+                if filtered_here:
+                    batch = batch.filter(pa.array(self.predicate.mask(batch))).select(names)
+                    batch = batch.slice(0, left) if left is not None else batch
+                if batch.num_rows:
+                    yield batch
+                if left is not None:
+                    left -= batch.num_rows
+                    if left <= 0:
+                        return
+        except DeployerError:
+            raise
+        except BaseException as failure:
+            if not is_of_lance(failure):
+                raise
+            raise read_failure(failure, self.condition, self.location, dataset.schema, self.address) from failure
+
+
+def read_failure(
+    failure: BaseException, condition: Condition | None, location: str, schema: pa.Schema, address: str
+) -> DeployerError:
+    """The error for what Lance raised while it read rows with the condition."""
+    if condition is None or refused_by_storage(failure, location) is not None or is_of_files(failure):
+        return as_deployer_error(failure, location)
+    return filter_failure(failure, condition.written, schema, address)
+
+
+def fragments_by_id(dataset: LanceDataset, ids: Sequence[int]) -> list[Any]:
+    """Returns the fragments with these ids, in this order."""
+    if len(ids) == 1:
+        return [dataset.get_fragment(ids[0])]
+    by_id = {fragment.fragment_id: fragment for fragment in dataset.get_fragments()}
+    return [by_id[each] for each in ids]
