@@ -10,12 +10,15 @@ from contextlib import contextmanager, suppress
 from deployer.errors import Conflict, NotFound
 from deployer.platform.system.clock import Clock
 from deployer.services.savepoints.savepoints import remove_savepoint
-from deployer.state.log.service_updates import SavepointTaken
+from deployer.state.log.service_updates import SavepointsExpired, SavepointTaken
+from deployer.state.log.updates import TableUpdate
+from deployer.state.model.services import Savepoint
 from deployer.state.transactions.services import to_take_savepoint
 from deployer.tables.open_table import OpenTable, open_to_change
 from deployer.tables.read.table import Table
 
 PREFIX = "reader-"  #: of the names of the savepoints
+SHARED = f"{PREFIX}shared-"  #: of those that several readers have together
 HOLD = dt.timedelta(hours=1)
 
 
@@ -39,15 +42,39 @@ def leased(root: str, name: str, hold_for: dt.timedelta = HOLD) -> Iterator[Tabl
         table.store.close()
 
 
-def _take(opened: OpenTable, hold_for: dt.timedelta) -> tuple[OpenTable, str]:
+def hold_shared(opened: OpenTable, hold_for: dt.timedelta = HOLD) -> OpenTable:
+    """The table at its newest version, which no CLEAN removes for `hold_for` at least, and twice that at most.
+
+    For readers that cannot tell when they end. Those of one version share a lease: nothing is written while there is
+    one that lasts long enough. Nothing has to be released; leases that are over go when the next one is taken.
+    """
+    until, state = Clock().now() + _milliseconds(hold_for), opened.state
+    for each in state.savepoints.values():
+        same = (each.dataset, each.lance_version) == (state.dataset, state.lance_version)
+        if same and each.name.startswith(SHARED) and each.expires_at is not None and each.expires_at >= until:
+            return opened
+    return _take(opened, 2 * hold_for, SHARED)[0]
+
+
+def _take(opened: OpenTable, hold_for: dt.timedelta, prefix: str = PREFIX) -> tuple[OpenTable, str]:
     """The table as it was when the lease began, which may be after it was opened."""
     store, table_id = opened.store, opened.entry.table_id
     while True:
-        lease = f"{PREFIX}{uuid.uuid4().hex}"
-        until = Clock().now() + round(hold_for.total_seconds() * 1000)
-        taken = SavepointTaken(lease, until, "a reader's lease")
-        state = store.commit(table_id, [taken], to_take_savepoint(lease))
+        lease, now = f"{prefix}{uuid.uuid4().hex}", Clock().now()
+        over = [each for each in opened.state.savepoints.values() if _is_over(each, now)]
+        taken = SavepointTaken(lease, now + _milliseconds(hold_for), "a reader's lease")
+        updates: list[TableUpdate] = [SavepointsExpired(now), taken] if over else [taken]
+        state = store.commit(table_id, updates, to_take_savepoint(lease))
         entry = store.instance().tables[table_id]
         if entry.dataset == state.dataset:
             return OpenTable(store, opened.root, entry, state), lease
         remove_savepoint(store, [table_id], lease)  # a rewrite put another dataset in its place in between
+
+
+def _is_over(savepoint: Savepoint, now: int) -> bool:
+    is_shared = savepoint.name.startswith(SHARED)
+    return is_shared and savepoint.expires_at is not None and savepoint.expires_at <= now
+
+
+def _milliseconds(time: dt.timedelta) -> int:
+    return round(time.total_seconds() * 1000)

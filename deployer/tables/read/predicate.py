@@ -98,7 +98,7 @@ class KeyPredicate:
     def to_sql(self) -> str | None:
         """The condition in Lance's SQL; None when Lance's SQL cannot express it."""
         used = [f for f in self.fields if f.name in self.columns]
-        if not all(_speaks_sql(f.type) and path_fault(f.name) is None for f in used):
+        if not all(speaks_sql(f.type) and path_fault(f.name) is None for f in used):
             return None
         either = [" AND ".join(self._compared(i, "=", v) for i, v in enumerate(prefix)) for prefix in self.prefixes]
         parts = [f"({' OR '.join(f'({each})' for each in either)})"] if either else []
@@ -179,7 +179,8 @@ def _least(one: bytes | None, other: bytes | None) -> bytes | None:
     return min((each for each in (one, other) if each is not None), default=None)
 
 
-def _speaks_sql(kind: pa.DataType) -> bool:
+def speaks_sql(kind: pa.DataType) -> bool:
+    """Whether Lance's SQL compares values of the type rightly, and `sql_literal` has a literal of them."""
     types = pa.types
     return bool(
         types.is_boolean(kind)

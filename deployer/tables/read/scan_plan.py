@@ -6,6 +6,7 @@ A plan is a small value, so that processes which have no access to the state sto
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -68,24 +69,10 @@ class ScanPlan:
         chosen = self.fragments if fragments is None else fragments
         if not chosen:
             return
-        sql = self.predicate.to_sql()
-        filtered_here = not self.predicate.is_empty and sql is None
-        both = " AND ".join(f"({part})" for part in (sql, self.condition and self.condition.sql) if part)
         names = list(self.columns)
-        extra = [name for name in self.predicate.columns if name not in names] if filtered_here else []
-        try:
-            scanner = dataset.scanner(
-                columns=names + extra,
-                filter=both or None,
-                fragments=fragments_by_id(dataset, chosen),
-                limit=None if filtered_here else limit,
-                offset=offset,
-                batch_size=batch_size,
-                scan_in_order=True,
-                # A key finds few rows: reading the other columns of these alone is several times quicker.
-                late_materialization=True if sql else None,
-                blob_handling="all_binary",
-            )
+        filtered_here = not self.predicate.is_empty and self.predicate.to_sql() is None
+        with self._errors(dataset):
+            scanner = self._scanner(dataset, chosen, None if filtered_here else limit, offset, batch_size)
             left = limit
             for batch in scanner.to_batches():
                 if filtered_here:
@@ -97,6 +84,42 @@ class ScanPlan:
                     left -= batch.num_rows
                     if left <= 0:
                         return
+
+    def check(self, dataset: LanceDataset) -> None:
+        """Raises InvalidInput for a condition that Lance cannot use; no row is read."""
+        with self._errors(dataset):
+            self._scanner(dataset, self.fragments[:1], None, None, None).explain_plan()
+
+    def _scanner(
+        self,
+        dataset: LanceDataset,
+        fragments: Sequence[int],
+        limit: int | None,
+        offset: int | None,
+        batch_size: int | None,
+    ) -> Any:
+        sql = self.predicate.to_sql()
+        filtered_here = not self.predicate.is_empty and sql is None
+        both = " AND ".join(f"({part})" for part in (sql, self.condition and self.condition.sql) if part)
+        names = list(self.columns)
+        extra = [name for name in self.predicate.columns if name not in names] if filtered_here else []
+        return dataset.scanner(
+            columns=names + extra,
+            filter=both or None,
+            fragments=fragments_by_id(dataset, fragments),
+            limit=limit,
+            offset=offset,
+            batch_size=batch_size,
+            scan_in_order=True,
+            # A key finds few rows: reading the other columns of these alone is several times quicker.
+            late_materialization=True if sql else None,
+            blob_handling="all_binary",
+        )
+
+    @contextmanager
+    def _errors(self, dataset: LanceDataset) -> Iterator[None]:
+        try:
+            yield
         except DeployerError:
             raise
         except BaseException as failure:

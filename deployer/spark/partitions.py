@@ -1,0 +1,128 @@
+"""How the fragments of a reading are divided among tasks: in the order of leaves and keys, of equal bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from deployer.datasets.dataset import fragments_of
+from deployer.state.model.data_file import File
+from deployer.state.model.entities import TableState
+from deployer.tables.read.scan_plan import ScanPlan
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
+
+LEAST_BYTES = 16 << 20  #: of a task: starting one takes about as long as reading a tenth of it
+MOST_BYTES = 128 << 20
+TASKS = 64  #: that a reading is divided into, within these limits
+BATCH_BYTES = 16 << 20  #: of one Arrow batch, by the average size of a row in files
+MOST_BATCH_ROWS = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A fragment, or a part of one: `rows` rows from `offset`; `rows` is None for all that follow."""
+
+    fragment_id: int
+    bytes: int
+    offset: int = 0
+    rows: int | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        return self.offset == 0 and self.rows is None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """What one task reads of a plan, in this order, and the rows of one batch."""
+
+    plan: ScanPlan
+    pieces: tuple[Piece, ...]
+    batch_rows: int
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of its files."""
+        return sum(piece.bytes for piece in self.pieces)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows; raises as `ScanPlan.batches` does."""
+        if not self.pieces:
+            return
+        dataset = self.plan.open()
+        whole = [piece for piece in self.pieces if piece.is_whole]
+        if len(whole) == len(self.pieces):
+            ids = [piece.fragment_id for piece in whole]
+            yield from self.plan.batches(dataset, fragments=ids, batch_size=self.batch_rows)
+            return
+        for piece in self.pieces:
+            yield from self.plan.batches(
+                dataset,
+                piece.rows,
+                [piece.fragment_id],
+                None if piece.is_whole else piece.offset,
+                self.batch_rows,
+            )
+
+
+def task_plans(plan: ScanPlan, files: Sequence[File], leaves: Sequence[str], size: int | None = None) -> list[TaskPlan]:
+    """The tasks of a reading: neighbouring fragments, so that each task has a range of keys, of about `size` bytes.
+
+    `files` are those of the version, and `leaves` the ids of its leaves in their order. A plan without conditions may
+    divide a large fragment. There is one task at least, which may have nothing to read.
+    """
+    places = {leaf: place for place, leaf in enumerate(leaves)}
+    chosen = frozenset(plan.fragments)
+    ordered = sorted(
+        (file for file in files if file.fragment_id in chosen),
+        key=lambda file: (places.get(file.partition or "", -1), file.min_key or b"", file.fragment_id),
+    )
+    total, rows = sum(file.bytes for file in ordered), sum(file.rows for file in ordered)
+    wanted = size or min(max(ceil(total / TASKS), LEAST_BYTES), MOST_BYTES)
+    pieces = [piece for file in ordered for piece in _pieces(file, wanted, divides=plan.reads_all_rows)]
+    batch_rows = max(1, min(MOST_BATCH_ROWS, BATCH_BYTES * max(rows, 1) // max(total, 1)))
+    groups = _groups(pieces, max(1, round(total / wanted)))
+    return [
+        TaskPlan(replace(plan, fragments=tuple(dict.fromkeys(p.fragment_id for p in group))), tuple(group), batch_rows)
+        for group in groups
+    ]
+
+
+def _pieces(file: File, wanted: int, *, divides: bool) -> Iterator[Piece]:
+    parts = min(round(file.bytes / wanted), file.rows) if divides else 1
+    if parts < 2:
+        yield Piece(file.fragment_id, file.bytes)
+        return
+    step = ceil(file.rows / parts)
+    for start in range(0, file.rows, step):
+        is_last = start + step >= file.rows
+        yield Piece(file.fragment_id, file.bytes // parts, start, None if is_last else step)
+
+
+def _groups(pieces: Sequence[Piece], count: int) -> list[list[Piece]]:
+    """Returns the pieces in their order in at most `count` groups, each with its share of all bytes."""
+    share = max(1, sum(piece.bytes for piece in pieces)) / count
+    groups: list[list[Piece]] = [[]]
+    size = 0
+    for piece in pieces:
+        if groups[-1] and size + piece.bytes / 2 >= share * len(groups):
+            groups.append([])
+        groups[-1].append(piece)
+        size += piece.bytes
+    return groups
+
+
+def files_of(dataset: LanceDataset) -> list[File]:
+    """The fragments of a version that the table's state does not have any more."""
+    return [File(each.fragment_id, None, each.rows, each.bytes) for each in fragments_of(dataset).values()]
+
+
+def leaves_of(state: TableState) -> list[str]:
+    """The ids of the leaves in the order of their keys."""
+    return [leaf.partition_id for leaf in state.leaves()]

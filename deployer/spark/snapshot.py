@@ -1,0 +1,157 @@
+"""The one version of a table that a DataFrame reads, in all its queries and all their tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from deployer.errors import InvalidInput, NotFound
+from deployer.services.savepoints.read_lease import hold_shared
+from deployer.spark.options import ReadOptions
+from deployer.spark.partitions import TaskPlan, files_of, leaves_of, task_plans
+from deployer.specs.types.arrow import columns_of
+from deployer.specs.types.types import Column
+from deployer.state import open_reader, open_store
+from deployer.state.reader import StateReader
+from deployer.state.store import StateStore
+from deployer.tables.inspect.versions import dataset_at
+from deployer.tables.open_table import ReadTable, open_entry, open_to_change, read_entry
+from deployer.tables.read.key_values import Interval, parse_keys, parse_ranges, unknown_column
+from deployer.tables.read.scan_plan import ScanPlan
+from deployer.tables.read.table import Table, open_table
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Version `lance_version` of dataset number `dataset` of a table. `columns` are those that it has.
+
+    `state_version` is of the table's log when the version was its newest; None for a version that `version` or `time`
+    named. `without` are fragments whose rows do not count (see `ReadTable`).
+    """
+
+    root: str
+    name: str
+    table_id: str
+    dataset: int
+    lance_version: int
+    columns: tuple[Column, ...]
+    state_version: int | None = None
+    without: frozenset[int] = frozenset()
+
+
+def take_snapshot(options: ReadOptions) -> Snapshot:
+    """The version that the options name, else the newest, which a shared lease then protects from CLEAN.
+
+    Raises InvalidInput for options that do not fit the table, NotFound for a table or version that is not there.
+    """
+    with _opened(options) as opened:
+        state, at = opened.state, options.at
+        number, version = state.dataset, state.lance_version
+        if at is not None:
+            number, dataset, version = dataset_at(opened, at)
+        is_newest = (number, version) == (state.dataset, state.lance_version)
+        columns = columns_of(opened.schema if is_newest else dataset.checkout_version(version).schema)
+        snapshot = Snapshot(
+            options.root,
+            opened.entry.full_name,
+            opened.entry.table_id,
+            number,
+            version,
+            columns,
+            state.version if is_newest else None,
+            opened.without if is_newest else frozenset(),
+        )
+        plan = scan_plan(Table(opened), snapshot, options, options.columns)
+        plan.check(plan.open())
+        return snapshot
+
+
+@contextmanager
+def _opened(options: ReadOptions) -> Iterator[ReadTable]:
+    opened: ReadTable
+    if options.lease is None:
+        opened = open_table(options.root, options.table).opened
+    else:
+        opened = changed = open_to_change(options.root, options.table)
+        if options.at is None:
+            opened = hold_shared(changed, options.lease)
+    try:
+        yield opened
+    finally:
+        opened.store.close()
+
+
+def selected(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Column, ...]:
+    """The columns of these names, in their order; all of them for None. Raises InvalidInput for an unknown name."""
+    if names is None:
+        return snapshot.columns
+    by_name = {column.name: column for column in snapshot.columns}
+    for name in names:
+        if name not in by_name:
+            raise unknown_column(name, list(by_name), f"table/{snapshot.name}")
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise InvalidInput(f"the option `columns` names {repeated!r} twice", remedy="name it once")
+    return tuple(by_name[name] for name in names)
+
+
+def tasks(
+    snapshot: Snapshot, options: ReadOptions, columns: Sequence[str], conditions: Sequence[str]
+) -> list[TaskPlan]:
+    """What the tasks of one query read: rows of the options that also hold the SQL `conditions`.
+
+    Extends the lease where the snapshot is still the newest version. Raises NotFound when the version is gone.
+    """
+    with closing(open_reader(options.root) if options.lease is None else open_store(options.root)) as store:
+        opened = _opened_then(store, snapshot, options)
+        where = " AND ".join(f"({each})" for each in (options.where, *conditions) if each) or None
+        plan = scan_plan(Table(opened), snapshot, replace(options, where=where), columns)
+        files = [opened.state.files.get(each) for each in plan.fragments] if _is_of(opened, snapshot) else [None]
+        known = [file for file in files if file is not None]
+        if len(known) < len(files):
+            return task_plans(plan, files_of(plan.open()), (), options.partition_size)
+        return task_plans(plan, known, leaves_of(opened.state), options.partition_size)
+
+
+def scan_plan(table: Table, snapshot: Snapshot, options: ReadOptions, columns: Sequence[str] | None) -> ScanPlan:
+    """The plan of reading the snapshot by the options. Raises InvalidInput for those that do not fit the table."""
+    at = None if _is_of(table.opened, snapshot) else f"{snapshot.dataset}:{snapshot.lance_version}"
+    keys: list[tuple[Any, ...]] = []
+    ranges: Mapping[str, Interval] = {}
+    if options.keys or options.ranges:
+        then = table.keys_at(at)
+        keys = [parse_keys(then.schema, then.row_keys, text) for text in options.keys]
+        ranges = parse_ranges(then.schema, options.ranges)
+    return table.plan(options.where, columns, at, keys, ranges)
+
+
+def _is_of(opened: ReadTable, snapshot: Snapshot) -> bool:
+    return (opened.state.dataset, opened.state.lance_version) == (snapshot.dataset, snapshot.lance_version)
+
+
+def _opened_then(store: StateReader, snapshot: Snapshot, options: ReadOptions) -> ReadTable:
+    """Returns the table as it was when the snapshot was its newest version; as it is, where the log does not reach back
+    so far or the options name a version."""
+    entry = store.instance().tables.get(snapshot.table_id)
+    if entry is None or entry.status != "active":
+        raise NotFound(f"the table {snapshot.name} was deleted since it was loaded", remedy="load another one")
+    if options.lease is None or not isinstance(store, StateStore):
+        opened = read_entry(store, snapshot.root, entry)
+    else:
+        changeable = open_entry(store, snapshot.root, entry)
+        if options.at is None and _is_of(changeable, snapshot):
+            held = hold_shared(changeable, options.lease)
+            changeable = held if _is_of(held, snapshot) else changeable
+        opened = changeable
+    if _is_of(opened, snapshot) or snapshot.state_version is None:
+        return opened
+    try:
+        then = store.table(snapshot.table_id, at=snapshot.state_version)
+    except NotFound:
+        return opened
+    places = {each.number: each.location for each in opened.state.datasets}
+    place = places.get(snapshot.dataset, opened.entry.location)
+    former = replace(opened.entry, location=place, dataset=snapshot.dataset)
+    seen = ReadTable(store, snapshot.root, former, then, snapshot.without)
+    return seen if _is_of(seen, snapshot) else opened  # it was read with what the log lacked

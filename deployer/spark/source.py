@@ -1,0 +1,135 @@
+"""The data source `deployer` of Spark, for `spark.read.format("deployer")`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import datasource
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from deployer.errors import DeployerError, InvalidInput
+from deployer.spark.exchange import exchanged
+from deployer.spark.filters import conditions
+from deployer.spark.options import ReadOptions
+from deployer.spark.partitions import TaskPlan
+from deployer.spark.snapshot import Snapshot, selected, take_snapshot, tasks
+from deployer.spark.type_mapping import exchange_type, spark_schema, spark_type
+from deployer.specs.types.arrow import arrow_schema
+from deployer.specs.types.types import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def register(spark: SparkSession) -> None:
+    """Makes `spark.read.format("deployer")` known to the session, and lets Spark pass filters where its release can.
+
+    The Python of the session's workers needs deployer, as in jobs that deployer starts.
+    """
+    spark.dataSource.register(DeployerDataSource)
+    if hasattr(datasource, "Filter"):  # since 4.1, where it is off by default
+        spark.conf.set(PUSHDOWN, "true")
+
+
+def _reports_errors(function: Callable[P, R]) -> Callable[P, R]:
+    """Lets Spark print the error of a user without the calls inside of deployer that led to it."""
+
+    @wraps(function)
+    def reporting(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except DeployerError as error:
+            raise error.with_traceback(None) from None
+
+    return reporting
+
+
+class DeployerDataSource(DataSource):
+    """A table of a lake, at one version: the newest when the DataFrame is loaded, unless its options name another."""
+
+    _snapshot: Snapshot | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        return "deployer"
+
+    @_reports_errors
+    def schema(self) -> StructType:
+        """The columns that are read. Spark asks once, when a DataFrame is loaded, and keeps this object for queries."""
+        options = ReadOptions.of(self.options)
+        self._snapshot = take_snapshot(options)
+        return spark_schema(selected(self._snapshot, options.columns))
+
+    @_reports_errors
+    def reader(self, schema: StructType) -> TableReader:
+        """The reader of one query. Raises InvalidInput for a `schema` of the user's that does not fit the table."""
+        options = ReadOptions.of(self.options)
+        snapshot = self._snapshot or take_snapshot(options)
+        return TableReader(options, snapshot, _columns(snapshot, schema))
+
+
+def _columns(snapshot: Snapshot, schema: StructType) -> tuple[Column, ...]:
+    columns = selected(snapshot, schema.names)
+    for column, field in zip(columns, schema.fields, strict=True):
+        if spark_type(column.type) != field.dataType or (column.nullable and not field.nullable):
+            null = "" if column.nullable else " not null"
+            raise InvalidInput(
+                f"column {column.name!r} is not as the schema has it: {spark_type(column.type).simpleString()}{null}",
+                where=f"table/{snapshot.name}",
+                remedy="leave `.schema(…)` out, name columns by the option `columns`, and cast them afterwards",
+            )
+    return columns
+
+
+class TablePartition(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, task: TaskPlan) -> None:
+        super().__init__(None)
+        self.task = task
+
+    def __repr__(self) -> str:
+        return f"TablePartition({len(self.task.pieces)} pieces, {self.task.bytes:,} bytes)"
+
+
+class TableReader(DataSourceReader):
+    """Reads the columns of a snapshot. Spark makes one for each query on the driver, and sends it to all tasks."""
+
+    def __init__(self, options: ReadOptions, snapshot: Snapshot, columns: Sequence[Column]) -> None:
+        self._options, self._snapshot, self._columns = options, snapshot, tuple(columns)
+        self._conditions: tuple[str, ...] = ()
+
+    def pushFilters(self, filters: list[Any]) -> list[Any]:  # noqa: N802 (Spark's name)
+        """Takes what Lance can judge of the filters; Spark judges all of them again."""
+        schema = arrow_schema(self._snapshot.columns)
+        self._conditions = tuple(conditions(filters, schema, truncates=self._options.truncates))
+        return filters
+
+    @_reports_errors
+    def partitions(self) -> Sequence[InputPartition]:
+        """The tasks. Only fragments that can have rows of all conditions are among them."""
+        names = [column.name for column in self._columns]
+        return [TablePartition(task) for task in tasks(self._snapshot, self._options, names, self._conditions)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one partition, in Arrow's batches."""
+        assert isinstance(partition, TablePartition)  # noqa: S101 (of `partitions`)
+        return self._batches(partition.task)
+
+    def _batches(self, task: TaskPlan) -> Iterator[pa.RecordBatch]:
+        target = pa.schema([pa.field(c.name, exchange_type(c.type), c.nullable) for c in self._columns])
+        address, truncates = f"table/{self._snapshot.name}", self._options.truncates
+        try:
+            for batch in task.batches():
+                yield exchanged(batch, target, address, truncates=truncates)
+        except DeployerError as error:
+            raise error.with_traceback(None) from None
