@@ -33,11 +33,21 @@ TABLE_OPERATIONS: Mapping[str, Operation] = {
         "add files with unique keys",
         "the job is not done; the same dataset, schema and version; no other load under way; else it looks again",
     ),
-    "compact": Operation("replace files", "the job is not done; the same dataset; the files are there"),
+    "compact": Operation(
+        "replace files", "the job is not done; the same dataset; the files are there, and none is claimed"
+    ),
     "change-rows": Operation("delete, update or merge rows", "the job is not done; the same dataset and schema"),
     "change-unique": Operation(
         "change rows with unique keys",
         "the job is not done; the same dataset and schema; no load under way; else it looks again",
+    ),
+    "claim": Operation(
+        "claim fragments for columns",
+        "the run is running and held by the same holder; the same dataset; the files are there",
+    ),
+    "fill": Operation(
+        "write columns",
+        "the job is not done; the same dataset and schema; the run is running and held by the same holder",
     ),
     "split": Operation("split a leaf", "the same dataset, at the same version; it is a leaf; else it starts again"),
     "schema": Operation("change the schema", "the same dataset, at the same version"),
@@ -46,7 +56,9 @@ TABLE_OPERATIONS: Mapping[str, Operation] = {
     "make-unique": Operation(
         "make keys unique", "the same dataset, at the same version; the same generation; no load under way"
     ),
-    "rewrite": Operation("swap in a rewrite", "the same dataset, at the same version; the same generation"),
+    "rewrite": Operation(
+        "swap in a rewrite", "the same dataset, at the same version; the same generation; no file is claimed"
+    ),
     "restore": Operation("go back to a savepoint", "the same dataset, at the same version; the same generation"),
     "record": Operation("record what Lance has", "the same dataset, at the same version; else it starts again"),
     "give-up": Operation("give up a commit", "it is under way"),
@@ -167,6 +179,20 @@ RULES: Mapping[tuple[str, str], Refusal] = {
     ("compact", "rewrite"): _OTHER_VERSION,
     ("compact", "restore"): _OTHER_VERSION,
     ("compact", "record"): _OTHER_VERSION,
+    ("compact", "claim"): Refusal("fragments 0, 1 are no longer in the table", only="files"),
+    ("claim", "compact"): Refusal("run loading-1 of LOAD_COLUMNS writes column_1 of fragments 0, 1", only="files"),
+    ("claim", "rewrite"): Refusal("run loading-1 of LOAD_COLUMNS writes column_1 of fragments 0, 1"),
+    ("fill", "append-unique"): _OTHER_VERSION,
+    ("fill", "make-unique"): _OTHER_VERSION,
+    ("fill", "fill"): Refusal("job fill-1 is done already, as version 6 of the dataset", only="job"),
+    ("fill", "split"): _OTHER_VERSION,
+    ("fill", "schema"): _OTHER_VERSION,
+    ("fill", "rewrite"): _OTHER_VERSION,
+    ("fill", "restore"): _OTHER_VERSION,
+    ("fill", "record"): _OTHER_VERSION,
+    ("schema", "fill"): Refusal("the schema is "),
+    ("rewrite", "claim"): _REWRITTEN,
+    ("rewrite", "fill"): _REWRITTEN,
     ("split", "split"): Refusal("partition leaf-1 was split into leaf-1-a and leaf-1-b", only="leaf"),
     ("schema", "append"): Refusal("the schema is "),
     ("schema", "append-unique"): Refusal("the schema is "),

@@ -246,9 +246,9 @@ def test_a_folder_that_nothing_points_to_is_no_difference(filled: str) -> None:
 
 
 def test_a_newer_format_is_refused(filled: str) -> None:
-    manifest = {"format": 6, "log": TABLE, "version": 40, "at": 1, "location": "x", "parts": {}}
+    manifest = {"format": 7, "log": TABLE, "version": 40, "at": 1, "location": "x", "parts": {}}
     change_pointer(filled, 40, seal(json.dumps(manifest).encode()))
-    with pytest.raises(Refused, match=r"written by a newer deployer \(format 6\)"):
+    with pytest.raises(Refused, match=r"written by a newer deployer \(format 7\)"):
         audit(filled)
 
 

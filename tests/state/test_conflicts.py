@@ -20,6 +20,7 @@ from deployer.state.log.reducer import apply, empty_state
 from deployer.state.log.requirements import InstanceRequirement, TableRequirement
 from deployer.state.log.service_updates import (
     CancelRequested,
+    FragmentsClaimed,
     LeaseRenewed,
     MoveServices,
     PauseService,
@@ -85,6 +86,13 @@ TableSample = tuple[list[TableUpdate], list[TableRequirement]]
 InstanceSample = tuple[list[InstanceUpdate], list[InstanceRequirement]]
 
 
+def loading() -> list[TableUpdate]:
+    """Two running runs that write a column each."""
+    runs = [(f"loading-{n}", f"column_{n}") for n in (1, 2)]
+    queued = [RunQueued(run, "LOAD_COLUMNS", "by hand", target=(column,)) for run, column in runs]
+    return [*queued, *(RunStarted(run, "me", 1_000_000) for run, _ in runs)]
+
+
 @cache
 def starts() -> list[Part]:
     """What is committed before: four files, two leaves, two commits and two rewrites under way; four services, two
@@ -96,7 +104,7 @@ def starts() -> list[Part]:
         [PutService(Service(kind)) for kind in (*IDLE, *QUEUED)],
         [RunQueued(f"queued-{n}", QUEUED[n - 1], "by hand") for n in (1, 2)],
         [RunQueued(f"running-{n}", RUNNING[n - 1], "by hand") for n in (1, 2)],
-        [RunStarted(f"running-{n}", "me", 1_000_000) for n in (1, 2)],
+        [RunStarted(f"running-{n}", "me", 1_000_000) for n in (1, 2)] + loading(),
         [SavepointTaken(f"old-{n}") for n in (1, 2)],
     ]
     on_instance = [RegisterTable(entry(IDS[n], f"table_{n}")) for n in (1, 2)]
@@ -175,6 +183,13 @@ def table_sample(name: str, number: int) -> TableSample:
             ids = (2 * number - 2, 2 * number - 1)
             job = f"compact-{number}-{'again' if number == 1 else ''}"
             return [FilesReplaced(ids, (file(200 + number),), 6, job)], c.to_replace_files(f"{job}-x", ids, 1)
+        case "claim":
+            run, ids = f"loading-{number}", (2 * number - 2, 2 * number - 1)
+            return [FragmentsClaimed(run, ids)], c.to_claim(run, "me", ids, 1)
+        case "fill":
+            run, ids = f"loading-{number}", (2 * number - 2, 2 * number - 1)
+            done = FilesAdded((), 6, f"fill-{number}", 20)
+            return [done], c.to_fill_columns(f"fill-{number}", run, "me", SCHEMA, 1)
         case "split":
             leaf = f"leaf-{number}"
             point = b"c" if number == 1 else b"t"

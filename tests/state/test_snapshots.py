@@ -361,9 +361,9 @@ def test_a_missing_entry_is_named(past: str) -> None:
 
 
 def test_a_snapshot_of_a_newer_format_is_refused(past: str) -> None:
-    manifest = {"format": 6, "log": TABLE, "version": 40, "at": 1, "location": "x", "parts": {}}
+    manifest = {"format": 7, "log": TABLE, "version": 40, "at": 1, "location": "x", "parts": {}}
     change_pointer(past, 40, seal(json.dumps(manifest).encode()))
-    with pytest.raises(Refused, match=r"written by a newer deployer \(format 6\), this one reads up to 5; upgrade"):
+    with pytest.raises(Refused, match=r"written by a newer deployer \(format 7\), this one reads up to 6; upgrade"):
         store_at(past).table(TABLE)
 
 

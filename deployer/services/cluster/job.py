@@ -23,7 +23,7 @@ from deployer.services.cluster.sampling import FileSample, samples_of, survey
 from deployer.services.cluster.shuffle_task import HELD_BYTES, Shuffle, shuffled
 from deployer.services.cluster.sort_task import Arrange
 from deployer.services.rewriting.executor import OnRows, in_driver, with_spark
-from deployer.services.rewriting.pieces import pieces_of
+from deployer.services.rewriting.pieces import pieces_of, unclaimed
 from deployer.services.rewriting.run import Engine, RewriteRun, RewriteStats, TableStats, again, with_whole_indexes
 from deployer.services.rewriting.tasks import Piece, Task
 from deployer.specs.types.column_names import listed
@@ -146,7 +146,7 @@ class _Arranging:
 
     def tasks(self, table: OpenTable, dataset: LanceDataset, *, any_kind: bool = False) -> Sequence[Task]:
         leaves = table.state.leaves()
-        pieces = pieces_of(table, dataset, any_kind=any_kind)
+        pieces = unclaimed(table, pieces_of(table, dataset, any_kind=any_kind), in_order=False)
         found: list[Task] = []
         for kind in sorted({piece.kind for piece in pieces}):
             own = [piece for piece in pieces if piece.kind == kind]

@@ -18,7 +18,7 @@ from deployer.services.compact.options import CompactOptions
 from deployer.services.compact.planning import plan_table
 from deployer.services.compact.results import CompactResult
 from deployer.services.rewriting.executor import Job, OnRows, in_driver, with_spark
-from deployer.services.rewriting.pieces import pieces_of
+from deployer.services.rewriting.pieces import claimed_fragments, pieces_of, unclaimed
 from deployer.services.rewriting.run import Engine, RewriteRun, TableStats, again, with_whole_indexes
 from deployer.services.rewriting.tasks import Sizes, Task
 from deployer.state.model.services import FinalStatus
@@ -61,6 +61,8 @@ def compact(
         else:
             status = "SKIPPED"
             why = f"{count(before.files, 'file')}: none is to be merged, sorted, placed or freed of deleted rows"
+            if claimed := claimed_fragments(again(table).state):
+                why += f"; {count(len(claimed), 'other is', 'others are')} left to a run that writes columns"
     except (Interrupted, KeyboardInterrupt) as stop:
         status, why = "CANCELLED", str(stop) or "interrupted"
     return CompactResult(
@@ -112,7 +114,8 @@ class _Merging:
 
 def planned(table: ReadTable, dataset: LanceDataset, sizes: Sizes, *, any_kind: bool = False) -> tuple[Task, ...]:
     """What there is to do. `dataset` is the table's at its recorded version. `any_kind`: as if its indexes had all."""
-    return plan_table(table.state, pieces_of(table, dataset, any_kind=any_kind), sizes)
+    pieces = unclaimed(table, pieces_of(table, dataset, any_kind=any_kind), in_order=not table.layout().order)
+    return plan_table(table.state, pieces, sizes)
 
 
 def as_work(table: ReadTable, dataset: LanceDataset, tasks: Sequence[Task], sizes: Sizes) -> list[Job]:

@@ -27,6 +27,23 @@ def pieces_of(table: ReadTable, dataset: LanceDataset, *, any_kind: bool = False
     return found
 
 
+def unclaimed(table: ReadTable, pieces: Sequence[Piece], *, in_order: bool) -> list[Piece]:
+    """The pieces that no running run writes columns of; `in_order`: and that lie behind all such, as files that follow
+    a rewritten one get new numbers."""
+    claimed = claimed_fragments(table.state)
+    if not claimed:
+        return list(pieces)
+    last = max((i for i, piece in enumerate(pieces) if piece.file.fragment_id in claimed), default=-1)
+    if in_order:
+        return list(pieces[last + 1 :])
+    return [piece for piece in pieces if piece.file.fragment_id not in claimed]
+
+
+def claimed_fragments(state: TableState) -> frozenset[int]:
+    """The fragments that running runs write columns of."""
+    return frozenset(number for run in state.runs.values() if run.status == "RUNNING" for number in run.claims)
+
+
 def _kinds(table: ReadTable, dataset: LanceDataset) -> dict[int, str]:
     """The parts of indexes that cover each fragment, where that limits what can be joined (see `by_indexes`)."""
     from deployer.services.rewriting.run import by_indexes  # it sets up Lance for work on all cores

@@ -60,7 +60,8 @@ def commit_rewritten(
     commits = TableCommits(store, root, entry)
     reached("services.replace.before-intent")
     try:
-        required = to_replace_files(job_id, sorted(old), entry.dataset)
+        moved = [file.fragment_id for file in state.files if keep_order and file.fragment_id > min(old)]
+        required = to_replace_files(job_id, sorted(old), entry.dataset, sorted(set(moved) - old.keys()))
         intent = commits.begin([(job_id, kind)], state.lance_version, required)
     except (Conflict, NotFound) as conflict:
         if not isinstance(conflict, NotFound) and (job := find_job(store, root, entry.table_id, job_id)):

@@ -213,6 +213,8 @@ def begin_runs(
     author: str | None = None,
     run_id: str | None = None,
     lease: float = LEASE,
+    target: tuple[str, ...] = (),
+    job: str = "",
 ) -> list[HeldRun]:
     """Queues a run on each table, all under one id, and takes them in one commit: on all tables or on none.
 
@@ -222,10 +224,10 @@ def begin_runs(
     clock = Clock()
     own_id, holder = run_id or clock.new_id(), clock.new_id()
     updates: list[TableUpdate] = [
-        RunQueued(own_id, service, cause, cluster),
+        RunQueued(own_id, service, cause, cluster, target=target, job=job),
         RunStarted(own_id, holder, round(lease * 1000)),
     ]
-    parts = [Part(table_id, updates, to_begin_run(service)) for table_id in table_ids]
+    parts = [Part(table_id, updates, to_begin_run(service, target)) for table_id in table_ids]
     states = store.commit_all(parts, txn_id=f"queue-{own_id}" if run_id else None, author=author)
     begun = []
     for table_id in table_ids:

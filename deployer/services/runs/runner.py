@@ -42,13 +42,15 @@ T = TypeVar("T", bound=Outcome)
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """A request for a run. With a `run_id` the run is queued already; else it begins now, whether or not the service is
-    attached. Several requests with the same `new_id` begin one run."""
+    attached. Several requests with the same `new_id` begin one run. `target` and `job` are those of `Run`."""
 
     run_id: str | None = None
     cause: str = "on demand"
     cluster: str | None = None
     author: str | None = None
     new_id: str | None = None
+    target: tuple[str, ...] = ()
+    job: str = ""
 
 
 def as_run(
@@ -100,6 +102,8 @@ def as_runs(
         cluster=asked.cluster,
         author=asked.author,
         run_id=asked.new_id,
+        target=asked.target,
+        job=asked.job,
     )
     return _worked(held, work, on_progress)
 

@@ -230,11 +230,8 @@ def _dataclass_codec(cls: Any) -> tuple[Convert, Convert]:
     sparse = {f.name: f.default for f in fields(cls) if f.metadata.get("sparse")}
 
     def encode_all(value: Any) -> dict[str, JSON]:
-        found = {name: to_json(getattr(value, name)) for name, to_json, _, _ in table}
-        for name, default in sparse.items():
-            if found[name] == default:
-                del found[name]
-        return found
+        held = ((name, to_json, getattr(value, name)) for name, to_json, _, _ in table)
+        return {name: to_json(each) for name, to_json, each in held if name not in sparse or each != sparse[name]}
 
     def decode_all(document: Any) -> Any:
         if not isinstance(document, Mapping):

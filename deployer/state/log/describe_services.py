@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from typing import assert_never
 
 from deployer.platform.files.json_values import JSON
+from deployer.platform.text.formatting import count
 from deployer.state.log.service_updates import (
     CancelRequested,
+    FragmentsClaimed,
     LeaseRenewed,
     MoveServices,
     PauseService,
@@ -43,12 +45,15 @@ def describe_service_update(update: ServiceUpdate) -> str:
             return f"pause service {kind}"
         case ResumeService(kind):
             return f"resume service {kind}"
-        case RunQueued(run_id, kind, cause, cluster, _):
-            return f"queue run {run_id} of {kind} ({', '.join(filter(None, (cause, cluster)))})"
+        case RunQueued(run_id, kind, cause, cluster, _, target, _):
+            of = f" for {', '.join(target)}" if target else ""
+            return f"queue run {run_id} of {kind}{of} ({', '.join(filter(None, (cause, cluster)))})"
         case RunStarted(run_id, holder, lease_ms, _):
             return f"start run {run_id} (held by {holder} for {lease_ms / 1000:g} s)"
         case LeaseRenewed(run_id, lease_ms, progress):
             return f"renew the lease of run {run_id} for {lease_ms / 1000:g} s{_map(progress)}"
+        case FragmentsClaimed(run_id, fragments):
+            return f"run {run_id} claims {count(len(fragments), 'fragment')}"
         case CancelRequested(run_id):
             return f"ask run {run_id} to end"
         case RunEnded(run_id, status, _, reason, _):

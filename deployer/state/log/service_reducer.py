@@ -9,6 +9,7 @@ from typing import assert_never
 from deployer.state.log.inapplicable import Inapplicable
 from deployer.state.log.service_updates import (
     CancelRequested,
+    FragmentsClaimed,
     LeaseRenewed,
     MoveServices,
     PauseService,
@@ -54,19 +55,22 @@ def apply_to_services(state: TableState, update: ServiceUpdate, version: int, at
             return replace(state, services=moved, properties=replace(state.properties, services_cluster=cluster))
         case PauseService(kind) | ResumeService(kind):
             return _paused(state, kind, paused=isinstance(update, PauseService), at=at)
-        case RunQueued(run_id, kind, cause, cluster, log):
-            return _queued(state, Run(run_id, kind, "QUEUED", cause, author, cluster, at, log=log))
+        case RunQueued(run_id, kind, cause, cluster, log, target, job):
+            run = Run(run_id, kind, "QUEUED", cause, author, cluster, at, log=log, target=target, job=job)
+            return _queued(state, run)
         case RunStarted(run_id, holder, lease_ms, log):
             run = _moved(state, run_id, "RUNNING")
             run = replace(run, started_at=at, holder=holder, lease_until=at + lease_ms)
             return _with_run(state, run if log is None else replace(run, log=log))
         case LeaseRenewed(run_id, lease_ms, progress):
             return _with_run(state, replace(_running(state, run_id), lease_until=at + lease_ms, progress=progress))
+        case FragmentsClaimed(run_id, fragments):
+            return _with_run(state, replace(_running(state, run_id), claims=fragments))
         case CancelRequested(run_id):
             return _with_run(state, replace(_running(state, run_id), wish="cancel"))
         case RunEnded(run_id, status, figures, reason, progress):
             run = replace(_moved(state, run_id, status), ended_at=at, lease_until=None, wish=None)
-            run = replace(run, figures=figures, reason=reason)
+            run = replace(run, figures=figures, reason=reason, claims=())
             return _forgetful(_with_run(state, run if progress is None else replace(run, progress=progress)), run)
         case SavepointTaken(name, expires_at, note):
             if name in state.savepoints:
@@ -118,14 +122,14 @@ def _paused(state: TableState, kind: ServiceKind, *, paused: bool, at: int) -> T
 def _queued(state: TableState, run: Run) -> TableState:
     if run.run_id in state.runs:
         raise Inapplicable(f"run {run.run_id} exists already")
-    if other := open_run(state, run.service):
+    if other := open_run(state, run.service, run.target):
         raise Inapplicable(f"run {other.run_id} of {other.service} is {other.status}")
     return _with_run(state, run)
 
 
-def open_run(state: TableState, kind: ServiceKind) -> Run | None:
-    """The run of that service that is queued or running; there is at most one."""
-    return next((run for run in state.runs.values() if run.service == kind and run.is_open), None)
+def open_run(state: TableState, kind: ServiceKind, target: tuple[str, ...] = ()) -> Run | None:
+    """The run of that service that is queued or running, of one of the columns where a target is given."""
+    return next((run for run in state.runs.values() if run.competes_with(kind, target)), None)
 
 
 def _run(state: TableState, run_id: str) -> Run:

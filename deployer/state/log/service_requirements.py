@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from deployer.state.model.entities import TableState
@@ -71,14 +72,15 @@ class ServiceNotPaused:
 
 @dataclass(frozen=True, slots=True)
 class NoRunOpen:
-    """No run of the service is queued or running."""
+    """No run of the service is queued or running; with a target, none that writes one of these columns."""
 
     TAG = "no-run-open"
 
     kind: ServiceKind
+    target: tuple[str, ...] = field(default=(), metadata={"sparse": True})
 
     def failure(self, state: TableState) -> str | None:
-        return _first(state, (self.kind,), ("QUEUED", "RUNNING"))
+        return _first(run for run in state.runs.values() if run.competes_with(self.kind, self.target))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class NoneRunning:
     kinds: tuple[ServiceKind, ...]
 
     def failure(self, state: TableState) -> str | None:
-        return _first(state, self.kinds, ("RUNNING",))
+        return _first(run for run in state.runs.values() if run.service in self.kinds and run.status == "RUNNING")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,26 @@ class NoRestoreUnderWay:
         return f"the table is being restored by run {under_way[0].run_id}" if under_way else None
 
 
+@dataclass(frozen=True, slots=True)
+class FragmentsUnclaimed:
+    """No running run works on one of these fragments, or on any where None is given."""
+
+    TAG = "fragments-unclaimed"
+
+    fragments: tuple[int, ...] | None = None
+
+    def failure(self, state: TableState) -> str | None:
+        for run in state.runs.values():
+            if run.status == "RUNNING" and run.claims:
+                wanted = run.claims if self.fragments is None else set(run.claims) & set(self.fragments)
+                if wanted:
+                    first = ", ".join(map(str, sorted(wanted)[:5]))
+                    more = f" and {len(wanted) - 5} more" if len(wanted) > 5 else ""
+                    columns = ", ".join(run.target)
+                    return f"run {run.run_id} of {run.service} writes {columns} of fragments {first}{more}"
+        return None
+
+
 ServiceRequirement = (
     ServiceThere
     | ServiceMissing
@@ -182,6 +204,7 @@ ServiceRequirement = (
     | SavepointNameFree
     | SavepointThere
     | NoRestoreUnderWay
+    | FragmentsUnclaimed
 )
 
 
@@ -192,11 +215,12 @@ def _other_status(state: TableState, run_id: str, status: RunStatus) -> str | No
     return None if run.status == status else f"run {run_id} is {run.status}, not {status}"
 
 
-def _first(state: TableState, kinds: tuple[ServiceKind, ...], statuses: tuple[RunStatus, ...]) -> str | None:
-    found = sorted(
-        (run for run in state.runs.values() if run.service in kinds and run.status in statuses), key=_by_time
-    )
-    return f"run {found[0].run_id} of {found[0].service} is {found[0].status}" if found else None
+def _first(runs: Iterable[Run]) -> str | None:
+    found = min(runs, key=_by_time, default=None)
+    if found is None:
+        return None
+    of = f" for {', '.join(found.target)}" if found.target else ""
+    return f"run {found.run_id} of {found.service}{of} is {found.status}"
 
 
 def _by_time(run: Run) -> tuple[int, str]:

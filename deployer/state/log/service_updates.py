@@ -61,7 +61,7 @@ class ResumeService:
 
 @dataclass(frozen=True, slots=True)
 class RunQueued:
-    """A run that waits to be started: the only one of its service that is queued or running."""
+    """A run that waits to be started: the only one of its service, and of its target, that is queued or running."""
 
     TAG = "run-queued"
 
@@ -70,6 +70,8 @@ class RunQueued:
     cause: str
     cluster: str | None = None
     log: str = ""
+    target: tuple[str, ...] = field(default=(), metadata={"sparse": True})  #: columns that it writes
+    job: str = field(default="", metadata={"sparse": True})  #: the job that it works on
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,16 @@ class LeaseRenewed:
     run_id: str
     lease_ms: int
     progress: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentsClaimed:
+    """A running run works on these fragments from now on, and no longer on those that it claimed before."""
+
+    TAG = "fragments-claimed"
+
+    run_id: str
+    fragments: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +164,7 @@ ServiceUpdate = (
     | RunQueued
     | RunStarted
     | LeaseRenewed
+    | FragmentsClaimed
     | CancelRequested
     | RunEnded
     | SavepointTaken

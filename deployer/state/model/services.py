@@ -10,7 +10,7 @@ from deployer.platform.files.json_values import JSON
 from deployer.state.model.names import SavepointName
 from deployer.state.model.times import TIME
 
-ServiceKind = Literal["COMPACT", "CLUSTER", "CLEAN", "METASYNC", "AUTOSAVEPOINT", "RESTORE"]
+ServiceKind = Literal["COMPACT", "CLUSTER", "CLEAN", "METASYNC", "AUTOSAVEPOINT", "LOAD_COLUMNS", "RESTORE"]
 TriggerMode = Literal["AUTOMATIC", "ON_DEMAND"]
 RunStatus = Literal["QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
 FinalStatus = Literal["SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
@@ -33,7 +33,8 @@ EXCLUDES: Mapping[ServiceKind, tuple[ServiceKind, ...]] = {
     "CLEAN": ("RESTORE",),
     "METASYNC": (),
     "AUTOSAVEPOINT": (),
-    "RESTORE": ("COMPACT", "CLUSTER", "CLEAN"),
+    "RESTORE": ("COMPACT", "CLUSTER", "CLEAN", "LOAD_COLUMNS"),
+    "LOAD_COLUMNS": ("RESTORE",),
 }
 
 RUNS_KEPT = 100  #: ended runs of each service that a table's state keeps
@@ -80,6 +81,10 @@ class Run:
 
     `holder` works on it and has it until `lease_until`; whoever finds a run whose lease is over fails it. `wish` is
     what is asked of the holder. `reason` says why it failed, was skipped or cancelled; `log` is where its log is.
+
+    A run that writes columns has these as its `target`; of a kind, no two open runs write the same one. `job` is the id
+    of the job that it works on, which a later run can resume. `claims` are the fragments that it is writing values for:
+    no other run rewrites them while it is running. An ended run has none.
     """
 
     run_id: str
@@ -98,11 +103,19 @@ class Run:
     figures: Figures = field(default_factory=Figures)
     reason: str = ""
     log: str = ""
+    target: tuple[str, ...] = field(default=(), metadata={"sparse": True})
+    job: str = field(default="", metadata={"sparse": True})
+    claims: tuple[int, ...] = field(default=(), metadata={"sparse": True})
 
     @property
     def is_open(self) -> bool:
         """Whether it is queued or running."""
         return bool(TRANSITIONS[self.status])
+
+    def competes_with(self, kind: ServiceKind, target: tuple[str, ...]) -> bool:
+        """Whether no run of that kind and target may be open beside this one, while it is open."""
+        shares = not self.target or not target or bool(set(self.target) & set(target))
+        return self.is_open and self.service == kind and shares
 
 
 @dataclass(frozen=True, slots=True)

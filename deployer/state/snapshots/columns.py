@@ -102,6 +102,9 @@ RUNS = _schema(
     figures=pa.string(),
     reason=pa.string(),
     log=pa.string(),
+    target=pa.list_(pa.string()),
+    job=pa.string(),
+    claims=pa.list_(pa.int64()),
 )
 SAVEPOINTS = _schema(
     name=pa.string(),
@@ -123,8 +126,10 @@ def format_of(parts: Parts) -> int:
     """The format of a snapshot with these parts: the lowest whose readers lose nothing of it.
 
     Format 2 has services, runs and savepoints too, format 3 what CLUSTER notes of files, format 4 the files of loads,
-    format 5 what restores under way restore, and the cluster of a table's services.
+    format 5 what restores under way restore, and the cluster of a table's services, format 6 what runs write.
     """
+    if "runs" in parts and "target" in parts["runs"].column_names:
+        return 6
     if "intents" in parts and "restore" in parts["intents"].column_names:
         return 5
     if "table" in parts and "services_cluster" in json.loads(parts["table"]["properties"][0].as_py()):
@@ -158,7 +163,7 @@ def to_parts(state: State) -> Parts:
             "jobs": _jobs(state.jobs.values()),
             "intents": _intents(state.intents.values()),
             "services": _encoded(state.services.values(), SERVICES),
-            "runs": _encoded(state.runs.values(), RUNS),
+            "runs": _runs(state.runs.values()),
             "savepoints": _encoded(state.savepoints.values(), SAVEPOINTS),
         }
     return {name: table for name, table in parts.items() if table.num_rows}
@@ -275,6 +280,12 @@ def _intent(row: Mapping[str, Any]) -> Intent:
     return Intent(**{**row, "restore": decode(RestoreTarget, json.loads(restore)) if restore else None})
 
 
+def _runs(runs: Iterable[Run]) -> pa.Table:
+    """Without what runs write when there is none that writes columns, so that older readers read it."""
+    table = _encoded(runs, RUNS)
+    return table if table["target"].null_count < table.num_rows else table.drop_columns(["target", "job", "claims"])
+
+
 def _encoded(rows: Iterable[object], schema: pa.Schema) -> pa.Table:
     listed = [
         {name: _text(value) if isinstance(value, Mapping) else value for name, value in encode(row).items()}
@@ -285,8 +296,16 @@ def _encoded(rows: Iterable[object], schema: pa.Schema) -> pa.Table:
 
 def _decoded(parts: Parts, name: str, schema: pa.Schema, cls: type[Any]) -> list[Any]:
     maps = {each.name for each in fields(cls)} & _MAPS
+    sparse = {each.name for each in fields(cls) if each.metadata.get("sparse")}
     return [
-        decode(cls, {field: json.loads(value) if field in maps else value for field, value in row.items()})
+        decode(
+            cls,
+            {
+                field: json.loads(value) if field in maps else value
+                for field, value in row.items()
+                if value is not None or field not in sparse
+            },
+        )
         for row in _rows(parts, name, schema)
     ]
 

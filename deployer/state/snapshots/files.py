@@ -30,7 +30,7 @@ from deployer.state.model.names import is_log_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SNAPSHOT_FORMAT = 5  #: the newest that is read; a snapshot is of the lowest that reads it rightly
+SNAPSHOT_FORMAT = 6  #: the newest that is read; a snapshot is of the lowest that reads it rightly
 
 _LOG = logging.getLogger(__name__)
 

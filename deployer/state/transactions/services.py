@@ -49,24 +49,29 @@ def to_remove_service(kind: ServiceKind) -> list[TableRequirement]:
     return [ServiceThere(kind), NoRunOpen(kind)]
 
 
-def to_queue_run(kind: ServiceKind, *, needs_service: bool = True) -> list[TableRequirement]:
-    """Requirements of queueing a run, the only one of its service. Some services can be run by hand without being
-    attached."""
-    return [*([ServiceThere(kind)] if needs_service else []), NoRunOpen(kind)]
+def to_queue_run(
+    kind: ServiceKind, target: tuple[str, ...] = (), *, needs_service: bool = True
+) -> list[TableRequirement]:
+    """Requirements of queueing a run, the only one of its service and target. Some services can be run by hand without
+    being attached."""
+    return [*([ServiceThere(kind)] if needs_service else []), NoRunOpen(kind, target)]
 
 
 def to_start_run(run_id: str, kind: ServiceKind) -> list[TableRequirement]:
     """Requirements of taking a queued run: it was not taken yet, and nothing runs that it must not run beside."""
-    return [RunHasStatus(run_id, "QUEUED"), *_may_run(kind)]
+    return [RunHasStatus(run_id, "QUEUED"), *_may_run(kind, (kind,))]
 
 
-def to_begin_run(kind: ServiceKind) -> list[TableRequirement]:
-    """Requirements of queueing a run and taking it at once, whether or not the service is attached."""
-    return [*to_queue_run(kind, needs_service=False), *_may_run(kind)]
+def to_begin_run(kind: ServiceKind, target: tuple[str, ...] = ()) -> list[TableRequirement]:
+    """Requirements of queueing a run and taking it at once, whether or not the service is attached.
+
+    Runs of one kind that write other columns run beside it.
+    """
+    return [*to_queue_run(kind, target, needs_service=False), *_may_run(kind, () if target else (kind,))]
 
 
-def _may_run(kind: ServiceKind) -> list[TableRequirement]:
-    return [ServiceNotPaused(kind), NoneRunning((kind, *EXCLUDES[kind]))]
+def _may_run(kind: ServiceKind, besides: tuple[ServiceKind, ...]) -> list[TableRequirement]:
+    return [ServiceNotPaused(kind), NoneRunning((*besides, *EXCLUDES[kind]))]
 
 
 def to_go_on(run_id: str, holder: str) -> list[TableRequirement]:

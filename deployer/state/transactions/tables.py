@@ -27,7 +27,12 @@ from deployer.state.log.requirements import (
     TableRequirement,
     schema_fingerprint,
 )
-from deployer.state.log.service_requirements import NoRestoreUnderWay, RunHasStatus
+from deployer.state.log.service_requirements import (
+    FragmentsUnclaimed,
+    NoRestoreUnderWay,
+    RunHasStatus,
+    RunHeldBy,
+)
 
 
 def to_add_files(job_id: str, schema: bytes, dataset: int) -> list[TableRequirement]:
@@ -51,10 +56,28 @@ def to_make_unique(
     return [DatasetIs(dataset), GenerationIs(generation), LanceVersionIs(lance_version), NoLoadUnderWay(tuple(ended))]
 
 
-def to_replace_files(job_id: str, fragment_ids: Sequence[int], dataset: int) -> list[TableRequirement]:
-    """Requirements of a compaction: what it read is still there. Rows of another schema are Lance's own to refuse or to
-    merge."""
-    return [JobNotDone(job_id), DatasetIs(dataset), FilesPresent(tuple(fragment_ids)), NoRestoreUnderWay()]
+def to_replace_files(
+    job_id: str, fragment_ids: Sequence[int], dataset: int, moved: Sequence[int] = ()
+) -> list[TableRequirement]:
+    """Requirements of a compaction: what it read is still there, and no run writes columns of it. Rows of another
+    schema are Lance's own to refuse or to merge. `moved` are fragments that get new numbers besides."""
+    unclaimed = FragmentsUnclaimed((*fragment_ids, *moved))
+    present = FilesPresent(tuple(fragment_ids))
+    return [JobNotDone(job_id), DatasetIs(dataset), present, NoRestoreUnderWay(), unclaimed]
+
+
+def to_claim(run_id: str, holder: str, fragment_ids: Sequence[int], dataset: int) -> list[TableRequirement]:
+    """Requirements of claiming fragments for a run that writes columns: they are there, and it holds its run."""
+    return [RunHeldBy(run_id, holder), DatasetIs(dataset), FilesPresent(tuple(fragment_ids))]
+
+
+def to_fill_columns(job_id: str, run_id: str, holder: str, schema: bytes, dataset: int) -> list[TableRequirement]:
+    """Requirements of a commit of columns' values: they were made for that schema (Arrow IPC), by a run that is held.
+
+    That the fragments are there and have the rows that were read is Lance's to require, and the caller's to look at.
+    """
+    held = RunHeldBy(run_id, holder)
+    return [JobNotDone(job_id), DatasetIs(dataset), SchemaIs(schema_fingerprint(schema)), held, NoRestoreUnderWay()]
 
 
 def to_change_rows(job_id: str, schema: bytes, dataset: int) -> list[TableRequirement]:
@@ -98,13 +121,15 @@ def to_redeclare(generation: int) -> list[TableRequirement]:
 
 
 def to_begin_rewrite(dataset: int, generation: int) -> list[TableRequirement]:
-    """Requirements of a rewrite's beginning, which changes nothing that others see."""
-    return [DatasetIs(dataset), GenerationIs(generation)]
+    """Requirements of a rewrite's beginning, which changes nothing that others see. A run that writes columns would
+    change what it copies."""
+    return [DatasetIs(dataset), GenerationIs(generation), FragmentsUnclaimed()]
 
 
 def to_swap(dataset: int, generation: int, lance_version: int) -> list[TableRequirement]:
-    """Requirements of a rewrite's end: all that it copied is all there is."""
-    return [DatasetIs(dataset), GenerationIs(generation), LanceVersionIs(lance_version), NoRestoreUnderWay()]
+    """Requirements of a rewrite's end: all that it copied is all there is, and no run writes columns."""
+    same: list[TableRequirement] = [DatasetIs(dataset), GenerationIs(generation), LanceVersionIs(lance_version)]
+    return [*same, NoRestoreUnderWay(), FragmentsUnclaimed()]
 
 
 def to_restore(dataset: int, generation: int, lance_version: int) -> list[TableRequirement]:

@@ -22,6 +22,7 @@ from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.specs.model import TableSpec
 from deployer.state.commits import Part
 from deployer.state.log.requirements import TableHasStatus
+from deployer.state.log.service_requirements import FragmentsUnclaimed
 from deployer.state.log.updates import FilesAdded, RewriteStarted, SetTableDataset, SetTableProperties, TableRewritten
 from deployer.state.model.entities import INSTANCE_LOG, Dataset, TableEntry, TableState
 from deployer.state.model.files import Files
@@ -285,5 +286,11 @@ def _swap(store: StateStore, table: OpenTable, target: Target, number: int, loca
             ]
         )
     except Conflict:
+        if writing := FragmentsUnclaimed().failure(store.table(entry.table_id)):
+            raise Conflict(
+                f"the copy cannot take the table's place: {writing}",
+                where=table.address,
+                remedy="run `deployer up` again when that run is over",
+            ) from None
         return False
     return True
