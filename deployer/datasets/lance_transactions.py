@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from deployer.datasets.commit_metadata import CommitMetadata, commit_metadata_of, properties_of
 from deployer.datasets.dataset import open_dataset
 from deployer.datasets.errors import first_line
+from deployer.datasets.files.column_files import to_data_file
 from deployer.datasets.storage.options import storage_options
 from deployer.errors import NotFound
 
 if TYPE_CHECKING:
     import lance
 
+    from deployer.datasets.files.column_files import ColumnFile
     from deployer.datasets.files.writer import WrittenFragment
 
 
@@ -176,6 +178,22 @@ class TakenRows:
             return None
         removed = getattr(operation, "deleted_fragment_ids", None) or getattr(operation, "removed_fragment_ids", None)
         return TakenRows({each.id: each.num_rows for each in changed}, tuple(sorted(removed or ())))
+
+
+@dataclass(frozen=True, slots=True)
+class FillColumns:
+    """Gives fragments values of columns, one more file for each. All files have the same columns."""
+
+    files: Sequence[ColumnFile]
+    removed: ClassVar[None] = None
+
+    def to_lance(self, dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
+        import lance
+
+        groups = [
+            lance.LanceOperation.DataReplacementGroup(each.fragment_id, to_data_file(each)) for each in self.files
+        ]
+        return lance.LanceOperation.DataReplacement(groups)
 
 
 @dataclass(frozen=True, slots=True)

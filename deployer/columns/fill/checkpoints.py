@@ -1,0 +1,126 @@
+"""Checkpoints of jobs that write columns: what a killed run has done, so that the next run does not do it again.
+
+They are below the root, in `_work/TABLE_ID/JOB_ID/`: `job` says what the job is, and `fragment-ID` which data file
+has the values of a fragment. Each is sealed with a checksum; one that is damaged counts as missing. The data files lie
+in the dataset's own folder: a commit only names them. `table gc` and CLEAN remove the checkpoints of jobs that no run
+works on, once they are older than the grace period.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deployer.columns.fill.work import FragmentWork
+from deployer.datasets.files.column_files import ColumnFile
+from deployer.datasets.storage.options import objects_at
+from deployer.datasets.storage.places import WORK, job_folder
+from deployer.errors import DeployerError, InvalidInput
+from deployer.platform.storage.envelope import seal, unseal
+from deployer.platform.storage.objects import Missing, ObjectStore
+
+_JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_JOB = "job"
+
+
+def checked_job_id(job_id: str) -> str:
+    """The id, which becomes the name of a folder. Raises InvalidInput for one that cannot."""
+    if not _JOB_ID.fullmatch(job_id):
+        raise InvalidInput(
+            f"{job_id!r} is not a valid job id",
+            remedy="use up to 100 letters, digits, `.`, `_` and `-`, beginning with a letter or digit",
+        )
+    return job_id
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The values of one fragment of dataset number `dataset`, as `work` says that it was read."""
+
+    dataset: int
+    work: FragmentWork
+    file: ColumnFile
+
+    def holds(self, dataset: int, work: FragmentWork) -> bool:
+        """Whether these are still the values of the fragment, which is not committed."""
+        return (self.dataset, self.work) == (dataset, work)
+
+    def is_committed(self, dataset: int, work: FragmentWork) -> bool:
+        """Whether the fragment has these values."""
+        return self.dataset == dataset and self.work.inputs == work.inputs and self.file.path in work.outputs
+
+
+class JobFolder:
+    """The checkpoints of one job."""
+
+    def __init__(self, root: str, table_id: str, job_id: str) -> None:
+        self._objects: ObjectStore = objects_at(root)
+        self._job_id, self._folder = job_id, job_folder(table_id, job_id)
+
+    def begin(self, document: Mapping[str, Any], where: str) -> bool:
+        """Notes what the job is; returns whether it was begun before.
+
+        Raises InvalidInput where the id is that of a job that does something else.
+        """
+        text = json.dumps(document, sort_keys=True).encode()
+        if self._objects.replace(f"{self._folder}/{_JOB}", seal(text), None) is not None:
+            return False
+        known = self._read(_JOB)
+        if known is None:
+            self._objects.put(f"{self._folder}/{_JOB}", seal(text))
+            return True
+        differing = sorted(name for name in {*known, *document} if known.get(name) != document.get(name))
+        if differing:
+            raise InvalidInput(
+                f"job {self._job_id} was begun with another {' and another '.join(differing)}",
+                where=where,
+                remedy="give the job's own arguments to resume it, or another job id",
+            )
+        return True
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Stores the checkpoint of a fragment; it is durable when this returns."""
+        document = {
+            "dataset": checkpoint.dataset,
+            "rows": checkpoint.work.physical_rows,
+            "inputs": checkpoint.work.inputs,
+            "outputs": checkpoint.work.outputs,
+            "file": checkpoint.file.metadata,
+        }
+        name = f"fragment-{checkpoint.work.fragment_id}"
+        self._objects.put(f"{self._folder}/{name}", seal(json.dumps(document).encode()))
+
+    def saved(self) -> dict[int, Checkpoint]:
+        """The checkpoints by fragment id."""
+        found = {}
+        for path in self._objects.list(self._folder):
+            name = path.rpartition("/")[2]
+            kind, _, number = name.partition("-")
+            document = self._read(name) if kind == "fragment" and number.isdecimal() else None
+            if document is not None:
+                rows, fragment = document["rows"], int(number)
+                work = FragmentWork(fragment, rows, tuple(document["inputs"]), tuple(document["outputs"]))
+                file = ColumnFile(fragment, rows, document["file"])
+                found[fragment] = Checkpoint(document["dataset"], work, file)
+        return found
+
+    def remove(self) -> None:
+        """Removes all checkpoints of the job."""
+        self._objects.delete(list(self._objects.list(self._folder)))
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        where = f"{self._folder}/{name}"
+        try:
+            document = json.loads(unseal(self._objects.get(where), where))
+        except (Missing, DeployerError, ValueError):
+            return None
+        return document if isinstance(document, dict) else None
+
+
+def tables_with(root: str, job_id: str) -> set[str]:
+    """The ids of the tables that have checkpoints of a job of that id."""
+    found = (path.split("/") for path in objects_at(root).list(WORK))
+    return {parts[1] for parts in found if len(parts) == 4 and parts[2] == job_id}

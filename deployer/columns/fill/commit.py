@@ -1,0 +1,169 @@
+"""Commits files of columns' values, by the protocol of `deployer.datasets.commit.protocol`.
+
+What is recorded is read from the dataset, so the process itself and the roll-forward record the same. Fragments that
+others rewrote or whose inputs they changed meanwhile are left out: the run makes their values again.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deployer.columns.fill.work import FragmentWork, Target, works_of
+from deployer.datasets.commit.protocol import Committed, TableCommits
+from deployer.datasets.commit_metadata import CommitMetadata
+from deployer.datasets.dataset import open_dataset
+from deployer.datasets.errors import first_line
+from deployer.datasets.files.column_files import ColumnFile
+from deployer.datasets.lance_transactions import FillColumns, InDoubt, NotTaken
+from deployer.datasets.recovery.rollforward import current
+from deployer.datasets.recovery.unrecorded import recorded_schema
+from deployer.errors import Conflict, OutcomeUnknown
+from deployer.platform.system.failpoints import reached
+from deployer.platform.system.retry import Backoff
+from deployer.specs.types.arrow import columns_of
+from deployer.state.log.service_updates import FragmentsClaimed
+from deployer.state.log.updates import FilesAdded
+from deployer.state.model.entities import TableEntry, TableState
+from deployer.state.store import StateStore
+from deployer.state.transactions.tables import to_claim, to_fill_columns
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
+
+ATTEMPTS = 30  #: how often a commit is prepared again after others committed first
+_BACKOFF = Backoff(first=0.04, longest=2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """A run that writes columns: its table, its job, and what it writes. `holder` has the run."""
+
+    store: StateStore
+    root: str
+    entry: TableEntry
+    job_id: str
+    run_id: str
+    holder: str
+    kind: str
+    target: Target
+    inputs: tuple[str, ...]
+
+    @property
+    def address(self) -> str:
+        return f"table/{self.entry.full_name}"
+
+    def claim(self, fragment_ids: Sequence[int]) -> bool:
+        """Claims these fragments in the place of those before; returns whether they are all there still.
+
+        Raises Conflict where the run was lost or the table was rewritten.
+        """
+        ids = tuple(sorted(fragment_ids))
+        required = to_claim(self.run_id, self.holder, ids, self.entry.dataset)
+        try:
+            self.store.commit(self.entry.table_id, [FragmentsClaimed(self.run_id, ids)], required)
+        except Conflict:
+            self.require_held(self.store.table(self.entry.table_id))
+            return False
+        return True
+
+    def require_held(self, state: TableState) -> None:
+        """Raises Conflict where another process has the run, or the table has another dataset."""
+        if state.dataset != self.entry.dataset:
+            raise self.conflict("the table was rewritten meanwhile")
+        run = state.runs.get(self.run_id)
+        if run is None or run.status != "RUNNING" or run.holder != self.holder:
+            raise self.conflict(f"run {self.run_id} was ended or taken over")
+
+    def conflict(self, why: str) -> Conflict:
+        names = ", ".join(self.target.names)
+        return Conflict(
+            f"job {self.job_id}, which writes {names}, cannot continue: {why}",
+            where=self.address,
+            remedy=f"what was committed stays; run it again with the job id {self.job_id} to resume it",
+        )
+
+    def require_columns(self, dataset: LanceDataset) -> None:
+        """Raises Conflict where a column is gone or of another type since the run began."""
+        now = {column.name: column.type for column in columns_of(dataset.schema)}
+        for column in self.target.columns:
+            if now.get(column.name) != column.type:
+                what = "has another type now" if column.name in now else "was dropped or renamed"
+                raise self.conflict(f"column {column.name} {what}")
+        for name in self.inputs:
+            if name not in now:
+                raise self.conflict(f"column {name}, which it reads, was dropped or renamed")
+
+
+def commit_columns(filling: Filling, works: Sequence[FragmentWork], files: Sequence[ColumnFile]) -> set[int]:
+    """Commits the files as one version of the dataset; returns the fragments whose values it has.
+
+    Raises Conflict where the run was lost, the table was rewritten or a column was changed, and OutcomeUnknown when
+    Lance did not answer.
+    """
+    store, entry = filling.store, filling.entry
+    commits = TableCommits(store, filling.root, entry)
+    by_id = {each.fragment_id: each for each in files}
+    for _ in _BACKOFF.attempts(ATTEMPTS):
+        with store.turn(entry.table_id):
+            now, state = current(store, filling.root, entry, store.table(entry.table_id))
+            if now.dataset != entry.dataset:
+                raise filling.conflict("the table was rewritten meanwhile")
+            dataset = open_dataset(commits.location, state.lance_version)
+            filling.require_columns(dataset)
+            same = set(works_of(dataset, filling.target, filling.inputs)) & set(works)
+            chosen = [by_id[work.fragment_id] for work in works if work in same]
+            if not chosen:
+                return set()
+            if _committed(commits, filling, state, dataset, chosen):
+                return {each.fragment_id for each in chosen}
+    raise filling.conflict("others commit to the table faster than it can")
+
+
+def _committed(
+    commits: TableCommits, filling: Filling, state: TableState, dataset: LanceDataset, files: Sequence[ColumnFile]
+) -> bool:
+    """Sends one commit; False where it is to be prepared again on a newer version."""
+    job_id = f"{filling.job_id}-{uuid.uuid4().hex[:8]}"  # the job's own id is for all of it
+    required = to_fill_columns(job_id, filling.run_id, filling.holder, state.schema, filling.entry.dataset)
+    reached("columns.commit.before-intent")
+    try:
+        intent = commits.begin([(job_id, filling.kind)], state.lance_version, required)
+    except Conflict:
+        filling.require_held(filling.store.table(filling.entry.table_id))
+        return False
+    reached("columns.commit.before-lance")
+    info = CommitMetadata(job_id, filling.kind, sum(each.rows for each in files))
+    outcome = commits.send(commits.prepare(intent.state, dataset, FillColumns(files), [info]))
+    match outcome:
+        case Committed():
+            reached("columns.commit.after-lance")
+            commits.record(outcome)
+            reached("columns.commit.after-state")
+            return True
+        case NotTaken(reason=reason, failure=failure):
+            commits.abandon(job_id)
+            if reason in ("removed", "invalid"):
+                raise filling.conflict(f"Lance refuses it: {first_line(failure)}") from failure
+            return False
+        case InDoubt(failure):
+            raise OutcomeUnknown(
+                f"the commit to Lance failed, and whether it happened is not known: {first_line(failure)}",
+                where=filling.address,
+                remedy=f"run it again with the job id {filling.job_id}",
+            ) from failure
+
+
+def record_done(filling: Filling, rows: int) -> None:
+    """Records that the whole job is done: it is never done twice."""
+    state = filling.store.table(filling.entry.table_id)
+    required = to_fill_columns(filling.job_id, filling.run_id, filling.holder, state.schema, filling.entry.dataset)
+    done = FilesAdded((), state.lance_version, filling.job_id, rows, filling.kind)
+    filling.store.commit(filling.entry.table_id, [done], required)
+
+
+def table_columns(state: TableState) -> dict[str, object]:
+    """The types of the table's columns by name, as they are recorded."""
+    return {column.name: column.type for column in columns_of(recorded_schema(state))}

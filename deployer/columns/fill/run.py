@@ -1,0 +1,246 @@
+"""A run that writes columns: claims fragments, makes their values, and commits them portion by portion.
+
+Others go on meanwhile: they add rows, delete them, and rewrite fragments that are not claimed. After the last fragment
+the run looks for those that are new since, until there is none: so the table ends as if the values had been written
+after all of that.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deployer.columns.fill.added_columns import add_columns
+from deployer.columns.fill.checkpoints import Checkpoint, JobFolder
+from deployer.columns.fill.commit import Filling, commit_columns, record_done
+from deployer.columns.fill.work import ColumnValues, FragmentWork, works_of
+from deployer.datasets.files.column_files import ColumnFile, write_column_file
+from deployer.datasets.storage.options import objects_at
+from deployer.errors import Conflict, DeployerError, Interrupted
+from deployer.platform.storage.objects import Missing
+from deployer.platform.system.failpoints import reached
+from deployer.platform.system.progress import OnProgress, Progress
+from deployer.specs.types.arrow import arrow_field
+from deployer.tables.indexes.build import catch_up
+from deployer.tables.open_table import OpenTable, open_entry
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
+
+ROUNDS = 100  #: how often fragments are looked for that are new since the round before
+TICK = 0.5  #: seconds between two looks at the progress of fragments
+
+
+@dataclass(frozen=True, slots=True)
+class FillSizes:
+    """How much is done at once: fragments of a commit (None: all that there are), and fragments at the same time."""
+
+    commit_granularity: int | None = None
+    concurrency: int = 8
+
+    @property
+    def threads(self) -> int:
+        return max(1, min(self.concurrency, os.cpu_count() or 1))
+
+
+@dataclass(frozen=True, slots=True)
+class FillStats:
+    """What a run wrote: rows with values, fragments, commits, and bytes of the files; `reused` fragments had
+    checkpoints of an earlier run."""
+
+    rows: int = 0
+    fragments: int = 0
+    commits: int = 0
+    bytes: int = 0
+    reused: int = 0
+
+
+class FillRun:
+    """One run of a job. `document` says what the job is, so that its id cannot resume another one."""
+
+    def __init__(
+        self,
+        filling: Filling,
+        values: ColumnValues,
+        sizes: FillSizes,
+        document: Mapping[str, Any],
+        on_progress: OnProgress,
+    ) -> None:
+        self.stats = FillStats()
+        self._filling, self._values, self._sizes, self._on_progress = filling, values, sizes, on_progress
+        self._document = document
+        self._folder = JobFolder(filling.root, filling.entry.table_id, filling.job_id)
+        self._saved: dict[int, Checkpoint] = {}
+        self._done: dict[int, tuple[str | None, ...]] = {}  # the inputs of what is committed, by fragment
+        self._reusable: dict[int, ColumnFile] = {}
+        self._lock, self._rows, self._of, self._stopped = threading.Lock(), 0, 0, False
+
+    def fill(self) -> FillStats:
+        """Writes the values of all fragments, and records that the job is done.
+
+        Raises what the values raise, with nothing changed where that is before the first commit; Conflict where the run
+        was lost, or the table or its columns were changed so that it cannot continue.
+        """
+        table = self._open()
+        was_begun = self._folder.begin(self._document, self._filling.address)
+        self._saved = self._folder.saved() if was_begun else {}
+        try:
+            table, todo = self._next(table)
+        except BaseException:
+            if not self._saved:
+                self._folder.remove()
+            raise
+        for _ in range(ROUNDS):
+            if not todo:
+                break
+            self._round(table.dataset(), todo)
+            table, todo = self._next(self._open())
+        self._finish()
+        return self.stats
+
+    def _open(self) -> OpenTable:
+        filling = self._filling
+        table = open_entry(filling.store, filling.root, filling.store.instance().tables[filling.entry.table_id])
+        filling.require_held(table.state)
+        return table
+
+    def _next(self, table: OpenTable) -> tuple[OpenTable, list[FragmentWork]]:
+        """The fragments to do next, prepared, and the table with all columns."""
+        filling = self._filling
+        dataset = table.dataset()
+        found = works_of(dataset, filling.target, filling.inputs)
+        todo = [work for work in found if not self._is_done(work)]
+        self._reusable = {work.fragment_id: file for work in todo if (file := self._checkpoint(work)) is not None}
+        self._values.prepare(dataset, [work for work in todo if work.fragment_id not in self._reusable])
+        reached("columns.run.prepared")
+        if set(filling.target.names) <= set(dataset.schema.names):
+            filling.require_columns(dataset)
+            return table, todo
+        add_columns(filling.store, filling.root, filling.entry.table_id, filling.target)
+        reached("columns.run.added")
+        table = self._open()
+        known = {(work.fragment_id, work.inputs) for work in todo}
+        again = works_of(table.dataset(), filling.target, filling.inputs)
+        return table, [work for work in again if (work.fragment_id, work.inputs) in known]
+
+    def _is_done(self, work: FragmentWork) -> bool:
+        if self._done.get(work.fragment_id) == work.inputs:
+            return True
+        saved = self._saved.get(work.fragment_id)
+        if saved is not None and saved.is_committed(self._filling.entry.dataset, work):
+            self._done[work.fragment_id] = work.inputs
+            return True
+        return False
+
+    def _checkpoint(self, work: FragmentWork) -> ColumnFile | None:
+        """The file with the values of the fragment that an earlier run, or a commit in vain, has left."""
+        saved = self._saved.get(work.fragment_id)
+        if saved is None or not saved.holds(self._filling.entry.dataset, work):
+            return None
+        location = f"{self._filling.root.rstrip('/')}/{self._filling.entry.location}"
+        try:
+            whole = objects_at(location).size(f"data/{saved.file.path}") == saved.file.bytes
+        except Missing:
+            return None
+        return saved.file if whole else None
+
+    def _round(self, dataset: LanceDataset, todo: Sequence[FragmentWork]) -> None:
+        size = self._sizes.commit_granularity or len(todo)
+        self._rows, self._of = 0, sum(work.physical_rows for work in todo)
+        for start in range(0, len(todo), size):
+            portion = todo[start : start + size]
+            if not self._filling.claim([work.fragment_id for work in portion]):
+                return  # some were rewritten: those that took their place are looked for
+            reached("columns.run.claimed")
+            files = self._written(dataset, portion)
+            committed = commit_columns(self._filling, portion, files)
+            done = [(work, file) for work, file in zip(portion, files, strict=True) if work.fragment_id in committed]
+            self._done.update((work.fragment_id, work.inputs) for work, _ in done)
+            self.stats = replace(
+                self.stats,
+                rows=self.stats.rows + sum(work.physical_rows for work, _ in done),
+                fragments=self.stats.fragments + len(done),
+                commits=self.stats.commits + bool(done),
+                bytes=self.stats.bytes + sum(file.bytes for _, file in done),
+            )
+
+    def _written(self, dataset: LanceDataset, portion: Sequence[FragmentWork]) -> list[ColumnFile]:
+        with ThreadPoolExecutor(self._sizes.threads, thread_name_prefix="columns") as pool:
+            futures = [pool.submit(self._file_of, dataset, work) for work in portion]
+            try:
+                self._wait(futures)
+            except BaseException:
+                self._stopped = True
+                for future in futures:
+                    future.cancel()
+                raise
+            return [future.result() for future in futures]
+
+    def _wait(self, futures: Sequence[Future[ColumnFile]]) -> None:
+        left = set(futures)
+        while left:
+            ended, left = wait(left, TICK, FIRST_EXCEPTION)
+            for future in ended:
+                future.result()
+            names = ", ".join(self._filling.target.names)
+            self._on_progress(Progress(f"writing {names}", min(self._rows, self._of), self._of))
+
+    def _file_of(self, dataset: LanceDataset, work: FragmentWork) -> ColumnFile:
+        """The file of the fragment's values, with a checkpoint."""
+        if (known := self._reusable.get(work.fragment_id)) is not None:
+            with self._lock:
+                self.stats = replace(self.stats, reused=self.stats.reused + 1)
+                self._rows += work.physical_rows
+            return known
+        failures: list[Exception] = []
+        # Null is a placeholder for a deleted row in columns that are not nullable, too.
+        fields = [arrow_field(column).with_nullable(True) for column in self._filling.target.columns]
+        location = f"{self._filling.root.rstrip('/')}/{self._filling.entry.location}"
+        batches = self._counted(dataset, work, failures)
+        try:
+            file = write_column_file(dataset, location, work.fragment_id, pa.schema(fields), batches)
+        except DeployerError:
+            if failures:
+                raise failures[0] from None
+            raise
+        reached("columns.run.written")
+        checkpoint = Checkpoint(self._filling.entry.dataset, work, file)
+        self._folder.save(checkpoint)
+        self._saved[work.fragment_id] = checkpoint
+        reached("columns.run.saved")
+        return file
+
+    def _counted(
+        self, dataset: LanceDataset, work: FragmentWork, failures: list[Exception]
+    ) -> Iterator[pa.RecordBatch]:
+        """The values as Lance asks for them; it would change the type of what they raise, so `failures` keeps that."""
+        try:
+            for batch in self._values.of_fragment(dataset, work):
+                if self._stopped:
+                    raise Interrupted("the run was stopped")
+                yield batch
+                with self._lock:
+                    self._rows += batch.num_rows
+        except Exception as failure:
+            failures.append(failure)
+            raise
+
+    def _finish(self) -> None:
+        filling = self._filling
+        for attempt in range(10):
+            try:
+                record_done(filling, self.stats.rows)
+                break
+            except Conflict:
+                filling.require_held(filling.store.table(filling.entry.table_id))
+                if attempt == 9:
+                    raise
+        reached("columns.run.recorded")
+        catch_up(filling.store, filling.root, filling.entry.table_id, self._on_progress)
+        self._folder.remove()

@@ -1,0 +1,83 @@
+"""What a run that writes columns is given: the columns, a function from fragments to values, and its fragments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from deployer.datasets.dataset import Fragment, field_ids, fragments_of
+from deployer.datasets.files.column_files import field_ids_of
+from deployer.specs.types.types import Column
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
+
+Places = tuple[str | None, ...]  #: the data file of each field of a fragment; None where it has no values for it
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentWork:
+    """A fragment that values are to be written for, as it was read.
+
+    `inputs` are the data files of the columns that the values depend on, `outputs` those of the written columns.
+    """
+
+    fragment_id: int
+    physical_rows: int
+    inputs: Places
+    outputs: Places
+
+
+class ColumnValues(Protocol):
+    """Makes the values of columns. A join with files makes those of `load_columns`.
+
+    `inputs` are the columns of the table that the values depend on, beside the rows that are not deleted.
+    """
+
+    @property
+    def inputs(self) -> Sequence[str]: ...
+
+    def prepare(self, dataset: LanceDataset, works: Sequence[FragmentWork]) -> None:
+        """Called before the values of these fragments are asked for, and before anything is written.
+
+        Raises DeployerError for what cannot be: nothing is changed then.
+        """
+
+    def of_fragment(self, dataset: LanceDataset, work: FragmentWork) -> Iterator[pa.RecordBatch]:
+        """The values for each physical row in order; what is given for a deleted row does not count.
+
+        Called from several threads.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The columns that are written, as the table has them or, those of `added`, is to have them."""
+
+    columns: tuple[Column, ...]
+    added: tuple[Column, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+
+def works_of(dataset: LanceDataset, target: Target, inputs: Sequence[str]) -> list[FragmentWork]:
+    """All fragments of the opened version that have rows, in its order."""
+    own = target_fields(dataset, target)
+    read = field_ids(dataset, inputs)
+    physical = {each.fragment_id: int(each.metadata.physical_rows) for each in dataset.get_fragments()}
+    return [_work(fragment, physical[fragment.fragment_id], read, own) for fragment in fragments_of(dataset).values()]
+
+
+def _work(fragment: Fragment, rows: int, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> FragmentWork:
+    return FragmentWork(fragment.fragment_id, rows, fragment.files_of(inputs), fragment.files_of(outputs))
+
+
+def target_fields(dataset: LanceDataset, target: Target) -> tuple[int, ...]:
+    """Lance's field ids of the columns that the dataset has already."""
+    there = set(dataset.schema.names)
+    return field_ids_of(dataset, [name for name in target.names if name in there])

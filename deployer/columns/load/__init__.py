@@ -1,0 +1,1 @@
+"""Loads values of columns from files, by the primary key that their rows share with those of the table."""

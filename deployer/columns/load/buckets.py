@@ -1,0 +1,154 @@
+"""Values of a source in the order of a table's fragments: in memory where they are few, else sorted into buckets.
+
+A bucket has the values for some neighbouring rows of the table. The source is read once, part by part, and what each
+bucket needs of a part is appended to the bucket's file. So memory holds a part and a few buckets, however large the
+source is and in whatever order.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from deployer.columns.fill.work import FragmentWork
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Places = NDArray[np.int64]
+
+BUCKET_BYTES = 64_000_000  #: of the values of a bucket
+OPEN_BUCKETS = 3  #: buckets in memory at the same time
+
+Read = Callable[[], Iterator[pa.Table]]  #: all rows of the source in order, in parts
+
+
+class Values(Protocol):
+    """The values of the rows of fragments."""
+
+    def take(self, work: FragmentWork, start: int, places: Places) -> pa.Table:
+        """The values for rows of a fragment from `start` on, whose places in the source are given; null for a negative
+        place."""
+
+
+class HeldValues:
+    """All values of a source, in memory."""
+
+    def __init__(self, parts: Iterator[pa.Table]) -> None:
+        self._values = pa.concat_tables(parts).combine_chunks()
+
+    def take(self, work: FragmentWork, start: int, places: Places) -> pa.Table:
+        return taken(self._values, places)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bucket:
+    """Rows `start` to `stop` of all rows of the fragments, and the places in the source that they need, ascending."""
+
+    number: int
+    start: int
+    stop: int
+    needs: Places
+
+
+class BucketValues:
+    """The values that some fragments need of a source, in files below `folder`."""
+
+    def __init__(
+        self, folder: Path, works: Sequence[FragmentWork], places: Mapping[int, Places], read: Read, row_bytes: int
+    ) -> None:
+        self._folder, self._lock = folder, threading.Lock()
+        self._first: dict[int, int] = {}
+        rows = 0
+        for work in works:
+            self._first[work.fragment_id] = rows
+            rows += work.physical_rows
+        self._rows = max(1_024, BUCKET_BYTES // max(1, row_bytes))
+        self._buckets = list(_buckets(works, places, self._rows))
+        self._open: OrderedDict[int, pa.Table] = OrderedDict()
+        _sort_into(folder, self._buckets, read)
+
+    def take(self, work: FragmentWork, start: int, places: Places) -> pa.Table:
+        first = self._first[work.fragment_id] + start
+        found = []
+        for number in range(first // self._rows, (first + max(0, len(places) - 1)) // self._rows + 1):
+            bucket = self._buckets[number]
+            own = places[max(0, bucket.start - first) : bucket.stop - first]
+            where = np.searchsorted(bucket.needs, own)
+            found.append(taken(self._values(bucket), np.where(own < 0, own, where)))
+        return pa.concat_tables(found)
+
+    def _values(self, bucket: _Bucket) -> pa.Table:
+        with self._lock:
+            if bucket.number in self._open:
+                self._open.move_to_end(bucket.number)
+                return self._open[bucket.number]
+            with pa.OSFile(str(_path(self._folder, bucket))) as file, pa.ipc.open_stream(file) as reader:
+                table = reader.read_all().combine_chunks()
+            self._open[bucket.number] = table
+            while len(self._open) > OPEN_BUCKETS:
+                self._open.popitem(last=False)
+            return table
+
+
+def _buckets(works: Sequence[FragmentWork], places: Mapping[int, Places], size: int) -> Iterator[_Bucket]:
+    """The buckets of `size` rows each, in order."""
+    held: list[Places] = []
+    start = rows = number = 0
+    for work in works:
+        left = places[work.fragment_id]
+        while len(left):
+            part, left = left[: size - rows], left[size - rows :]
+            held.append(part)
+            rows += len(part)
+            if rows == size:
+                yield _bucket(number, start, start + rows, held)
+                held, start, rows, number = [], start + rows, 0, number + 1
+    if rows:
+        yield _bucket(number, start, start + rows, held)
+
+
+def _bucket(number: int, start: int, stop: int, held: Sequence[Places]) -> _Bucket:
+    wanted = np.unique(np.concatenate(held))
+    return _Bucket(number, start, stop, wanted[np.searchsorted(wanted, 0) :])
+
+
+def _sort_into(folder: Path, buckets: Sequence[_Bucket], read: Read) -> None:
+    """Reads the source once, and writes to each bucket's file what it needs, in the order of its `needs`."""
+    writers: dict[int, pa.ipc.RecordBatchStreamWriter] = {}
+    row = 0
+    try:
+        for part in read():
+            part = part.combine_chunks()
+            for bucket in buckets:
+                low, high = np.searchsorted(bucket.needs, (row, row + part.num_rows))
+                if high > low or bucket.number not in writers:
+                    if bucket.number not in writers:
+                        writers[bucket.number] = pa.ipc.new_stream(str(_path(folder, bucket)), part.schema)
+                    writers[bucket.number].write_table(taken(part, bucket.needs[low:high] - row))
+            row += part.num_rows
+    finally:
+        for writer in writers.values():
+            writer.close()
+
+
+def _path(folder: Path, bucket: _Bucket) -> Path:
+    return folder / f"bucket-{bucket.number}.arrows"
+
+
+def taken(values: pa.Table, places: Places) -> pa.Table:
+    """Rows of a table whose columns have one chunk each; null for a negative place."""
+    if not len(places):
+        return values.slice(0, 0)
+    first = int(places[0])
+    if first >= 0 and int(places[-1]) - first == len(places) - 1 and bool(np.all(places[1:] - places[:-1] == 1)):
+        return values.slice(first, len(places))  # neighbours: nothing is copied
+    is_none = places < 0
+    return values.take(pa.array(places, pa.int64(), mask=is_none if bool(is_none.any()) else None))

@@ -1,0 +1,151 @@
+"""Finds rows of a source by their primary key, whole columns at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deployer.errors import InvalidInput, Refused
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Places = NDArray[np.int64]
+
+SHOWN = 10  #: keys that a message lists
+NONE = -1  #: the place of a key that the source does not have
+
+
+class KeyIndex(Protocol):
+    """The keys of a source, whose rows count from 0."""
+
+    def find(self, keys: pa.ChunkedArray) -> Places:
+        """The source's row of each key, or NONE; null is never found."""
+
+
+def index_keys(keys: pa.ChunkedArray, pk: str, where: str) -> KeyIndex:
+    """Indexes the keys of all rows of a source.
+
+    Raises Refused for null and repeated keys, with the first ten, and InvalidInput for a source without rows.
+    """
+    if not len(keys):
+        raise InvalidInput("the source has no rows", where=where, remedy="give files with rows")
+    if keys.null_count:
+        rows = np.flatnonzero(keys.is_null().to_numpy())[:SHOWN].tolist()
+        raise Refused(
+            f"{keys.null_count:,} of {len(keys):,} rows of the source have a null {pk} (rows {_listed(rows)})",
+            where=where,
+            remedy="give each row a key, or leave these rows out",
+        )
+    index = _Sorted(keys) if _is_number(keys.type) else _Hashed(keys)
+    if repeated := index.repeated():
+        raise Refused(
+            f"the source has several rows for the same {pk}, such as {_listed(repeated)}",
+            where=where,
+            remedy="keep one row for each key",
+        )
+    return index
+
+
+def refuse_key_types(pk: str, ours: pa.DataType, theirs: pa.DataType, where: str) -> None:
+    """Raises InvalidInput where keys of the source cannot be compared with those of the table."""
+    if pa.types.is_floating(ours) or pa.types.is_nested(ours) or pa.types.is_boolean(ours):
+        raise InvalidInput(
+            f"column {pk} is {ours}, which is not a type of keys",
+            where=where,
+            remedy="choose a column of whole numbers, text or times",
+        )
+    if _kind(ours) != _kind(theirs):
+        raise InvalidInput(
+            f"column {pk} is {theirs} in the source and {ours} in the table",
+            where=where,
+            remedy=f"cast it to {ours} in the source",
+        )
+
+
+def comparable(keys: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Keys in the one type in which those of a kind are compared."""
+    kind = _kind(keys.type)
+    if kind == "text":
+        return keys.cast(pa.large_string())
+    if kind == "binary":
+        return keys.cast(pa.large_binary())
+    if kind == "integer":
+        return keys.cast(pa.int64())
+    if pa.types.is_temporal(keys.type):
+        narrow = pa.int32() if keys.type.bit_width == 32 else pa.int64()
+        return keys.cast(narrow).cast(pa.int64())
+    return keys
+
+
+def _kind(of: pa.DataType) -> Any:
+    types = pa.types
+    if types.is_dictionary(of):
+        of = of.value_type
+    if types.is_integer(of):
+        return of if types.is_uint64(of) else "integer"
+    if types.is_string(of) or types.is_large_string(of) or types.is_string_view(of):
+        return "text"
+    if types.is_binary(of) or types.is_large_binary(of) or types.is_binary_view(of):
+        return "binary"
+    return of
+
+
+def _is_number(of: pa.DataType) -> bool:
+    return bool(pa.types.is_int64(of))
+
+
+class _Sorted:
+    """Whole numbers, by binary search."""
+
+    def __init__(self, keys: pa.ChunkedArray) -> None:
+        numbers = keys.to_numpy()
+        self._order: Places | None = None
+        if not bool(np.all(numbers[1:] > numbers[:-1])):
+            self._order = np.argsort(numbers, kind="stable")
+            numbers = numbers[self._order]
+        self._keys = numbers
+
+    def repeated(self) -> list[Any]:
+        found: list[Any] = np.unique(self._keys[1:][self._keys[1:] == self._keys[:-1]])[:SHOWN].tolist()
+        return found
+
+    def find(self, keys: pa.ChunkedArray) -> Places:
+        wanted = pc.fill_null(keys, 0).to_numpy()
+        low, high = int(self._keys[0]), int(self._keys[-1])
+        if high - low == len(self._keys) - 1:  # without gaps: a key says its place
+            is_there = (wanted >= low) & (wanted <= high)
+            places = np.where(is_there, wanted - low, 0)
+        else:
+            places = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
+            is_there = self._keys[places] == wanted
+        if keys.null_count:
+            is_there &= ~keys.is_null().to_numpy()
+        if self._order is not None:
+            places = self._order[places]
+        return np.where(is_there, places, NONE)
+
+
+class _Hashed:
+    """Keys of other types. The table of hashes is made for each call, so calls are to be of many keys."""
+
+    def __init__(self, keys: pa.ChunkedArray) -> None:
+        self._keys = keys.combine_chunks()
+
+    def repeated(self) -> list[Any]:
+        if pc.count_distinct(self._keys).as_py() == len(self._keys):
+            return []
+        counts = pc.value_counts(self._keys)
+        return counts.field("values").filter(pc.greater(counts.field("counts"), 1)).slice(0, SHOWN).to_pylist()  # type: ignore[no-any-return]
+
+    def find(self, keys: pa.ChunkedArray) -> Places:
+        found = pc.index_in(keys, value_set=self._keys, skip_nulls=True)
+        return pc.fill_null(found, NONE).to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+
+
+def _listed(values: Sequence[Any]) -> str:
+    return ", ".join(map(str, values[:SHOWN]))

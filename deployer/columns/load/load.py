@@ -1,0 +1,192 @@
+"""`load_columns`: loads values of columns from files, by primary key, as a recorded run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from deployer.columns.fill.checkpoints import tables_with
+from deployer.columns.fill.commit import Filling
+from deployer.columns.fill.run import FillRun, FillSizes, FillStats
+from deployer.columns.fill.work import Target
+from deployer.columns.load.joined import JoinedColumns
+from deployer.columns.load.keys import refuse_key_types
+from deployer.columns.load.request import LoadRequest
+from deployer.columns.load.source import LoadSource, find_load_source
+from deployer.errors import Conflict, InvalidInput
+from deployer.platform.files.temporary import temporary_folder
+from deployer.platform.system.clock import Clock
+from deployer.platform.system.progress import OnProgress, no_progress
+from deployer.services.runs.runner import RunRequest, as_run
+from deployer.specs.types.arrow import arrow_field, column_of, columns_of
+from deployer.specs.types.types import Blob, Column, children, format_type
+from deployer.state.model.services import Figures, FinalStatus, ServiceKind
+from deployer.tables.conversion.casts import castable
+from deployer.tables.open_table import OpenTable, open_entry
+
+LOAD_COLUMNS: ServiceKind = "LOAD_COLUMNS"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """What a load wrote. `already_done`: the job was done before, and nothing was written. `added` are new columns."""
+
+    job_id: str
+    run_id: str = ""
+    columns: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    already_done: bool = False
+    stats: FillStats = FillStats()
+    lance_version_before: int | None = None
+    lance_version_after: int | None = None
+
+    status: FinalStatus = "SUCCEEDED"
+    why: str = ""
+
+    @property
+    def figures(self) -> Figures:
+        """The figures of the run record."""
+        return Figures(
+            rows_out=self.stats.rows,
+            bytes_out=self.stats.bytes,
+            lance_version_before=self.lance_version_before,
+            lance_version_after=self.lance_version_after,
+        )
+
+
+def load_columns(
+    table: OpenTable,
+    request: LoadRequest,
+    job_id: str,
+    on_progress: OnProgress = no_progress,
+    *,
+    is_new: bool = False,
+) -> LoadResult:
+    """Loads the columns as a run of LOAD_COLUMNS, and adds those that the table lacks.
+
+    With the id of a job that is done nothing is written; with that of one that was cut off, the rest is. Raises
+    InvalidInput, NotFound and Refused for what cannot be loaded, with nothing changed; Conflict where another run loads
+    one of the columns, the source changes, or the table is changed so that the load cannot continue. `is_new`: the id was made
+    just now.
+    """
+    kind = f"load columns {', '.join(request.columns)}"
+    if (done := table.state.jobs.get(job_id)) is not None:
+        if done.kind != kind:
+            raise _other_job(table, job_id, f"{done.kind} was done under it")
+        return LoadResult(job_id, columns=request.columns, already_done=True)
+    if not is_new:
+        _refuse_used_id(table, job_id)
+    source = find_load_source(request)
+    target = _target(table, request, source)
+    asked = RunRequest(cause=f"job {job_id}", target=request.columns, job=job_id)
+
+    def work(run_id: str, report_progress: OnProgress) -> LoadResult:
+        return _loaded(table, request, source, target, job_id, run_id, kind, report_progress)
+
+    return as_run(table.store, table.entry.table_id, LOAD_COLUMNS, asked, work, on_progress)
+
+
+def _loaded(
+    table: OpenTable,
+    request: LoadRequest,
+    source: LoadSource,
+    target: Target,
+    job_id: str,
+    run_id: str,
+    kind: str,
+    on_progress: OnProgress,
+) -> LoadResult:
+    table = open_entry(table.store, table.root, table.store.instance().tables[table.entry.table_id])
+    run = table.state.runs[run_id]
+    filling = Filling(
+        table.store, table.root, table.entry, job_id, run_id, run.holder or "", kind, target, (request.pk,)
+    )
+    document = {
+        "kind": LOAD_COLUMNS,
+        "columns": list(request.columns),
+        "pk": request.pk,
+        "on_missing": request.on_missing,
+        "source": source.identity,
+    }
+    with temporary_folder("columns") as folder:
+        values = JoinedColumns(source, request, target, table.address, Path(folder), on_progress)
+        sizes = FillSizes(request.commit_granularity, request.concurrency)
+        stats = FillRun(filling, values, sizes, document, on_progress).fill()
+    after = table.store.table(table.entry.table_id).lance_version
+    added = tuple(column.name for column in target.added)
+    return LoadResult(job_id, run_id, request.columns, added, False, stats, table.state.lance_version, after)
+
+
+def _refuse_used_id(table: OpenTable, job_id: str) -> None:
+    now = Clock().now()
+    runs = (run for run in table.state.runs.values() if run.is_open and run.job == job_id)
+    # Where a lease is over, the columns decide: the new run ends that one when it begins.
+    if other := next((run for run in runs if run.lease_until is None or run.lease_until >= now), None):
+        raise Conflict(
+            f"job {job_id} is in use by run {other.run_id} of {other.service}",
+            where=table.address,
+            remedy="wait for that run, or cancel it",
+        )
+    tables = tables_with(table.root, job_id) - {table.entry.table_id}
+    if tables:
+        entry = table.store.instance().tables.get(min(tables))
+        raise _other_job(table, job_id, f"it is one of table {entry.full_name if entry else min(tables)}")
+
+
+def _other_job(table: OpenTable, job_id: str, why: str) -> InvalidInput:
+    return InvalidInput(
+        f"{job_id} is the id of another job: {why}", where=table.address, remedy="give this load another job id"
+    )
+
+
+def _target(table: OpenTable, request: LoadRequest, source: LoadSource) -> Target:
+    """The columns to write. Raises InvalidInput for columns that cannot be loaded."""
+    there = {column.name: column for column in columns_of(table.schema)}
+    if request.pk not in there:
+        raise InvalidInput(
+            f"the table has no column {request.pk}",
+            where=table.address,
+            remedy=f"name one that it has: {', '.join(list(there)[:10])}",
+        )
+    refuse_key_types(
+        request.pk, table.schema.field(request.pk).type, source.schema.field(request.pk).type, table.address
+    )
+    keys = {*table.row_keys, *table.sort_keys}
+    columns = [_column(table, name, there.get(name), source, keys) for name in request.columns]
+    return Target(tuple(columns), tuple(column for column in columns if column.name not in there))
+
+
+def _column(table: OpenTable, name: str, there: Column | None, source: LoadSource, keys: set[str]) -> Column:
+    if name in keys:
+        raise InvalidInput(
+            f"column {name} is a row key or sort key, by which files are arranged",
+            where=table.address,
+            remedy="load another column, or change rows by an update",
+        )
+    given = source.schema.field(name)
+    if there is None:
+        column = column_of(given.with_nullable(True).remove_metadata())
+        if _holds_blob(column):
+            raise _blobs(table, name)
+        return column
+    if _holds_blob(there):
+        raise _blobs(table, name)
+    if not castable(given.type, arrow_field(there).type):
+        raise InvalidInput(
+            f"column {name} is {given.type} in the source and {format_type(there.type)} in the table",
+            where=source.sources[0].name,
+            remedy="cast it in the source",
+        )
+    return there
+
+
+def _holds_blob(column: Column) -> bool:
+    return isinstance(column.type, Blob) or any(_holds_blob(each) for each in children(column.type))
+
+
+def _blobs(table: OpenTable, name: str) -> InvalidInput:
+    return InvalidInput(
+        f"column {name} holds blobs, which cannot be loaded beside the rows",
+        where=table.address,
+        remedy="load the rows with their blobs by `ingest`",
+    )

@@ -1,0 +1,96 @@
+"""What `load_columns` is asked for, checked before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from deployer.errors import InvalidInput
+
+OnMissing = Literal["carry", "null", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """A load of `columns` of the files that `source` names, by the column `pk`.
+
+    `on_missing` says what rows get that the source has no value for: what they have (`carry`), null, or an error. Sizes
+    are in rows; `commit_granularity` is in fragments, None for one commit.
+    """
+
+    source: tuple[str, ...]
+    pk: str
+    columns: tuple[str, ...]
+    source_format: str | None = None
+    on_missing: OnMissing = "carry"
+    concurrency: int = 8
+    batch_rows: int | None = None
+    commit_granularity: int | None = None
+
+
+def checked_request(
+    source: str | Sequence[str],
+    pk: str,
+    columns: Sequence[str],
+    *,
+    source_format: str | None = None,
+    on_missing: str = "carry",
+    concurrency: int = 8,
+    task_size: int | None = None,
+    checkpoint_size: int | None = None,
+    min_checkpoint_size: int | None = None,
+    max_checkpoint_size: int | None = None,
+    checkpoint_interval_seconds: float | None = None,
+    commit_granularity: int | None = None,
+) -> LoadRequest:
+    """The request. Raises InvalidInput for arguments that cannot be."""
+    sources = (source,) if isinstance(source, str) else tuple(source)
+    if not sources or not all(isinstance(each, str) and each for each in sources):
+        raise InvalidInput("there is no source", remedy="give the address of a file or folder, or a list of files")
+    if isinstance(columns, str) or not columns:
+        raise InvalidInput("`columns` is not a list of names", remedy="name the columns to load, such as ['embedding']")
+    if repeated := sorted({name for name in columns if list(columns).count(name) > 1}):
+        raise InvalidInput(f"column {repeated[0]} is named twice", remedy="name each column once")
+    if pk in columns:
+        raise InvalidInput(
+            f"column {pk} is the primary key and is to be loaded too", remedy="leave it out of `columns`"
+        )
+    if on_missing not in get_args(OnMissing):
+        raise InvalidInput(f"on_missing={on_missing!r} is not valid", remedy=f"use {' or '.join(get_args(OnMissing))}")
+    if source_format not in (None, "parquet", "lance", "ipc"):
+        raise InvalidInput(f"source_format={source_format!r} is not valid", remedy="use parquet, lance or ipc")
+    sizes = {
+        "concurrency": concurrency,
+        "task_size": task_size,
+        "checkpoint_size": checkpoint_size,
+        "min_checkpoint_size": min_checkpoint_size,
+        "max_checkpoint_size": max_checkpoint_size,
+        "commit_granularity": commit_granularity,
+    }
+    for name, size in sizes.items():
+        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+            raise InvalidInput(
+                f"{name}={size!r} is not a positive whole number", remedy=f"leave {name} out, or give 1 or more"
+            )
+    if checkpoint_interval_seconds is not None and checkpoint_interval_seconds < 0:
+        raise InvalidInput(
+            f"checkpoint_interval_seconds={checkpoint_interval_seconds} is negative", remedy="leave it out"
+        )
+    low, high = min_checkpoint_size or 1, max_checkpoint_size
+    if high is not None and low > high:
+        raise InvalidInput(
+            f"min_checkpoint_size={low} is above max_checkpoint_size={high}",
+            remedy="give a maximum that is not below it",
+        )
+    batch = checkpoint_size if high is None else min(checkpoint_size or high, high)
+    return LoadRequest(
+        sources,
+        pk,
+        tuple(columns),
+        source_format,
+        on_missing,  # type: ignore[arg-type]
+        concurrency,
+        None if batch is None else max(batch, low),
+        commit_granularity,
+    )
