@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 from deployer.errors import InvalidInput
 from deployer.specs.declarations.indexes import index_from_json, index_to_json
 from deployer.specs.model import IndexSpec
-from deployer.specs.schema.index_kinds import KINDS, all_parameters, declared_parameters, parameter_names
+from deployer.specs.schema.index_kinds import (
+    KINDS,
+    NUM_BITS,
+    VECTOR_KINDS,
+    all_parameters,
+    declared_parameters,
+    parameter_names,
+)
 from deployer.specs.types.column_names import name_fault
 from deployer.specs.validation.plain_values import mapping, text, texts, whole
 from deployer.state.log.updates import SetTableProperties
@@ -30,6 +37,7 @@ INDEXES = "indexes"
 Status = Literal["pending", "building", "ready"]
 
 _OF_LANCE = "__lance_"  # names of indexes that Lance keeps for itself
+_HINTS: Mapping[str, str] = {"max_iterations": "max_iters", "sample_rate": "sample_rate"}
 _UNREPORTED = frozenset(("custom_stop_words",))  # pylance 14 always returns none
 _KINDS: Mapping[str, str] = {
     "BTree": "btree",
@@ -41,16 +49,18 @@ _KINDS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ObservedIndex:
-    """An index of the dataset. `parameters` are all that Lance returns, defaults too; `segments` are its parts' ids."""
+    """An index of the dataset. `parameters` are those that Lance returns for certain, defaults too; `segments` are its
+    parts' ids, and `dimension` is the size of the vectors that it is on, 0 for other columns."""
 
     index: IndexSpec
     parameters: Mapping[str, Any]
     segments: frozenset[str]
     fragments: frozenset[int]
+    dimension: int = 0
 
     def fits(self, declared: IndexSpec) -> bool:
         """Returns whether it may have been built from that declaration, its column's name aside."""
-        wanted = all_parameters(declared.kind, declared.parameters)
+        wanted = all_parameters(declared.kind, declared.parameters, self.dimension)
         return declared.kind == self.index.kind and all(
             _plain(wanted.get(name)) == value for name, value in self.parameters.items()
         )
@@ -60,7 +70,7 @@ class ObservedIndex:
 class RememberedIndex:
     """A declaration, and in which of the table's datasets it was seen last: a rewrite moves to another, without it.
 
-    While it is built, `before` is the index that it takes the place of, and `segments` are that one's.
+    While it is built or waits, `before` is the index that it takes the place of, and `segments` are that one's.
     """
 
     index: IndexSpec
@@ -131,7 +141,7 @@ def _live(remembered: RememberedIndex, dataset: int) -> IndexSpec | None:
 def observed_indexes(dataset: lance.LanceDataset) -> dict[str, ObservedIndex]:
     """The indexes of the opened version by name; those that no spec can declare are left alone."""
     described = [each for each in dataset.describe_indices() if not each.name.startswith(_OF_LANCE)]
-    observed = {each.name: _observed(each) for each in described}
+    observed = {each.name: _observed(dataset, each) for each in described}
     return {name: each for name, each in observed.items() if _declarable(each.index)}
 
 
@@ -139,16 +149,18 @@ def _declarable(index: IndexSpec) -> bool:
     return index.kind in KINDS and len(index.columns) == 1 and not name_fault(index.name, nested=True)
 
 
-def _observed(described: Any) -> ObservedIndex:
+def _observed(dataset: lance.LanceDataset, described: Any) -> ObservedIndex:
     kind = _KINDS.get(described.index_type, described.index_type.lower())
-    parameters = _parameters(kind, described.details or {})
-    index = IndexSpec(described.name, tuple(described.field_names), kind, declared_parameters(kind, parameters))
+    columns, details = tuple(described.field_names), described.details or {}
+    parameters = _parameters(kind, details)
+    declared = declared_parameters(kind, {**parameters, **_training(details)})
     segments = described.segments
     return ObservedIndex(
-        index,
+        IndexSpec(described.name, columns, kind, declared),
         parameters,
         frozenset(str(segment.uuid) for segment in segments),
         frozenset(fragment for segment in segments for fragment in segment.fragment_ids),
+        vector_size(dataset, columns[0]) if kind in VECTOR_KINDS and columns else 0,
     )
 
 
@@ -163,7 +175,24 @@ def _parameters(kind: str, details: Mapping[str, Any]) -> dict[str, Any]:
         found |= {"m": graph["max_connections"], "ef_construction": graph["construction_ef"]}
     if (compression := details.get("compression")) and "num_sub_vectors" in compression:
         found["num_sub_vectors"] = compression["num_sub_vectors"]
+        found["num_bits"] = compression.get("num_bits", NUM_BITS)
     return found
+
+
+def _training(details: Mapping[str, Any]) -> dict[str, Any]:
+    """How the index was trained, from hints that Lance keeps for later builds and promises nothing about."""
+    hints = details.get("runtime_hints") or {}
+    found = {name: str(hints.get(f"lance.ivf.{hint}")) for name, hint in _HINTS.items()}
+    return {name: int(value) for name, value in found.items() if value.isdecimal()}
+
+
+def vector_size(dataset: lance.LanceDataset, path: str) -> int:
+    """How many values a vector of the column of that dotted path has; 0 for columns of other types."""
+    first, *rest = path.split(".")
+    found = dataset.schema.field(first).type
+    for name in rest:
+        found = found.field(name).type
+    return int(getattr(found, "list_size", 0))
 
 
 def reconciled(
@@ -184,7 +213,9 @@ def _known(remembered: RememberedIndex | None, observed: ObservedIndex, dataset:
         return RememberedIndex(observed.index, "ready", dataset)
     declared = remembered.index
     of_before = bool(remembered.segments & observed.segments)
-    if remembered.status == "building" and (of_before or not observed.fits(declared)):
+    if of_before and remembered.status != "ready":
+        return remembered
+    if remembered.status == "building" and not observed.fits(declared):
         return remembered
     if observed.fits(declared):
         return RememberedIndex(replace(declared, columns=observed.index.columns), "ready", dataset)

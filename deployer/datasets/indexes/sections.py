@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from deployer.datasets.storage.options import objects_at
 
 if TYPE_CHECKING:
     import lance
+    from lance.dataset import Index
 
 Details = tuple[str, bytes]  #: the type's URL, and the message
 
@@ -42,34 +44,40 @@ def rename_segments(location: str, dataset: lance.LanceDataset, before: str, aft
     """The operation that gives the index `before` the name `after`.
 
     pylance has no call for that. It is the commit that makes indexes, with the segments of the old name removed and
-    added under the new one. Whatever Lance knows of a segment goes with it, or the index would be ignored or lose its
-    parameters.
+    added under the new one.
     """
     import lance
+
+    segments = index_segments(location, dataset, before)
+    renamed = [replace(each, name=after) for each in segments]
+    return ChangeDataset(lance.LanceOperation.CreateIndex(renamed, segments))
+
+
+def index_segments(location: str, dataset: lance.LanceDataset, name: str) -> list[Index]:
+    """The segments of the index of that name, as commits of Lance take them; none where there is no such index.
+
+    Whatever Lance knows of a segment goes with it, or the index would be ignored or lose its parameters.
+    """
     from lance.dataset import Index
 
-    details = segment_details(location, dataset.version)
-
-    def segments(name: str) -> list[Index]:
-        return [
-            Index(
-                uuid=segment.uuid,
-                name=name,
-                fields=described.fields,
-                dataset_version=segment.dataset_version_at_last_update,
-                fragment_ids=segment.fragment_ids,
-                index_version=segment.index_version,
-                created_at=segment.created_at,
-                base_id=segment.base_id,
-                index_details=details[str(segment.uuid)],
-                covering_fields=segment.covering_fields,
-            )
-            for described in dataset.describe_indices()
-            if described.name == before
-            for segment in described.segments
-        ]
-
-    return ChangeDataset(lance.LanceOperation.CreateIndex(segments(after), segments(before)))
+    found = [each for each in dataset.describe_indices() if each.name == name]
+    details = segment_details(location, dataset.version) if found else {}
+    return [
+        Index(
+            uuid=segment.uuid,
+            name=name,
+            fields=described.fields,
+            dataset_version=segment.dataset_version_at_last_update,
+            fragment_ids=segment.fragment_ids,
+            index_version=segment.index_version,
+            created_at=segment.created_at,
+            base_id=segment.base_id,
+            index_details=details[str(segment.uuid)],
+            covering_fields=segment.covering_fields,
+        )
+        for described in found
+        for segment in described.segments
+    ]
 
 
 def _block(data: bytes, position: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Does the jobs of a rewrite: in this process, several at a time, or as a Spark job."""
+"""Does parts of the work on a dataset, such as a rewrite: in this process, several at a time, or as a Spark job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -30,8 +30,12 @@ os.environ.setdefault("LANCE_CPU_THREADS", str(os.cpu_count() or 1))
 OnRows = Callable[[int], None]  #: called with the number of further rows read; what it raises ends the work
 
 
-class Job(Protocol):
-    """A part of a rewrite, with all that a process needs to do it: it is pickled. `version` is the dataset's."""
+T = TypeVar("T")
+
+
+class Work(Protocol[T]):
+    """A part of the work on a dataset, with all that a process needs to do it: it is pickled. `version` is the
+    dataset's."""
 
     @property
     def version(self) -> int: ...
@@ -39,11 +43,14 @@ class Job(Protocol):
     @property
     def rows(self) -> int: ...
 
-    def done(self, dataset: LanceDataset, on_rows: OnRows, threads: int) -> list[WrittenFragment]:
-        """Writes the new fragments and commits nothing. `dataset` is open at `version`."""
+    def done(self, dataset: LanceDataset, on_rows: OnRows, threads: int) -> list[T]:
+        """Writes new fragments, or segments of indexes, and commits nothing. `dataset` is open at `version`."""
 
 
-def in_driver(dataset: LanceDataset, jobs: Sequence[Job], on_rows: OnRows) -> list[list[WrittenFragment]]:
+Job = Work[WrittenFragment]  #: a part of a rewrite of files
+
+
+def in_driver(dataset: LanceDataset, jobs: Sequence[Work[T]], on_rows: OnRows) -> list[list[T]]:
     """All jobs in this process, as many at a time as there are cores. The first failure ends all of them."""
     stop = threading.Event()
 
@@ -67,9 +74,7 @@ def in_driver(dataset: LanceDataset, jobs: Sequence[Job], on_rows: OnRows) -> li
     return [each.result() for each in futures]
 
 
-def with_spark(
-    session: SparkSession, location: str, jobs: Sequence[Job], on_rows: OnRows
-) -> list[list[WrittenFragment]]:
+def with_spark(session: SparkSession, location: str, jobs: Sequence[Work[T]], on_rows: OnRows) -> list[list[T]]:
     """All jobs as one Spark job, one Spark task each. When `on_rows` raises, the job is cancelled."""
     numbers = session.range(0, len(jobs), 1, max(1, len(jobs)))
     frame = numbers.mapInArrow(_Task(location, tuple(jobs)), "number int, written binary")
@@ -105,7 +110,7 @@ def collected(session: SparkSession, frame: Any, location: str, rows: int, on_ro
 class _Task:
     """What a Spark task does: the jobs whose numbers it is given."""
 
-    def __init__(self, location: str, jobs: tuple[Job, ...]) -> None:
+    def __init__(self, location: str, jobs: tuple[Work[Any], ...]) -> None:
         self._location, self._jobs = location, jobs
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -8,9 +8,9 @@ from typing import Any
 from deployer.errors import Position
 from deployer.specs.model import IndexSpec
 from deployer.specs.rules import Rule
-from deployer.specs.schema.index_kinds import declared_parameters, type_remedy
+from deployer.specs.schema.index_kinds import declared_parameters, parameter_fault, type_remedy
 from deployer.specs.schema.services import plain
-from deployer.specs.types.types import Column, FixedSizeList, Scalar, Struct, format_type
+from deployer.specs.types.types import Column, Struct, format_type
 from deployer.specs.validation.plain_values import text, texts
 from deployer.specs.yaml.nodes import Node
 from deployer.specs.yaml.suggestions import nearest
@@ -55,12 +55,12 @@ def _check_column(
     column = find_column(columns, index.columns[0])
     if column is None:
         if is_unknown(columns, index.columns[0], lacks):
-            near = nearest(index.columns[0], tuple(_paths(columns)))
+            near = nearest(index.columns[0], tuple(column_paths(columns)))
             remedy = f"did you mean {near}?" if near else "name one of the table's columns"
             what = f"no column `{index.columns[0]}`, which index `{index.name}` names"
             report(named.at, Rule.UNKNOWN_INDEX_COLUMN, what, remedy)
         return
-    if unreadable := next(filter(_unreadable, index.columns[0].split(".")[1:]), None):
+    if unreadable := unreadable_field(index.columns[0]):
         what = f"Lance cannot index a field with the name `{unreadable}` inside of a struct"
         remedy = "give the field a name that starts with a letter, or index a column that is not in a struct"
         report(named.at, Rule.INDEX_COLUMNS, what, remedy)
@@ -69,28 +69,21 @@ def _check_column(
             f"column `{index.columns[0]}` of type {format_type(column.type)} cannot have an index of kind {index.kind}"
         )
         report(properties["kind"].at, Rule.INDEX_TYPE, what, misfit)
-    elif isinstance(column.type, FixedSizeList):
-        _check_vector(index, properties, column.type, report)
+    elif fault := parameter_fault(index.kind, index.parameters, column.type):
+        parameter, what, remedy = fault
+        report((properties.get(parameter) or properties["kind"]).at, Rule.INDEX_PARAMETER, what, remedy)
     _check_pieces(index, properties, report)
+
+
+def unreadable_field(path: str) -> str | None:
+    """The first field on the way to a column that Lance cannot index because of the field's name."""
+    return next(filter(_unreadable, path.split(".")[1:]), None)
 
 
 def _unreadable(name: str) -> bool:
     """Whether pylance 14 reads the name of a field as a number or a literal when it builds an index on it."""
     is_word = all(character.isalnum() or character == "_" for character in name)
     return is_word and (name[0].isnumeric() or name.lower() in ("null", "true", "false"))
-
-
-def _check_vector(index: IndexSpec, properties: Mapping[str, Node], vector: FixedSizeList, report: Report) -> None:
-    parts = index.parameters.get("num_sub_vectors")
-    if isinstance(parts, int) and vector.size % parts:
-        fits = [str(n) for n in range(1, vector.size + 1) if not vector.size % n]
-        what = f"{parts} sub-vectors do not divide a vector of {vector.size}"
-        report(properties["num_sub_vectors"].at, Rule.INDEX_PARAMETER, what, f"use one of {', '.join(fits[-8:])}")
-    of_bits = isinstance(vector.item.type, Scalar) and vector.item.type.name == "uint8"
-    if of_bits != (index.parameters.get("metric") == "hamming"):
-        what = "vectors of uint8 have the metric hamming, and only they"
-        remedy = "write `metric: hamming`" if of_bits else "use l2, cosine or dot"
-        report((properties.get("metric") or properties["kind"]).at, Rule.INDEX_PARAMETER, what, remedy)
 
 
 def _check_pieces(index: IndexSpec, properties: Mapping[str, Node], report: Report) -> None:
@@ -116,11 +109,12 @@ def is_unknown(columns: Sequence[Column], path: str, lacks: Callable[[str], bool
     return lacks(first) or any(column.name == first for column in columns)
 
 
-def _paths(columns: Sequence[Column], prefix: str = "") -> Iterator[str]:
+def column_paths(columns: Sequence[Column], prefix: str = "") -> Iterator[str]:
+    """The dotted paths of columns and of fields of structs in them."""
     for column in columns:
         yield prefix + column.name
         if isinstance(column.type, Struct):
-            yield from _paths(column.type.fields, f"{prefix}{column.name}.")
+            yield from column_paths(column.type.fields, f"{prefix}{column.name}.")
 
 
 def index_places(node: Node | None) -> Iterator[tuple[str, Position]]:

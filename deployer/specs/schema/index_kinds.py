@@ -35,7 +35,7 @@ LANGUAGES = (
     "Tamil",
     "Turkish",
 )
-PQ_ROWS = 256  #: product quantization learns 2^8 codewords and trains on no fewer rows
+NUM_BITS = 8  #: bits of a code of product quantization, unless declared otherwise
 
 _METRICS = ("l2", "cosine", "dot")
 _PARTITIONS: Mapping[str, Json] = {
@@ -46,8 +46,21 @@ _PARTITIONS: Mapping[str, Json] = {
         1_000_000,
     )
 }
-_SUB_VECTORS: Mapping[str, Json] = {
-    "num_sub_vectors": count("Bytes that a vector is compressed to; divides its size.", 1, 65_536)
+_CODES: Mapping[str, Json] = {
+    "num_sub_vectors": count(
+        "Codes that a vector is compressed to; divides its size, and is even with 4 bits. Unless set, it is chosen as "
+        "LanceDB does: a sixteenth of the vector's size where 16 divides it, an eighth where 8 does, else 1; with 4 "
+        "bits the next even number that divides the size.",
+        1,
+        65_536,
+    ),
+    "num_bits": {"type": "integer", "description": "Bits of a code.", "enum": [4, 8], "default": NUM_BITS},
+}
+_TRAINING: Mapping[str, Json] = {
+    "max_iterations": count("Rounds of k-means at most, when clusters and codes are trained.", 1, 100_000, default=50),
+    "sample_rate": count(
+        "Vectors read for each cluster and each codeword when these are trained.", 2, 1_000_000, default=256
+    ),
 }
 _GRAPH: Mapping[str, Json] = {
     "m": count("Edges of a vector in the graph.", 2, 1_024, default=20),
@@ -85,16 +98,19 @@ _KINDS: Mapping[str, tuple[str, Mapping[str, Json]]] = {
     "inverted": ("Full-text search in text or lists of text.", _FULL_TEXT),
     "ivf_flat": (
         "Vectors in clusters, uncompressed. `hamming` is for vectors of uint8.",
-        {**_metric("hamming"), **_PARTITIONS},
+        {**_metric("hamming"), **_PARTITIONS, **_TRAINING},
     ),
     "ivf_pq": (
         "Vectors in clusters, compressed by product quantization.",
-        {**_metric(), **_PARTITIONS, **_SUB_VECTORS},
+        {**_metric(), **_PARTITIONS, **_CODES, **_TRAINING},
     ),
-    "ivf_hnsw_sq": ("Graphs of vectors, compressed by scalar quantization.", {**_metric(), **_PARTITIONS, **_GRAPH}),
+    "ivf_hnsw_sq": (
+        "Graphs of vectors, compressed by scalar quantization.",
+        {**_metric(), **_PARTITIONS, **_GRAPH, **_TRAINING},
+    ),
     "ivf_hnsw_pq": (
         "Graphs of vectors, compressed by product quantization.",
-        {**_metric(), **_PARTITIONS, **_SUB_VECTORS, **_GRAPH},
+        {**_metric(), **_PARTITIONS, **_CODES, **_GRAPH, **_TRAINING},
     ),
 }
 KINDS = tuple(_KINDS)
@@ -107,7 +123,7 @@ def index_schemas() -> list[Json]:
         object_schema(
             f"Index of kind {kind}",
             description,
-            ("columns", "kind", *(("num_sub_vectors",) if "num_sub_vectors" in parameters else ())),
+            ("columns", "kind"),
             {
                 "kind": constant(kind, "What the index is."),
                 "columns": list_of(
@@ -125,14 +141,65 @@ def index_schemas() -> list[Json]:
     ]
 
 
+def parameter_schemas(kind: str) -> Mapping[str, Json]:
+    """The JSON Schema of each parameter of a kind; none for a kind that specs do not have."""
+    return _KINDS[kind][1] if kind in _KINDS else {}
+
+
 def parameter_names(kind: str) -> tuple[str, ...]:
     """The parameters of a kind; none for a kind that specs do not have."""
-    return tuple(_KINDS[kind][1]) if kind in _KINDS else ()
+    return tuple(parameter_schemas(kind))
 
 
-def all_parameters(kind: str, declared: Mapping[str, Any]) -> dict[str, Any]:
-    """Declared parameters with defaults for the others; those that Lance chooses by the data are left out."""
-    return {**_defaults(kind, declared), **declared}
+def all_parameters(kind: str, declared: Mapping[str, Any], dimension: int = 0) -> dict[str, Any]:
+    """Declared parameters with defaults for the others; those that Lance chooses by the data are left out.
+
+    `dimension` is the size of the column's vectors, by which the number of sub-vectors is chosen.
+    """
+    found = {**_defaults(kind, declared), **declared}
+    if dimension and "num_bits" in found:
+        found.setdefault("num_sub_vectors", suggested_sub_vectors(dimension, found["num_bits"]))
+    return found
+
+
+def suggested_sub_vectors(dimension: int, bits: int) -> int:
+    """The number of sub-vectors of vectors of that size: LanceDB's choice, or the next that 4 bits allow.
+
+    For an odd size and 4 bits there is none, and it is 1.
+    """
+    chosen = next((dimension // each for each in (16, 8) if dimension % each == 0), 1)
+    if bits != 4:
+        return chosen
+    return next((each for each in range(chosen, dimension + 1) if each % 2 == 0 and dimension % each == 0), 1)
+
+
+def parameter_fault(kind: str, parameters: Mapping[str, Any], column_type: ColumnType) -> tuple[str, str, str] | None:
+    """The parameter that does not fit vectors of the column's type, what is wrong with it, and what to do.
+
+    None where all fit, and for columns of other types.
+    """
+    if not isinstance(column_type, FixedSizeList):
+        return None
+    size, bits = column_type.size, parameters.get("num_bits", NUM_BITS)
+    parts = parameters.get("num_sub_vectors")
+    step = 2 if bits == 4 else 1
+    fits = [each for each in range(step, size + 1, step) if size % each == 0]
+    if bits == 4 and not fits:
+        return (
+            "num_bits",
+            f"codes of 4 bits need an even number of sub-vectors, and a vector has {size} values",
+            "use 8",
+        )
+    if isinstance(parts, int) and parts not in fits:
+        what = f"{parts} sub-vectors do not divide a vector of {size}"
+        if size % parts == 0:
+            what = f"codes of 4 bits need an even number of sub-vectors, and it is {parts}"
+        return "num_sub_vectors", what, f"use one of {', '.join(map(str, fits[-8:]))}"
+    of_bits = _vector_item(column_type) == "uint8"
+    if of_bits != (parameters.get("metric") == "hamming"):
+        remedy = "write `metric: hamming`" if of_bits else "use l2, cosine or dot"
+        return "metric", "vectors of uint8 have the metric hamming, and only they", remedy
+    return None
 
 
 def declared_parameters(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,8 +213,7 @@ def declared_parameters(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _defaults(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    parameters = _KINDS[kind][1] if kind in _KINDS else {}
-    defaults = {name: schema["default"] for name, schema in parameters.items() if "default" in schema}
+    defaults = {name: schema["default"] for name, schema in parameter_schemas(kind).items() if "default" in schema}
     if kind == "inverted":
         splits_words = values.get("base_tokenizer") != "ngram"
         defaults |= {"stem": splits_words, "remove_stop_words": splits_words}

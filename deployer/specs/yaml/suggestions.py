@@ -53,8 +53,9 @@ def nearest(name: object, names: Sequence[str]) -> str | None:
     return lower[found[0]] if found else None
 
 
-def one_of(name: object, names: Sequence[str]) -> str:
-    """Advice for a value that is none of `names`."""
+def one_of(name: object, values: Sequence[object]) -> str:
+    """Advice for a value that is none of `values`."""
+    names = tuple(map(str, values))
     if near := nearest(name, names):
         return f"did you mean {near}?"
     return f"use one of {', '.join(names)}" if len(names) > 1 else f"use {names[0]}"

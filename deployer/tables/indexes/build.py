@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,14 +24,15 @@ from deployer.datasets.indexes.read import (
 )
 from deployer.datasets.lance_transactions import reason_of
 from deployer.datasets.recovery.rollforward import refresh
-from deployer.errors import CommitTimedOut, Conflict, DeployerError, Interrupted
+from deployer.errors import CommitTimedOut, Conflict, DeployerError
 from deployer.platform.system.failpoints import reached
-from deployer.platform.system.progress import OnProgress, Progress, no_progress
+from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.platform.system.retry import Backoff
-from deployer.specs.schema.index_kinds import PQ_ROWS, VECTOR_KINDS, all_parameters
+from deployer.specs.schema.index_kinds import NUM_BITS, VECTOR_KINDS
 from deployer.specs.types.column_names import quoted
 from deployer.state.log.requirements import PropertiesAre
 from deployer.state.log.updates import SetTableProperties
+from deployer.tables.indexes.parts import IN_ONE_PART, BuildPlan, write_index
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
@@ -74,30 +74,37 @@ class CaughtUp:
 
 
 def build_index(
-    store: StateStore, root: str, table_id: str, index: IndexSpec, on_progress: OnProgress = no_progress
+    store: StateStore,
+    root: str,
+    table_id: str,
+    index: IndexSpec,
+    on_progress: OnProgress = no_progress,
+    *,
+    replaced: str = "",
+    plan: BuildPlan = IN_ONE_PART,
 ) -> bool:
-    """Build the index, in the place of one of that name; False when it is left pending for want of rows.
+    """Build the index, in the place of one of that name, and of the one named `replaced`, in one commit.
 
-    Raises Conflict when others keep committing, DeployerError with what Lance says.
+    False when it is left pending for want of rows; the index in whose place it is to come stays until then. Raises
+    Conflict when others keep committing, DeployerError with what Lance says.
     """
     entry = store.instance().tables[table_id]
     state = refresh(store, root, table_id)
     dataset = open_dataset(dataset_location(root, entry))
     existing = observed_indexes(dataset).get(index.name)
-    if not has_rows_for(dataset, index):
-        if existing is not None:
-            drop_index(store, root, table_id, index.name)
-        remember(store, table_id, RememberedIndex(index, "pending", state.dataset))
-        return False
     before = next((each for each in live_indexes(state) if existing and each.name == index.name), None)
     segments = existing.segments if existing else frozenset[str]()
+    if not has_rows_for(dataset, index):
+        remember(store, table_id, RememberedIndex(index, "pending", state.dataset, before, segments))
+        return False
     remember(store, table_id, RememberedIndex(index, "building", state.dataset, before, segments))
     reached("tables.index.begun")
-    if existing is not None and existing.index.columns != index.columns:  # which Lance does not replace
-        committed(entry, root, lambda dataset: dataset.drop_index(index.name))
-    committed(entry, root, lambda dataset: _build(dataset, index, on_progress))
+    location = dataset_location(root, entry)
+    committed(entry, root, lambda dataset: write_index(location, dataset, index, replaced, plan, on_progress))
     reached("tables.index.built")
-    refresh(store, root, table_id)
+    state = refresh(store, root, table_id)
+    if replaced != index.name and replaced in remembered_indexes(state.properties):
+        drop_index(store, root, table_id, replaced)  # a part of it that others added meanwhile, or its declaration
     return True
 
 
@@ -206,37 +213,23 @@ def rows_needed(index: IndexSpec) -> int:
     if index.kind not in VECTOR_KINDS:
         # Lance cannot extend an index that was built on a field of a struct while there were no rows.
         return 1 if "." in index.columns[0] else 0
-    partitions = index.parameters.get("num_partitions")
-    return max(PQ_ROWS if index.kind.endswith("_pq") else 1, partitions if isinstance(partitions, int) else 1)
+    partitions, bits = (index.parameters.get(name) for name in ("num_partitions", "num_bits"))
+    codewords = 2 ** (bits if isinstance(bits, int) else NUM_BITS) if index.kind.endswith("_pq") else 1
+    return max(codewords, partitions if isinstance(partitions, int) else 1)
 
 
 def has_rows_for(dataset: LanceDataset, index: IndexSpec) -> bool:
     """Returns whether the index can be built now."""
+    return rows_for(dataset, index) >= rows_needed(index)
+
+
+def rows_for(dataset: LanceDataset, index: IndexSpec) -> int:
+    """The number of rows that the index can learn from, as far as it needs to be known: up to `rows_needed`."""
     needed = rows_needed(index)
-    if not needed:
-        return True
-    if index.kind not in VECTOR_KINDS or dataset.count_rows() < needed:
-        return int(dataset.count_rows()) >= needed
-    return int(dataset.count_rows(filter=f"{quoted(index.columns[0])} IS NOT NULL")) >= needed
-
-
-def _build(dataset: LanceDataset, index: IndexSpec, on_progress: OnProgress) -> None:
-    parameters = all_parameters(index.kind, index.parameters)
-    [column] = index.columns
-
-    def report_event(event: Any) -> None:
-        doing = f"building index {index.name}, {event.stage.replace('_', ' ')}"
-        with suppress(Interrupted):  # Lance can neither be stopped nor resumed here
-            on_progress(Progress(doing, event.completed or 0, event.total, event.unit))
-
-    if index.kind in VECTOR_KINDS:
-        dataset.create_index(
-            column, index.kind.upper(), name=index.name, replace=True, progress_callback=report_event, **parameters
-        )
-    else:
-        dataset.create_scalar_index(
-            column, index.kind.upper(), name=index.name, replace=True, progress_callback=report_event, **parameters
-        )
+    if index.kind not in VECTOR_KINDS or not needed:
+        return min(needed, int(dataset.count_rows()))
+    there = f"{quoted(index.columns[0])} IS NOT NULL"
+    return int(dataset.to_table(columns=[], with_row_id=True, filter=there, limit=needed).num_rows)
 
 
 def committed(entry: TableEntry, root: str, commit: Callable[[LanceDataset], T]) -> T:

@@ -1,0 +1,137 @@
+"""The indexes of a table as LanceDB's calls ask for them: which parts they are built in, and by what."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from deployer.errors import InvalidInput
+from deployer.services.rewriting.executor import in_driver, with_spark
+from deployer.specs.schema.index_kinds import parameter_names
+from deployer.specs.types.arrow import columns_of
+from deployer.tables.indexes.arguments import (
+    SCALAR_TYPES,
+    VECTOR_TYPES,
+    refuse_accelerator,
+    requested_index,
+    requested_kind,
+    text_parameters,
+)
+from deployer.tables.indexes.create import create_index, require_creatable
+from deployer.tables.indexes.parts import BuildPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from deployer.datasets.indexes.segments import SegmentJob
+    from deployer.datasets.lance_types import LanceDataset
+    from deployer.services.rewriting.executor import OnRows
+    from deployer.tables.open_table import OpenTable
+
+VECTOR_COLUMN_NAME = "vector"  #: LanceDB's name of the column that has vectors
+PART_ROWS = 1_000_000  #: rows of a part at least, unless told otherwise: a smaller one is not worth a Spark task
+_MIB = 1024 * 1024
+
+
+def create_vector_index(
+    table: OpenTable,
+    column: str,
+    index_type: str,
+    parameters: Mapping[str, Any],
+    *,
+    replaces: bool,
+    plan: BuildPlan,
+    accelerator: object,
+    index_cache_size: int | None,
+) -> None:
+    """Builds an index on vectors; see `Table.create_index`."""
+    kind = requested_kind(index_type, VECTOR_TYPES, table.address)
+    refuse_accelerator(accelerator, table.address)
+    if index_cache_size is not None:
+        what = "index_cache_size has no effect: Lance does not use its cache when it builds an index"
+        warnings.warn(what, UserWarning, stacklevel=3)
+    own = {name: value for name, value in parameters.items() if _is_of(kind, name)}
+    index = requested_index(columns_of(table.schema), column, kind, own, table.address)
+    create_index(table, index, replaces=replaces, plan=plan)
+
+
+def create_scalar_index(table: OpenTable, column: str, index_type: str, *, replaces: bool, plan: BuildPlan) -> None:
+    """Builds an index on values; see `Table.create_scalar_index`."""
+    kind = requested_kind(index_type, SCALAR_TYPES, table.address)
+    index = requested_index(columns_of(table.schema), column, kind, {}, table.address)
+    create_index(table, index, replaces=replaces, plan=plan)
+
+
+def create_text_indexes(
+    table: OpenTable,
+    fields: str | Sequence[str],
+    ordering: str | Sequence[str] | None,
+    tokenizer_name: str | None,
+    parameters: Mapping[str, Any],
+    further: Mapping[str, Any],
+    *,
+    replaces: bool,
+    plan: BuildPlan,
+) -> None:
+    """Builds an index for full-text search on each of the columns; see `Table.create_fts_index`."""
+    columns = columns_of(table.schema)
+    names = _names(fields, "field_names", table)
+    if not names:
+        raise InvalidInput("`field_names` is empty", where=table.address, remedy="name at least one column of text")
+    for name in _names(ordering or (), "ordering_field_names", table):
+        if name not in {each.name for each in columns}:
+            raise InvalidInput(f"there is no column {name!r} to order by", where=table.address, remedy="name another")
+    found = text_parameters(tokenizer_name, parameters, further, table.address)
+    indexes = [requested_index(columns, name, "inverted", found, table.address) for name in dict.fromkeys(names)]
+    for index in indexes:
+        require_creatable(table, index, replaces=replaces)
+    for index in indexes:
+        create_index(table, index, replaces=replaces, plan=plan)
+        table = table.refreshed()
+
+
+def _names(given: str | Sequence[str], what: str, table: OpenTable) -> list[str]:
+    names = [given] if isinstance(given, str) else list(given)
+    if any(not isinstance(each, str) for each in names):
+        raise InvalidInput(f"`{what}` is {given!r}", where=table.address, remedy="give a name, or a list of names")
+    return names
+
+
+def _is_of(kind: str, parameter: str) -> bool:
+    """Whether a call's parameter concerns the kind: others have defaults too, and are ignored as in LanceDB."""
+    return parameter in parameter_names(kind)
+
+
+def build_plan(
+    table: OpenTable, spark: SparkSession | None, parts: int | None, options: Mapping[str, Any] | None = None
+) -> BuildPlan:
+    """In how many parts an index of the table is built, and where.
+
+    Without `parts`: in one, and with a Spark session in one for each PART_ROWS rows, up to as many as run at a time.
+    """
+    if parts is not None and (not isinstance(parts, int) or isinstance(parts, bool) or parts < 1):
+        raise InvalidInput(f"`parts` is {parts!r}", where=table.address, remedy="give a whole number from 1")
+    options = options or {}
+    if spark is None:
+        return BuildPlan(parts or 1, in_driver, options)
+    at_once = int(spark.sparkContext.defaultParallelism)
+    by_rows = max(1, min(at_once, table.state.files.rows // PART_ROWS))
+    return BuildPlan(parts or by_rows, partial(_on_spark, spark, table.location), options)
+
+
+def _on_spark(
+    session: SparkSession, location: str, dataset: LanceDataset, jobs: Sequence[SegmentJob], on_rows: OnRows
+) -> list[list[Any]]:
+    return with_spark(session, location, jobs, on_rows)
+
+
+def memory_options(writer_heap_size: int | None, table: OpenTable) -> dict[str, int]:
+    """Lance's option for the memory that building an index for full-text search uses, from a number of bytes."""
+    if writer_heap_size is None:
+        return {}
+    if not isinstance(writer_heap_size, int) or isinstance(writer_heap_size, bool) or writer_heap_size < _MIB:
+        what = f"`writer_heap_size` is {writer_heap_size!r}"
+        raise InvalidInput(what, where=table.address, remedy=f"give a number of bytes, at least {_MIB:,}")
+    return {"memory_limit": writer_heap_size // _MIB}
