@@ -18,6 +18,7 @@ CHANGES = [
     "ChangeColumnDescription",
     "ChangeColumnSource",
     "ChangeDescription",
+    "ChangeEmbedding",
     "ChangeEngine",
     "ChangeLeafLimit",
     "ChangeNotify",

@@ -1,15 +1,16 @@
 """The record of a table's declaration in the state: its properties, and beside them its owner, split points, limit of
-leaves and unique keys."""
+leaves, unique keys and embedding function."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from deployer.errors import CommitTimedOut, Conflict
+from deployer.specs.declarations.embeddings import embedding_to_json
 from deployer.specs.model import TableSpec
 from deployer.specs.serialized.specs import key_to_json, storage_in_full
 from deployer.state.log.updates import SetTableProperties, TableUpdate
-from deployer.state.model.declared_properties import MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS, UNIQUE
+from deployer.state.model.declared_properties import EMBEDDING, MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS, UNIQUE
 from deployer.state.model.entities import JSON, TableProperties
 from deployer.state.store import StateStore
 from deployer.state.transactions.tables import to_redeclare
@@ -32,6 +33,7 @@ def declared_properties(spec: TableSpec, owner: str) -> TableProperties:
             SPLIT_POINTS: [key_to_json(point) for point in spec.split_points],
             **({} if spec.max_rows_per_leaf is None else {MAX_ROWS_PER_LEAF: spec.max_rows_per_leaf}),
             **({UNIQUE: True} if spec.unique else {}),
+            **({EMBEDDING: embedding_to_json(spec.embedding)} if spec.embedding else {}),
         },
     )
 

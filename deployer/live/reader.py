@@ -21,11 +21,12 @@ from deployer.live.model import LiveLake, LiveTable, TableStatistics, Unfinished
 from deployer.live.services import live_services
 from deployer.platform.storage.envelope import FORGED
 from deployer.platform.text.visible import shortened
-from deployer.specs.model import InstanceSpec, TableSpec
+from deployer.specs.declarations.embeddings import embedding_from_json
+from deployer.specs.model import Embedding, InstanceSpec, TableSpec
 from deployer.specs.serialized.specs import instance_from_json, key_from_json, storage_from_json
 from deployer.specs.types.arrow import columns_of
-from deployer.specs.validation.plain_values import flag, lists, optional_whole
-from deployer.state.model.declared_properties import MAX_ROWS_PER_LEAF, OWNER, SPEC, SPLIT_POINTS, UNIQUE
+from deployer.specs.validation.plain_values import flag, lists, mapping, optional_whole
+from deployer.state.model.declared_properties import EMBEDDING, MAX_ROWS_PER_LEAF, OWNER, SPEC, SPLIT_POINTS, UNIQUE
 from deployer.state.model.entities import InstanceState, TableEntry, TableState
 from deployer.state.reader import StateReader
 
@@ -257,12 +258,18 @@ def _spec(entry: TableEntry, state: TableState) -> TableSpec:
         indexes=live_indexes(state),
         services=live_services(state),
         unique=has_unique_keys(state),
+        embedding=declared_embedding(state),
     )
 
 
 def leaf_limit(state: TableState) -> int | None:
     """Returns how many rows a leaf of the table may hold before it is split; None when no limit is declared."""
     return optional_whole(state.properties.declared, MAX_ROWS_PER_LEAF)
+
+
+def declared_embedding(state: TableState) -> Embedding | None:
+    """The table's embedding function; None without one. Raises InvalidInput for what is not one."""
+    return embedding_from_json(mapping(state.properties.declared, EMBEDDING, {}))
 
 
 def has_unique_keys(state: TableState) -> bool:

@@ -165,7 +165,9 @@ def stages(changes: Iterable[c.TableAlteration], desired: TableSpec) -> list[Sta
                 | c.MoveServiceToCluster()
             ):
                 services.append(change)
-            case c.SetOnline() | c.SetDeletionProtection() | c.ChangeDescription() | c.ChangeTags():
+            case (
+                c.ChangeEmbedding() | c.SetOnline() | c.SetDeletionProtection() | c.ChangeDescription() | c.ChangeTags()
+            ):
                 properties.append(change)
             case _:
                 assert_never(change)

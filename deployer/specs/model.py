@@ -118,6 +118,18 @@ class IndexSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Embedding:
+    """The function that makes vectors of texts: `package.module:function`, of a column's texts for another's vectors.
+
+    It gets a list of texts, and returns a vector for each. The columns are dotted paths.
+    """
+
+    function: str
+    column: str
+    vector: str
+
+
+@dataclass(frozen=True, slots=True)
 class Trigger:
     """When a service runs by itself: any one of these is enough. The others count since its last run."""
 
@@ -174,6 +186,7 @@ class TableSpec:
     indexes: tuple[IndexSpec, ...] = ()  #: by name
     services: tuple[ServiceSpec, ...] = ()  #: one of a kind, in the order of `service_schema.KINDS`
     unique: bool = False  #: no two rows have the same row keys: loads refuse or skip rows whose keys are there
+    embedding: Embedding | None = None
     sources: Sources = field(default_factory=dict, compare=False, repr=False)
 
     @property

@@ -90,6 +90,9 @@ class Rule(StrEnum):
     UNKNOWN_INDEX_COLUMN = "unknown-index-column"
     INDEX_TYPE = "index-type"
     INDEX_PARAMETER = "index-parameter"
+    # embeddings
+    EMBEDDING = "embedding"
+    UNKNOWN_EMBEDDING_COLUMN = "unknown-embedding-column"
     # services
     SERVICE_SCHEDULE = "service-schedule"
     SERVICE_TRIGGER = "service-trigger"

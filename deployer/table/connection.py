@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import TracebackType
 
+from deployer.platform.isolation.trusted_functions import NONE_TRUSTED, TrustedFunctions
 from deployer.state import open_store
 from deployer.state.store import StateStore
 from deployer.table.table import Table
@@ -13,9 +15,10 @@ from deployer.tables.open_table import find_entry, open_entry
 class Connection:
     """The tables of the instance at `root`. Use it in a `with` block, or close it; its tables end with it."""
 
-    def __init__(self, root: str, store: StateStore) -> None:
+    def __init__(self, root: str, store: StateStore, trusted: TrustedFunctions = NONE_TRUSTED) -> None:
         self.root = root
         self._store = store
+        self._trusted = trusted
 
     def open_table(self, name: str) -> Table:
         """The table `database.name`, or of that bare name when only one has it.
@@ -23,7 +26,7 @@ class Connection:
         Raises NotFound with the nearest name, InvalidInput when several tables have the bare name.
         """
         entry = find_entry(self._store.instance().tables.values(), name)
-        return Table(open_entry(self._store, self.root, entry))
+        return Table(open_entry(self._store, self.root, entry), self._trusted)
 
     def table_names(self) -> list[str]:
         """The names `database.name` of all tables, in alphabetical order."""
@@ -43,6 +46,11 @@ class Connection:
         self.close()
 
 
-def connect(root: str) -> Connection:
-    """Connects to the instance at `root`, a path or `s3://bucket/prefix`. Raises NotFound where there is none."""
-    return Connection(root, open_store(root))
+def connect(root: str, *, trusted_functions: Iterable[str] = ()) -> Connection:
+    """Connects to the instance at `root`, a path or `s3://bucket/prefix`. Raises NotFound where there is none.
+
+    `trusted_functions` are names `package.module:function` of functions that tables may name and that this process may
+    import and call, beside those of the environment variable DEPLOYER_TRUSTED_FUNCTIONS. No other is run.
+    """
+    trusted = TrustedFunctions.allowed(trusted_functions)
+    return Connection(root, open_store(root), trusted)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deployer.columns.jobs import JobFuture, report_ignored, start_load
+from deployer.platform.isolation.trusted_functions import NONE_TRUSTED, TrustedFunctions
+from deployer.search import SearchBuilder, SearchTarget, search
 from deployer.table import indexes as of_indexes
 from deployer.table.indexes import VECTOR_COLUMN_NAME
 from deployer.tables.append import Appendable, Appender
@@ -28,9 +30,11 @@ class Table:
     Not for several threads at once; open one for each.
     """
 
-    def __init__(self, opened: OpenTable) -> None:
+    def __init__(self, opened: OpenTable, trusted: TrustedFunctions = NONE_TRUSTED) -> None:
         self._opened = opened
         self._appender: Appender | None = None
+        self._trusted = trusted
+        self._searched: SearchTarget | None = None
 
     @property
     def name(self) -> str:
@@ -64,6 +68,27 @@ class Table:
         """As `to_arrow`, as a DataFrame of pandas."""
         rows: pd.DataFrame = self.to_arrow(columns, where).to_pandas()
         return rows
+
+    def search(
+        self,
+        query: Any = None,
+        vector_column_name: str | None = None,
+        query_type: str = "auto",
+        ordering_field_name: str | None = None,
+        fts_columns: str | Sequence[str] | None = None,
+    ) -> SearchBuilder:
+        """A search of the newest version; the methods of the builder that it returns say more, and give rows.
+
+        `query` is a vector (a list, a NumPy or Arrow array) or a text; without one, rows are read. `query_type` is
+        `vector`, `fts` (full-text search), `hybrid` (both) or `auto`: a vector for a vector, and for a text a vector
+        where the table declares an embedding function, else the words. `vector_column_name` may be left out where it is
+        clear. `fts_columns` are the columns whose words are searched: unless given, all with a full-text index; rows of
+        a full-text search come in the order of `ordering_field_name`, highest first, instead of their score.
+
+        Raises InvalidInput for what does not fit the table, Refused for an embedding function that is not trusted.
+        """
+        self._searched = SearchTarget.of(self._newest(), self._trusted, self._searched)
+        return search(self._searched, query, vector_column_name, query_type, ordering_field_name, fts_columns)
 
     def add(self, rows: Appendable, *, job_id: str | None = None) -> AppendResult:
         """Adds all rows as one version, or none. With the id of a job that is done, nothing is added.

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from deployer.plan import changes as c
-from deployer.specs.model import IndexSpec, ServiceSpec, Storage, TableSpec, Trigger
+from deployer.specs.model import Embedding, IndexSpec, ServiceSpec, Storage, TableSpec, Trigger
 from deployer.specs.schema.services import KINDS
-from deployer.specs.types.types import Column, Scalar, Struct
+from deployer.specs.types.types import Column, FixedSizeList, Scalar, Struct
 
 TEXT, INT64 = Scalar("string"), Scalar("int64")
 
@@ -26,6 +26,7 @@ TABLE = TableSpec(
         Column("late", Scalar("int32")),
         Column("gate", Struct((Column("hall", TEXT), Column("number", Scalar("int16"), nullable=False)))),
         Column("note", TEXT),
+        Column("vector", FixedSizeList(Column("item", Scalar("float32")), 2)),
     ),
     row_keys=("carrier", "flight"),
     sort_keys=("late",),
@@ -188,6 +189,7 @@ EDITS: Mapping[type, tuple[Edit, ...]] = {
     c.ChangeSortKeys: (keys("sort_keys", "delay"), keys("sort_keys")),
     c.ChangeSplitPoints: (table("split points DL, UA", split_points=(("DL",), ("UA",))),),
     c.ChangeLeafLimit: (table("a limit of leaves", max_rows_per_leaf=1000),),
+    c.ChangeEmbedding: (table("an embedding", embedding=Embedding("words:vectors", "carrier", "vector")),),
     c.SetUnique: (table("unique row keys", unique=True),),
     c.ChangeStorage: (
         table("file format 2.2", storage=Storage(data_storage_version="2.2")),

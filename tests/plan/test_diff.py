@@ -17,7 +17,16 @@ from deployer.plan.changes import Change, CreateIndex, DropIndex, RebuildIndex, 
 from deployer.plan.render.changes import describe
 from deployer.plan.render.json_form import plan_as_json
 from deployer.plan.render.terminal import plan_as_tree
-from deployer.specs.model import Cluster, InstanceSpec, ServiceSpec, StateBackend, Storage, TableSpec, Trigger
+from deployer.specs.model import (
+    Cluster,
+    Embedding,
+    InstanceSpec,
+    ServiceSpec,
+    StateBackend,
+    Storage,
+    TableSpec,
+    Trigger,
+)
 from deployer.specs.types.types import Column, FixedSizeList, ListOf, MapOf, Scalar, Struct
 from tests.plan.lakes import EMPTY, FLIGHTS, INSTANCE, LIVE, OWNER, graph, with_column, without_column
 
@@ -83,6 +92,7 @@ TABLES: dict[str, TableSpec] = {
         row_keys=("day", "carrier"),
         split_points=((15_737,), (15_765, "UA")),
     ),
+    "embedding": replace(FLIGHTS, embedding=Embedding("models.words:vectors", "carrier", "delay")),
     "leaf_limit": replace(FLIGHTS, max_rows_per_leaf=5_000_000),
     "service_created": serviced(
         ServiceSpec("COMPACT", Trigger("0 3 * * *", "Europe/Berlin", commits=100), "small", {"portion_bytes": 2**30}),

@@ -40,6 +40,7 @@ ONCE = {
     c.ChangeLeafLimit,
     c.ChangeStorage,
     c.SetUnique,
+    c.ChangeEmbedding,
     c.SetOnline,
     c.SetDeletionProtection,
     c.ChangeDescription,

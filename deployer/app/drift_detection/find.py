@@ -55,6 +55,7 @@ _PROPERTIES: Mapping[type, str] = {
     c.SetUnique: "declared",
     c.ChangeSplitPoints: "declared",
     c.ChangeLeafLimit: "declared",
+    c.ChangeEmbedding: "declared",
 }
 
 

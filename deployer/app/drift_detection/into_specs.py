@@ -18,6 +18,7 @@ from deployer.plan.planning.cause import cause
 from deployer.plan.render.changes import describe
 from deployer.plan.render.services import service_name
 from deployer.platform.text.visible import visible
+from deployer.specs.declarations.embeddings import embedding_to_json
 from deployer.specs.declarations.indexes import index_to_json
 from deployer.specs.editing.edits import SpecEdits
 from deployer.specs.editing.nodes import Uneditable
@@ -159,6 +160,8 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
             property_name, after = "sort_keys", list(keys) or None
         case c.ChangeSplitPoints() | c.ChangeLeafLimit():
             property_name, after = "partitions", table_document(live).get("partitions")
+        case c.ChangeEmbedding(after=embedding):
+            property_name, after = "embedding", embedding_to_json(embedding) if embedding is not None else None
         case c.ChangeStorage(after=storage):
             kept = {
                 key: value for key in Storage.__slots__ if (value := getattr(storage, key)) != getattr(Storage(), key)

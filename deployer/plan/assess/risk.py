@@ -85,6 +85,8 @@ def assess(
             return Assessment(
                 Risk.SAFE, why="leaves above it are split after the next load, or by `deployer table split`"
             )
+        case c.ChangeEmbedding():
+            return Assessment(Risk.SAFE, why="searches use it from now on; vectors that are there stay as they are")
         case c.SetUnique(unique=True):
             return Assessment(Risk.SAFE, why="existing rows are checked first")
         case c.SetUnique():

@@ -49,6 +49,7 @@ from deployer.plan.changes.services import (
 )
 from deployer.plan.changes.table import (
     ChangeDescription,
+    ChangeEmbedding,
     ChangeLeafLimit,
     ChangeRowKeys,
     ChangeSortKeys,
@@ -72,6 +73,7 @@ __all__ = [
     "ChangeColumnDescription",
     "ChangeColumnSource",
     "ChangeDescription",
+    "ChangeEmbedding",
     "ChangeEngine",
     "ChangeLeafLimit",
     "ChangeNotify",
@@ -130,7 +132,7 @@ InstanceChange = (
     | ChangeTags
 )
 RewriteChange = WidenColumn | ChangeRowKeys | ChangeSortKeys | ChangeSplitPoints | ChangeStorage
-PropertyChange = SetOnline | SetDeletionProtection | ChangeDescription | ChangeTags
+PropertyChange = ChangeEmbedding | SetOnline | SetDeletionProtection | ChangeDescription | ChangeTags
 #: What can change of a table that exists and stays.
 TableAlteration = (
     RenameTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from deployer.specs.model import KeyValue, Storage, TableSpec
+from deployer.specs.model import Embedding, KeyValue, Storage, TableSpec
 from deployer.specs.types.types import Column
 
 SplitPoints = tuple[tuple[KeyValue, ...], ...]
@@ -88,6 +88,17 @@ class ChangeLeafLimit:
     address: str
     before: int | None
     after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeEmbedding:
+    """Which function makes vectors of texts; None: no function."""
+
+    kind = "ChangeEmbedding"
+
+    address: str
+    before: Embedding | None
+    after: Embedding | None
 
 
 @dataclass(frozen=True, slots=True)

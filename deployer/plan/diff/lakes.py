@@ -11,6 +11,7 @@ from deployer.plan.changes import (
     Change,
     ChangeClusters,
     ChangeDescription,
+    ChangeEmbedding,
     ChangeEngine,
     ChangeLeafLimit,
     ChangeNotify,
@@ -119,6 +120,8 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[TableAlteration
         yield ChangeStorage(address, live.storage, desired.storage)
     yield from diff_indexes(address, live.indexes, desired.indexes, columns)
     yield from service_changes(address, live.services, desired.services)
+    if live.embedding != desired.embedding:
+        yield ChangeEmbedding(address, live.embedding, desired.embedding)
     if live.online != desired.online:
         yield SetOnline(address, desired.online)
     if live.deletion_protection != desired.deletion_protection:

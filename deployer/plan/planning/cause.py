@@ -21,6 +21,7 @@ _PROPERTY: dict[type, str] = {
     c.ChangeSplitPoints: "partitions",
     c.ChangeLeafLimit: "partitions",
     c.ChangeStorage: "storage",
+    c.ChangeEmbedding: "embedding",
     c.SetOnline: "online",
     c.SetDeletionProtection: "deletion_protection",
     c.ChangeDescription: "description",

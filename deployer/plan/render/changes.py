@@ -8,7 +8,7 @@ from typing import assert_never
 from deployer.plan import changes as c
 from deployer.plan.render.services import describe_service_change, service_names
 from deployer.platform.text.formatting import count
-from deployer.specs.model import IndexSpec
+from deployer.specs.model import Embedding, IndexSpec
 from deployer.specs.types.column_names import listed, shown
 from deployer.specs.types.types import Column, format_type
 
@@ -88,6 +88,9 @@ def describe(change: c.Change) -> str:
         case c.ChangeLeafLimit(before=old_limit, after=new_limit):
             before_text, after_text = (f"{n:,}" if n is not None else "none" for n in (old_limit, new_limit))
             return f"most rows of a leaf {before_text} → {after_text}"
+        case c.ChangeEmbedding(before=old_embedding, after=new_embedding):
+            functions = (_embedding(each) for each in (old_embedding, new_embedding))
+            return f"embedding {' → '.join(functions)}"
         case c.ChangeStorage(before=old_storage, after=new_storage):
             return "storage " + ", ".join(
                 f"{name} {getattr(old_storage, name)} → {getattr(new_storage, name)}"
@@ -147,6 +150,12 @@ def _names(names: Iterable[str]) -> str:
 
 def _pairs(tags: Mapping[str, str]) -> str:
     return ", ".join(f"{key}={value}" for key, value in sorted(tags.items())) or "none"
+
+
+def _embedding(embedding: Embedding | None) -> str:
+    if embedding is None:
+        return "none"
+    return f"{embedding.function} of {shown(embedding.column)} for {shown(embedding.vector)}"
 
 
 def _index(index: IndexSpec) -> str:

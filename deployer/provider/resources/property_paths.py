@@ -46,6 +46,8 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
             return _property("sort_keys", olds, news)
         case c.ChangeSplitPoints() | c.ChangeLeafLimit():
             return _property("partitions", olds, news)
+        case c.ChangeEmbedding():
+            return _property("embedding", olds, news)
         case c.ChangeStorage():
             return _property("storage", olds, news)
         case c.CreateIndex() | c.DropIndex() | c.RebuildIndex() | c.RenameIndex():

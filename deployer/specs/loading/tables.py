@@ -11,6 +11,7 @@ from deployer.platform.sql.one_expression import NotOneExpression
 from deployer.platform.sql.parsing import check_expression
 from deployer.platform.text.units import SPEC_DURATION, canonical_duration
 from deployer.specs.declarations.columns import DeclaredColumn, Places, check_sources
+from deployer.specs.declarations.embeddings import read_embedding
 from deployer.specs.declarations.indexes import index_places, read_indexes
 from deployer.specs.declarations.services import Defaults, read_services, service_places
 from deployer.specs.loading.partitions import read_leaf_limit, read_split_points
@@ -67,6 +68,7 @@ def read_table(document: Document, schemas: Schemas, defaults: Defaults, problem
         _check_sql(declared, report)
     check_sources(composed.columns, report)
     indexes = read_indexes(document.valid("indexes"), columns, composed.lacks, report)
+    embedding = read_embedding(document.valid("embedding"), columns, composed.lacks, report)
     keys = None if document.invalid & {"row_keys", "sort_keys"} else (*row_keys, *sort_keys)
     services = read_services(document.valid("services"), defaults, columns, keys, composed.lacks, report)
     return TableSpec(
@@ -86,6 +88,7 @@ def read_table(document: Document, schemas: Schemas, defaults: Defaults, problem
         indexes=indexes,
         services=services,
         unique=unique,
+        embedding=embedding,
         sources=Places(lambda: _places(document, composed.columns, defaults)),
     )
 

@@ -126,6 +126,28 @@ PARTITIONS = object_schema(
     },
 )
 
+EMBEDDING = object_schema(
+    "Embedding",
+    "The function that makes vectors of texts, by which a text is searched in a column of vectors.",
+    ("function", "column", "vector"),
+    {
+        "function": text(
+            "The Python function as `package.module:function`: it gets a list of texts, and returns a vector for each. "
+            "It is imported only by searches whose caller trusts it."
+        ),
+        "column": {
+            "type": "string",
+            "description": "The column of the texts; a field of a struct as `address.city`.",
+            "format": "column-path",
+        },
+        "vector": {
+            "type": "string",
+            "description": "The column of their vectors, of a type such as `vector<float32, 384>`.",
+            "format": "column-path",
+        },
+    },
+)
+
 SCHEMA = object_schema(
     "Schema",
     "Columns under a name, for several tables and other schemas.",
@@ -170,6 +192,7 @@ TABLE = object_schema(
             "items": {"oneOf": index_schemas()},
             "default": [],
         },
+        "embedding": EMBEDDING,
         "services": ref("services", "What keeps the table healthy; over what the instance declares for all tables."),
         "online": flag(
             "Whether services and splits of leaves run on the table by themselves; loads, queries and what is run by "

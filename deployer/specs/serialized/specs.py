@@ -19,6 +19,7 @@ from typing import Any, assert_never
 
 from deployer.errors import InvalidInput
 from deployer.platform.text.visible import shortened
+from deployer.specs.declarations.embeddings import embedding_from_json, embedding_to_json
 from deployer.specs.declarations.indexes import index_from_json, index_to_json
 from deployer.specs.model import Cluster, InstanceSpec, KeyValue, StateBackend, Storage, TableSpec
 from deployer.specs.schema.parts import ref
@@ -189,6 +190,7 @@ def table_to_json(spec: TableSpec) -> dict[str, JSON]:
         "tags": dict(sorted(spec.tags.items())),
         "renamed_from": spec.renamed_from,
         "indexes": [index_to_json(index) for index in spec.indexes],
+        "embedding": embedding_to_json(spec.embedding) if spec.embedding else {},
         "services": services_to_json(spec.services),
     }
     form = {name: value for name, value in form.items() if value or name == "columns"}
@@ -232,6 +234,7 @@ def table_from_json(form: Mapping[str, JSON]) -> TableSpec:
         indexes=tuple(index_from_json(index) for index in objects(form, "indexes", ())),
         services=services_from_json(mapping(form, "services", {})),
         unique=flag(form, "unique", False),
+        embedding=embedding_from_json(mapping(form, "embedding", {})),
     )
 
 

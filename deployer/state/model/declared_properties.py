@@ -16,3 +16,7 @@ MAX_ROWS_PER_LEAF = "max_rows_per_leaf"
 
 #: And whether no two rows may have the same row keys.
 UNIQUE = "unique"
+
+
+#: And which function makes vectors of its texts: the JSON form of `Embedding`.
+EMBEDDING = "embedding"

@@ -22,6 +22,7 @@ from deployer.plan.assess.unsupported import kept_keys, refusal, refuse_unsuppor
 from deployer.plan.diff.lakes import diff_tables
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, no_progress
+from deployer.specs.declarations.embeddings import embedding_to_json
 from deployer.specs.model import TableSpec
 from deployer.specs.types.arrow import arrow_schema
 from deployer.state.commits import Part
@@ -33,7 +34,7 @@ from deployer.state.log.updates import (
     SetTableProperties,
     SetTableStatus,
 )
-from deployer.state.model.declared_properties import MAX_ROWS_PER_LEAF, UNIQUE
+from deployer.state.model.declared_properties import EMBEDDING, MAX_ROWS_PER_LEAF, UNIQUE
 from deployer.state.model.entities import INSTANCE_LOG, JSON, TableEntry
 from deployer.state.model.location import new_location
 from deployer.state.store import StateStore
@@ -250,12 +251,18 @@ def _execute(
                 apply_service_change(store, table_id, service)
         case s.SetProperties(properties):
             for change in properties:
-                store.commit(table_id, [SetTableProperties(_property(change))])
+                if isinstance(change, c.ChangeEmbedding):
+                    form = embedding_to_json(change.after) if change.after is not None else None
+                    declare(store, table_id, {EMBEDDING: form})
+                else:
+                    store.commit(table_id, [SetTableProperties(_property(change))])
         case _:
             assert_never(stage)
 
 
-def _property(change: c.PropertyChange) -> dict[str, JSON]:
+def _property(
+    change: c.SetOnline | c.SetDeletionProtection | c.ChangeDescription | c.ChangeTags,
+) -> dict[str, JSON]:
     match change:
         case c.SetOnline(online=online):
             return {"online": online}

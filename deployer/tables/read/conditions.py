@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from deployer.datasets.errors import first_line
+from deployer.datasets.errors import as_deployer_error, first_line, is_of_files, refused_by_storage
 from deployer.errors import DeployerError, InvalidInput
 from deployer.platform.sql.one_expression import NotOneExpression
 from deployer.platform.sql.parsing import check_expression
@@ -47,6 +47,15 @@ def check_condition(where: str, address: str, schema: pa.Schema) -> None:
                 where=address,
                 remedy=f"write `{name}` in backticks for the column, or '{text}' for the text",
             )
+
+
+def read_failure(
+    failure: BaseException, where: str | None, schema: pa.Schema, location: str, address: str
+) -> DeployerError:
+    """The error for what Lance says of a reading of the dataset at `location`, by a condition where there is one."""
+    if where is None or refused_by_storage(failure, location) is not None or is_of_files(failure):
+        return as_deployer_error(failure, location)
+    return filter_failure(failure, where, schema, address)
 
 
 def filter_failure(failure: BaseException, where: str, schema: pa.Schema, address: str) -> DeployerError:

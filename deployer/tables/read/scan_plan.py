@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deployer.datasets.dataset import open_dataset
-from deployer.datasets.errors import as_deployer_error, is_of_files, is_of_lance, refused_by_storage
+from deployer.datasets.errors import is_of_lance
 from deployer.errors import DeployerError
-from deployer.tables.read.conditions import filter_failure
+from deployer.tables.read.conditions import read_failure
 from deployer.tables.read.predicate import KeyPredicate
+from deployer.tables.read.typed_texts import with_typed_texts
+from deployer.tables.read.zoned_literals import with_instants
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
@@ -28,6 +30,11 @@ class Condition:
 
     written: str
     sql: str
+
+    @staticmethod
+    def typed(where: str, schema: pa.Schema) -> Condition:
+        """Returns a condition that passed `check_condition`, on columns of the dataset's schema."""
+        return Condition(where, with_typed_texts(with_instants(where), schema))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +132,8 @@ class ScanPlan:
         except BaseException as failure:
             if not is_of_lance(failure):
                 raise
-            raise read_failure(failure, self.condition, self.location, dataset.schema, self.address) from failure
-
-
-def read_failure(
-    failure: BaseException, condition: Condition | None, location: str, schema: pa.Schema, address: str
-) -> DeployerError:
-    """The error for what Lance raised while it read rows with the condition."""
-    if condition is None or refused_by_storage(failure, location) is not None or is_of_files(failure):
-        return as_deployer_error(failure, location)
-    return filter_failure(failure, condition.written, schema, address)
+            written = self.condition.written if self.condition is not None else None
+            raise read_failure(failure, written, dataset.schema, self.location, self.address) from failure
 
 
 def fragments_by_id(dataset: LanceDataset, ids: Sequence[int]) -> list[Any]:

@@ -15,13 +15,11 @@ from deployer.state import open_reader
 from deployer.tables.inspect.past_keys import KeysThen, keys_at
 from deployer.tables.inspect.versions import At, TableVersion, dataset_at, history
 from deployer.tables.open_table import ReadTable, find_entry, read_entry
-from deployer.tables.read.conditions import check_condition
+from deployer.tables.read.conditions import check_condition, read_failure
 from deployer.tables.read.key_values import Interval, require_ordered, unknown_column
 from deployer.tables.read.predicate import KeyPredicate, key_predicate
-from deployer.tables.read.scan_plan import Condition, ScanPlan, fragments_by_id, read_failure
-from deployer.tables.read.typed_texts import with_typed_texts
+from deployer.tables.read.scan_plan import Condition, ScanPlan, fragments_by_id
 from deployer.tables.read.where_ranges import ranges_in
-from deployer.tables.read.zoned_literals import with_instants
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
@@ -149,7 +147,7 @@ class Table:
             dataset = dataset if is_newest else open_dataset(location, version)
         else:
             is_newest = True
-        condition = None if where is None else Condition(where, with_typed_texts(with_instants(where), dataset.schema))
+        condition = None if where is None else Condition.typed(where, dataset.schema)
         then = self.keys_at(None if is_newest or not (keys or ranges) else at)
         predicate = self._predicate(keys, ranges, dataset, then)
         fragments = [each.fragment_id for each in dataset.get_fragments()]
@@ -172,7 +170,7 @@ class Table:
         """
         check_condition(where, self.opened.address, self.opened.schema)
         dataset = self.dataset()
-        condition = Condition(where, with_typed_texts(with_instants(where), dataset.schema))
+        condition = Condition.typed(where, dataset.schema)
         ids = [each.fragment_id for each in dataset.get_fragments()]
         return condition, fragments_by_id(dataset, self._chosen(ids, self._said_by(condition.sql, dataset)))
 
@@ -241,7 +239,13 @@ class Table:
 
     def read_failure(self, failure: BaseException, condition: Condition | None) -> DeployerError:
         """The error for what Lance raised while it read rows with the condition."""
-        return read_failure(failure, condition, self.opened.location, self.dataset().schema, self.opened.address)
+        return read_failure(
+            failure,
+            condition.written if condition is not None else None,
+            self.dataset().schema,
+            self.opened.location,
+            self.opened.address,
+        )
 
 
 def _chained(first: pa.RecordBatch | None, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,11 @@
+"""Searches of one table: the vectors nearest to a vector, the rows with words, and both together.
+
+It is below `deployer.table`, which offers it as `Table.search`.
+"""
+
+from deployer.search.builder import SearchBuilder
+from deployer.search.rerank import RRFReranker
+from deployer.search.resolve import search
+from deployer.search.target import SearchTarget
+
+__all__ = ["RRFReranker", "SearchBuilder", "SearchTarget", "search"]
