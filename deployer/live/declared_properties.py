@@ -1,5 +1,5 @@
 """The record of a table's declaration in the state: its properties, and beside them its owner, split points, limit of
-leaves, unique keys and embedding function."""
+leaves, unique keys, retention, legal holds and embedding function."""
 
 from __future__ import annotations
 
@@ -8,9 +8,18 @@ from collections.abc import Mapping, Sequence
 from deployer.errors import CommitTimedOut, Conflict
 from deployer.specs.declarations.embeddings import embedding_to_json
 from deployer.specs.model import TableSpec
+from deployer.specs.serialized.retention import holds_to_json, retention_to_json
 from deployer.specs.serialized.specs import key_to_json, storage_in_full
 from deployer.state.log.updates import SetTableProperties, TableUpdate
-from deployer.state.model.declared_properties import EMBEDDING, MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS, UNIQUE
+from deployer.state.model.declared_properties import (
+    EMBEDDING,
+    HOLDS,
+    MAX_ROWS_PER_LEAF,
+    OWNER,
+    RETENTION,
+    SPLIT_POINTS,
+    UNIQUE,
+)
 from deployer.state.model.entities import JSON, TableProperties
 from deployer.state.store import StateStore
 from deployer.state.transactions.tables import to_redeclare
@@ -34,6 +43,8 @@ def declared_properties(spec: TableSpec, owner: str) -> TableProperties:
             **({} if spec.max_rows_per_leaf is None else {MAX_ROWS_PER_LEAF: spec.max_rows_per_leaf}),
             **({UNIQUE: True} if spec.unique else {}),
             **({EMBEDDING: embedding_to_json(spec.embedding)} if spec.embedding else {}),
+            **({} if spec.retention is None else {RETENTION: retention_to_json(spec.retention)}),
+            **({HOLDS: holds_to_json(spec.holds)} if spec.holds else {}),
         },
     )
 

@@ -22,11 +22,21 @@ from deployer.live.services import live_services
 from deployer.platform.storage.envelope import FORGED
 from deployer.platform.text.visible import shortened
 from deployer.specs.declarations.embeddings import embedding_from_json
-from deployer.specs.model import Embedding, InstanceSpec, TableSpec
+from deployer.specs.model import Embedding, Hold, InstanceSpec, Retention, TableSpec
+from deployer.specs.serialized.retention import holds_from_json, retention_from_json
 from deployer.specs.serialized.specs import instance_from_json, key_from_json, storage_from_json
 from deployer.specs.types.arrow import columns_of
 from deployer.specs.validation.plain_values import flag, lists, mapping, optional_whole
-from deployer.state.model.declared_properties import EMBEDDING, MAX_ROWS_PER_LEAF, OWNER, SPEC, SPLIT_POINTS, UNIQUE
+from deployer.state.model.declared_properties import (
+    EMBEDDING,
+    HOLDS,
+    MAX_ROWS_PER_LEAF,
+    OWNER,
+    RETENTION,
+    SPEC,
+    SPLIT_POINTS,
+    UNIQUE,
+)
 from deployer.state.model.entities import InstanceState, TableEntry, TableState
 from deployer.state.reader import StateReader
 
@@ -259,6 +269,8 @@ def _spec(entry: TableEntry, state: TableState) -> TableSpec:
         services=live_services(state),
         unique=has_unique_keys(state),
         embedding=declared_embedding(state),
+        retention=retention_of(state),
+        holds=holds_of(state),
     )
 
 
@@ -276,6 +288,16 @@ def has_unique_keys(state: TableState) -> bool:
     """Returns whether no two rows of the table may have the same row keys. Raises InvalidInput for what is not a
     flag."""
     return bool(state.properties.row_keys) and flag(state.properties.declared, UNIQUE, False)
+
+
+def retention_of(state: TableState) -> Retention | None:
+    """Returns how long rows of the table are kept; None: for ever. Raises InvalidInput for what no spec could say."""
+    return retention_from_json(state.properties.declared.get(RETENTION))
+
+
+def holds_of(state: TableState) -> tuple[Hold, ...]:
+    """Returns the legal holds on rows of the table. Raises InvalidInput for what no spec could say."""
+    return holds_from_json(state.properties.declared.get(HOLDS))
 
 
 def statistics(state: TableState) -> TableStatistics:

@@ -49,9 +49,9 @@ class RewriteTable:
 
 @dataclass(frozen=True, slots=True)
 class SetConstraints:
-    """Sets what rows of the new keys and leaves must fulfil."""
+    """Sets what rows of the new keys and leaves must fulfil, how long they are kept and which are held."""
 
-    changes: tuple[c.SetUnique | c.ChangeLeafLimit, ...]
+    changes: tuple[c.Constraint, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def stages(changes: Iterable[c.TableAlteration], desired: TableSpec) -> list[Sta
     columns: list[c.ColumnChange] = []
     not_unique: list[c.SetUnique] = []
     rewritten: list[c.RewriteChange] = []
-    constraints: list[c.SetUnique | c.ChangeLeafLimit] = []
+    constraints: list[c.Constraint] = []
     former_keys: list[c.ColumnChange] = []
     dropped_columns: list[c.DropColumn] = []
     indexes: list[c.CreateIndex | c.RebuildIndex | c.RenameIndex] = []
@@ -153,7 +153,7 @@ def stages(changes: Iterable[c.TableAlteration], desired: TableSpec) -> list[Sta
                 columns.append(change)
             case c.SetUnique(unique=False):
                 not_unique.append(change)
-            case c.SetUnique() | c.ChangeLeafLimit():
+            case c.SetUnique() | c.ChangeLeafLimit() | c.ChangeRetention() | c.ChangeHolds():
                 constraints.append(change)
             case c.ChangeRowKeys() | c.ChangeSortKeys() | c.ChangeSplitPoints() | c.ChangeStorage():
                 rewritten.append(change)

@@ -163,6 +163,23 @@ class ServiceSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Retention:
+    """How long rows are kept: EXPIRE removes those whose date or time in `column` is older than `keep`."""
+
+    column: str
+    keep: str  #: in canonical form, such as `400d`
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A legal hold: rows for which `where` is true are neither deleted nor changed; without it, all rows."""
+
+    name: str
+    where: str = ""  #: an SQL condition; empty: every row
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TableSpec:
     """A table: columns, keys, partition tree and flags.
 
@@ -187,6 +204,8 @@ class TableSpec:
     services: tuple[ServiceSpec, ...] = ()  #: one of a kind, in the order of `service_schema.KINDS`
     unique: bool = False  #: no two rows have the same row keys: loads refuse or skip rows whose keys are there
     embedding: Embedding | None = None
+    retention: Retention | None = None  #: None: rows never expire
+    holds: tuple[Hold, ...] = ()  #: by name
     sources: Sources = field(default_factory=dict, compare=False, repr=False)
 
     @property

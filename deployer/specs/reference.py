@@ -29,6 +29,8 @@ def reference() -> str:
         "sized_list",
         "partitions",
         "storage",
+        "retention",
+        "hold",
         "services",
         "raw_service",
         "trigger",

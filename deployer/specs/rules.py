@@ -93,6 +93,12 @@ class Rule(StrEnum):
     # embeddings
     EMBEDDING = "embedding"
     UNKNOWN_EMBEDDING_COLUMN = "unknown-embedding-column"
+    # retention and holds
+    RETENTION_COLUMN = "retention-column"
+    RETENTION_TYPE = "retention-type"
+    RETENTION_KEEP = "retention-keep"
+    DUPLICATE_HOLD = "duplicate-hold"
+    HOLD_CONDITION = "hold-condition"
     # services
     SERVICE_SCHEDULE = "service-schedule"
     SERVICE_TRIGGER = "service-trigger"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from deployer.plan import changes as c
-from deployer.specs.model import Embedding, IndexSpec, ServiceSpec, Storage, TableSpec, Trigger
+from deployer.specs.model import Embedding, Hold, IndexSpec, Retention, ServiceSpec, Storage, TableSpec, Trigger
 from deployer.specs.schema.services import KINDS
 from deployer.specs.types.types import Column, FixedSizeList, Scalar, Struct
 
@@ -27,6 +27,7 @@ TABLE = TableSpec(
         Column("gate", Struct((Column("hall", TEXT), Column("number", Scalar("int16"), nullable=False)))),
         Column("note", TEXT),
         Column("vector", FixedSizeList(Column("item", Scalar("float32")), 2)),
+        Column("day", Scalar("date32")),
     ),
     row_keys=("carrier", "flight"),
     sort_keys=("late",),
@@ -190,6 +191,11 @@ EDITS: Mapping[type, tuple[Edit, ...]] = {
     c.ChangeSplitPoints: (table("split points DL, UA", split_points=(("DL",), ("UA",))),),
     c.ChangeLeafLimit: (table("a limit of leaves", max_rows_per_leaf=1000),),
     c.ChangeEmbedding: (table("an embedding", embedding=Embedding("words:vectors", "carrier", "vector")),),
+    c.ChangeRetention: (
+        table("rows kept for 400 days", retention=Retention("day", "400d")),
+        table("rows kept for 30 days", retention=Retention("day", "30d")),
+    ),
+    c.ChangeHolds: (table("a hold", holds=(Hold("audit", "flight = 7"),)),),
     c.SetUnique: (table("unique row keys", unique=True),),
     c.ChangeStorage: (
         table("file format 2.2", storage=Storage(data_storage_version="2.2")),

@@ -20,7 +20,9 @@ from deployer.plan.render.terminal import plan_as_tree
 from deployer.specs.model import (
     Cluster,
     Embedding,
+    Hold,
     InstanceSpec,
+    Retention,
     ServiceSpec,
     StateBackend,
     Storage,
@@ -39,6 +41,8 @@ INT16, INT32, INT64, TEXT = Scalar("int16"), Scalar("int32"), Scalar("int64"), S
 def serviced(*services: ServiceSpec) -> TableSpec:
     return replace(FLIGHTS, services=services)
 
+
+DATED = replace(FLIGHTS, columns=(*FLIGHTS.columns, Column("day", Scalar("date32"))))
 
 TABLES: dict[str, TableSpec] = {
     "nothing": FLIGHTS,
@@ -94,6 +98,13 @@ TABLES: dict[str, TableSpec] = {
     ),
     "embedding": replace(FLIGHTS, embedding=Embedding("models.words:vectors", "carrier", "delay")),
     "leaf_limit": replace(FLIGHTS, max_rows_per_leaf=5_000_000),
+    "retention": replace(DATED, retention=Retention("day", "400d")),
+    "retention_of_a_rename": replace(
+        DATED,
+        columns=(*FLIGHTS.columns, Column("on", Scalar("date32"), renamed_from="day")),
+        retention=Retention("on", "30d"),
+    ),
+    "holds": replace(FLIGHTS, holds=(Hold("audit", "carrier = 'AA'", "case 12"), Hold("case-7"))),
     "service_created": serviced(
         ServiceSpec("COMPACT", Trigger("0 3 * * *", "Europe/Berlin", commits=100), "small", {"portion_bytes": 2**30}),
         CLEAN,

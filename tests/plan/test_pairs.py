@@ -38,6 +38,8 @@ ONCE = {
     c.ChangeSortKeys,
     c.ChangeSplitPoints,
     c.ChangeLeafLimit,
+    c.ChangeRetention,
+    c.ChangeHolds,
     c.ChangeStorage,
     c.SetUnique,
     c.ChangeEmbedding,

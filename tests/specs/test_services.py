@@ -14,7 +14,7 @@ from deployer.errors import InvalidInput
 from deployer.platform.text.units import exact_size, parse_size
 from deployer.specs import load_lake
 from deployer.specs.editing.write import lake_to_yaml
-from deployer.specs.model import Lake, ServiceSpec, Trigger
+from deployer.specs.model import Hold, Lake, Retention, ServiceSpec, Trigger
 from deployer.specs.schema.services import KINDS, all_options, default_trigger, kind_named
 from deployer.specs.serialized.service_options import options_from_text
 from deployer.specs.serialized.services import service_from_json, service_to_json
@@ -22,7 +22,7 @@ from deployer.specs.serialized.specs import table_from_json, table_to_json
 from deployer.specs.values.schedules import firing_times
 
 
-def lake(folder: Path, services: str, of_all: str = "{}") -> Lake:
+def lake(folder: Path, services: str, of_all: str = "{}", more: str = "") -> Lake:
     (folder / "lake.yaml").write_text(
         f"""
 kind: Instance
@@ -34,9 +34,12 @@ services: {of_all}
 kind: Table
 database: air
 name: flights
-columns: [{{name: carrier, type: string, nullable: false}}, {{name: delay, type: int32}}]
+columns:
+  - {{name: carrier, type: string, nullable: false}}
+  - {{name: delay, type: int32}}
+  - {{name: day, type: date32}}
 row_keys: [carrier]
-services: {services}
+{more}services: {services}
 """,
         encoding="utf-8",
     )
@@ -97,9 +100,10 @@ def test_a_lake_with_services_is_read_back_from_json_and_yaml(tmp_path: Path) ->
       cluster: {trigger_mode: ON_DEMAND, options: {columns: [delay, carrier], curve: hilbert}}
       clean: {unsafe_raw: true, options: {"yes": "no"}}
       metasync: {options: {targets: [{type: glue}, {type: rest, uri: "https://catalog"}]}}
+      expire: {trigger: {schedule: "0 4 * * *"}, options: {dry_run: true}}
       autosavepoint: {}
     """
-    found = lake(tmp_path, "\n" + own)
+    found = lake(tmp_path, "\n" + own, more=RETENTION)
     [table] = found.tables
     assert [each.kind for each in table.services] == list(KINDS)
     assert table.services[0].trigger == Trigger("0 3 * * *", "Europe/Berlin", deleted_share=1)
@@ -116,6 +120,39 @@ def test_places_lead_to_the_file_that_says_it(tmp_path: Path) -> None:
     of_all = "{compact: {options: {strategy: tiered}}}"
     places = lake(tmp_path, "{compact: {options: {min_files: 9}}}", of_all).tables[0].sources
     assert places["services.compact.options.strategy"].line < places["services.compact.options.min_files"].line
+
+
+RETENTION = "retention: {column: day, keep: 48h}\nholds: [{name: z}, {name: a, where: delay > 3, reason: case 12}]\n"
+
+
+def test_retention_and_holds_are_read_in_canonical_form(tmp_path: Path) -> None:
+    [table] = lake(tmp_path, "{}", more=RETENTION).tables
+    assert table.retention == Retention("day", "2d")
+    assert table.holds == (Hold("a", "delay > 3", "case 12"), Hold("z"))
+    assert table.services == (ServiceSpec("EXPIRE", Trigger("0 2 * * *")),)
+    assert table.sources["retention"].line == table.sources["services.expire"].line
+    assert table_from_json(json.loads(json.dumps(table_to_json(table)))) == table
+
+
+@pytest.mark.parametrize(
+    ("own", "of_all", "more", "found"),
+    [
+        (
+            "{}",
+            "{expire: {trigger: {schedule: '0 5 * * *'}}}",
+            RETENTION,
+            (ServiceSpec("EXPIRE", Trigger("0 5 * * *")),),
+        ),
+        ("{}", "{expire: {trigger: {schedule: '0 5 * * *'}}}", "", ()),
+        ("{expire: {enabled: false}}", "{}", RETENTION, ()),
+        ("{expire: {trigger_mode: ON_DEMAND}}", "{}", RETENTION, (ServiceSpec("EXPIRE"),)),
+    ],
+    ids=["as the instance says", "without retention", "switched off", "on demand"],
+)
+def test_a_table_has_expire_exactly_when_it_has_retention(
+    tmp_path: Path, own: str, of_all: str, more: str, found: tuple[ServiceSpec, ...]
+) -> None:
+    assert lake(tmp_path, own, of_all, more).tables[0].services == found
 
 
 TEXTS: dict[str, tuple[str, dict[str, str], dict[str, Any]]] = {

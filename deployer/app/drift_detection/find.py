@@ -56,6 +56,8 @@ _PROPERTIES: Mapping[type, str] = {
     c.ChangeSplitPoints: "declared",
     c.ChangeLeafLimit: "declared",
     c.ChangeEmbedding: "declared",
+    c.ChangeRetention: "declared",
+    c.ChangeHolds: "declared",
 }
 
 

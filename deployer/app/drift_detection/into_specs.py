@@ -162,6 +162,9 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
             property_name, after = "partitions", table_document(live).get("partitions")
         case c.ChangeEmbedding(after=embedding):
             property_name, after = "embedding", embedding_to_json(embedding) if embedding is not None else None
+        case c.ChangeRetention() | c.ChangeHolds():
+            property_name = "retention" if isinstance(item.change, c.ChangeRetention) else "holds"
+            after = table_document(live).get(property_name)
         case c.ChangeStorage(after=storage):
             kept = {
                 key: value for key in Storage.__slots__ if (value := getattr(storage, key)) != getattr(Storage(), key)
@@ -194,7 +197,8 @@ def _edit_service(edits: SpecEdits, change: c.ServiceChange, declared: TableSpec
     """The table's own declaration of a service becomes the whole of what the service is; the instance's stays."""
     name = service_name(change)
     form: dict[str, Any] | None = next((service_document(each) for each in live.services if each.name == name), None)
-    if form is None and _of_instance(declared, name):
+    implied = name == "expire" and declared.retention is not None
+    if form is None and (implied or _of_instance(declared, name)):
         form = {"enabled": False}
     edits.set_service(_place(declared, "services"), name, form)
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection
 from dataclasses import replace
 
+from deployer.app.planning.expiring import with_expiring
 from deployer.app.workspace import Workspace
 from deployer.errors import Corrupt, NotFound
 from deployer.live.model import LiveLake, Unreadable
@@ -44,7 +45,7 @@ def looked_up(plan: Plan, lake: Lake, live: LiveLake, root: str) -> tuple[Plan, 
     plan = replace(plan, resources=tuple(found), unreadable=(*plan.unreadable, *lost))
     for each in lost:
         live = live.without(each)
-    return plan, live
+    return with_expiring(plan, lake, live, root), live
 
 
 def with_removals(

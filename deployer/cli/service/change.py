@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from deployer.tables.open_table import OpenTable
 
 ServiceName = Annotated[
-    str, typer.Argument(metavar="SERVICE", help="COMPACT, CLUSTER, CLEAN, METASYNC or AUTOSAVEPOINT, in any case.")
+    str,
+    typer.Argument(metavar="SERVICE", help="COMPACT, CLUSTER, CLEAN, METASYNC, EXPIRE or AUTOSAVEPOINT, any case."),
 ]
 Option = Annotated[
     list[str] | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from deployer.cli.console.output import note, stdout
 from deployer.platform.text.formatting import count, size
@@ -10,14 +11,18 @@ from deployer.services.clean import CleanResult
 from deployer.services.cluster.depth import Depth
 from deployer.services.cluster.results import ClusterResult
 from deployer.services.compact.results import CompactResult
+from deployer.services.expire.results import ExpireResult
 from deployer.services.metasync.results import MetasyncResult, PublishedEntry
 from deployer.services.restore.restoring import Restored
 from deployer.services.savepoints.autosavepoint import AutosavepointResult
 from deployer.specs.types.column_names import listed
 
+if TYPE_CHECKING:
+    from deployer.services.registry import ServiceResult
+
 
 def print_done(
-    done: CompactResult | ClusterResult | CleanResult | MetasyncResult | AutosavepointResult | Restored,
+    done: ServiceResult,
 ) -> None:
     """Prints what was done, or why nothing was."""
     if done.status == "SKIPPED":
@@ -30,6 +35,8 @@ def print_done(
         _cleaned(done)
     elif isinstance(done, MetasyncResult):
         _metasynced(done)
+    elif isinstance(done, ExpireResult):
+        _expired(done)
     elif isinstance(done, AutosavepointResult):
         _autosaved(done)
     elif isinstance(done, Restored):
@@ -58,6 +65,20 @@ def _cleaned(done: CleanResult) -> None:
         note(f"kept {each}")
     if gone.why_not:
         note(f"files that no version has were not looked at: {gone.why_not}")
+
+
+def _expired(done: ExpireResult) -> None:
+    if done.dry_run:
+        stdout().print(f"{done.table}: {done.why}")
+        return
+    before, after = done.before, done.after
+    whole = f", {count(done.whole_files, 'file')} of them whole ({done.whole_rows:,} rows)" if done.whole_files else ""
+    stdout().print(
+        f"{done.table}: {count(done.rows, 'row')} of before {done.before_time} expired{whole}: {before.rows:,} → "
+        f"{count(after.rows, 'row')}, {before.files:,} → {count(after.files, 'file')}"
+    )
+    if done.holds:
+        note(f"{done.why}: {', '.join(done.holds)}")
 
 
 def _ranges(numbers: Sequence[int], most: int = 8) -> str:

@@ -66,8 +66,8 @@ def load_columns(
 
     With the id of a job that is done nothing is written; with that of one that was cut off, the rest is. Raises
     InvalidInput, NotFound and Refused for what cannot be loaded, with nothing changed; Conflict where another run loads
-    one of the columns, the source changes, or the table is changed so that the load cannot continue. `is_new`: the id was made
-    just now.
+    one of the columns, the source changes, or the table is changed so that the load cannot continue. `is_new`: the id
+    was made just now.
     """
     kind = f"load columns {', '.join(request.columns)}"
     if (done := table.state.jobs.get(job_id)) is not None:

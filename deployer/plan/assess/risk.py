@@ -13,7 +13,8 @@ from deployer.live.model import TableStatistics
 from deployer.plan import changes as c
 from deployer.plan.assess.column_bytes import Bytes, column_bytes
 from deployer.plan.outside_targets import begins_to_send, places
-from deployer.specs.model import IndexSpec
+from deployer.platform.text.units import parse_duration
+from deployer.specs.model import Hold, IndexSpec, Retention
 from deployer.specs.types.column_names import shown
 from deployer.specs.types.types import Column
 
@@ -39,6 +40,7 @@ class Assessment:
     about: bool = False
 
 
+EXPIRES = "EXPIRE deletes older rows; how many is unknown without reading them"
 _SAFE = Assessment(Risk.SAFE)
 _NO_KEYS: Mapping[str, str] = MappingProxyType({})
 
@@ -87,6 +89,10 @@ def assess(
             )
         case c.ChangeEmbedding():
             return Assessment(Risk.SAFE, why="searches use it from now on; vectors that are there stay as they are")
+        case c.ChangeRetention(before=kept, after=keep):
+            return _expiring(statistics, kept, keep)
+        case c.ChangeHolds(before=held, after=holds):
+            return Assessment(Risk.SAFE, why=_held(held, holds))
         case c.SetUnique(unique=True):
             return Assessment(Risk.SAFE, why="existing rows are checked first")
         case c.SetUnique():
@@ -140,6 +146,25 @@ def assess(
             return _SAFE
         case _:
             assert_never(change)
+
+
+def _expiring(statistics: TableStatistics, before: Retention | None, after: Retention | None) -> Assessment:
+    """The rows that go are counted by `deployer.app.planning.expiring`, where files' key ranges tell."""
+    if after is None:
+        return Assessment(Risk.SAFE, why="rows are kept for ever")
+    if before == after:
+        return Assessment(Risk.SAFE, why="it follows its column")
+    longer = before is not None and parse_duration(after.keep) >= parse_duration(before.keep)
+    if longer and before is not None and before.column == after.column:
+        return Assessment(Risk.SAFE, why="rows are kept longer")
+    if statistics.known and statistics.rows == 0:
+        return Assessment(Risk.SAFE, why="the table holds no rows")
+    return Assessment(Risk.DESTROYS, why=EXPIRES)
+
+
+def _held(before: Sequence[Hold], after: Sequence[Hold]) -> str:
+    released = [each.name for each in before if each.name not in {hold.name for hold in after}]
+    return f"rows of {', '.join(released)} may be deleted again" if released else "held rows stay as they are"
 
 
 def _followed(change: c.RenameColumn, indexes: Sequence[IndexSpec]) -> str:

@@ -50,7 +50,9 @@ from deployer.plan.changes.services import (
 from deployer.plan.changes.table import (
     ChangeDescription,
     ChangeEmbedding,
+    ChangeHolds,
     ChangeLeafLimit,
+    ChangeRetention,
     ChangeRowKeys,
     ChangeSortKeys,
     ChangeSplitPoints,
@@ -75,8 +77,10 @@ __all__ = [
     "ChangeDescription",
     "ChangeEmbedding",
     "ChangeEngine",
+    "ChangeHolds",
     "ChangeLeafLimit",
     "ChangeNotify",
+    "ChangeRetention",
     "ChangeRoot",
     "ChangeRowKeys",
     "ChangeServiceOptions",
@@ -88,6 +92,7 @@ __all__ = [
     "ChangeTrigger",
     "ColumnChange",
     "ColumnPath",
+    "Constraint",
     "ConvertColumn",
     "CreateIndex",
     "CreateInstance",
@@ -132,17 +137,10 @@ InstanceChange = (
     | ChangeTags
 )
 RewriteChange = WidenColumn | ChangeRowKeys | ChangeSortKeys | ChangeSplitPoints | ChangeStorage
+#: What is set of a table after its rows have their new keys and leaves.
+Constraint = SetUnique | ChangeLeafLimit | ChangeRetention | ChangeHolds
 PropertyChange = ChangeEmbedding | SetOnline | SetDeletionProtection | ChangeDescription | ChangeTags
 #: What can change of a table that exists and stays.
-TableAlteration = (
-    RenameTable
-    | ColumnChange
-    | RewriteChange
-    | SetUnique
-    | ChangeLeafLimit
-    | IndexChange
-    | ServiceChange
-    | PropertyChange
-)
+TableAlteration = RenameTable | ColumnChange | RewriteChange | Constraint | IndexChange | ServiceChange | PropertyChange
 TableChange = CreateTable | DeleteTable | TableAlteration
 Change = InstanceChange | TableChange

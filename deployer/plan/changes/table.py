@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from deployer.specs.model import Embedding, KeyValue, Storage, TableSpec
+from deployer.specs.model import Embedding, Hold, KeyValue, Retention, Storage, TableSpec
 from deployer.specs.types.types import Column
 
 SplitPoints = tuple[tuple[KeyValue, ...], ...]
@@ -99,6 +99,28 @@ class ChangeEmbedding:
     address: str
     before: Embedding | None
     after: Embedding | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRetention:
+    """How long rows are kept; None: for ever. `before` has the column's name of after a rename."""
+
+    kind = "ChangeRetention"
+
+    address: str
+    before: Retention | None
+    after: Retention | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeHolds:
+    """The legal holds on rows of a table, by name."""
+
+    kind = "ChangeHolds"
+
+    address: str
+    before: tuple[Hold, ...]
+    after: tuple[Hold, ...]
 
 
 @dataclass(frozen=True, slots=True)

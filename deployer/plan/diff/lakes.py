@@ -6,6 +6,7 @@ The provider's diff and the preview both call `diff` and only translate what it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from deployer.plan.changes import (
     Change,
@@ -13,8 +14,10 @@ from deployer.plan.changes import (
     ChangeDescription,
     ChangeEmbedding,
     ChangeEngine,
+    ChangeHolds,
     ChangeLeafLimit,
     ChangeNotify,
+    ChangeRetention,
     ChangeRoot,
     ChangeRowKeys,
     ChangeServiceOptions,
@@ -116,6 +119,13 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[TableAlteration
         yield ChangeSplitPoints(address, live.split_points, desired.split_points, keys)
     if live.max_rows_per_leaf != desired.max_rows_per_leaf:
         yield ChangeLeafLimit(address, live.max_rows_per_leaf, desired.max_rows_per_leaf)
+    if live.retention != desired.retention:
+        before = live.retention
+        if before is not None:
+            before = replace(before, column=names.get(before.column, before.column))
+        yield ChangeRetention(address, before, desired.retention)
+    if live.holds != desired.holds:
+        yield ChangeHolds(address, live.holds, desired.holds)
     if live.storage != desired.storage:
         yield ChangeStorage(address, live.storage, desired.storage)
     yield from diff_indexes(address, live.indexes, desired.indexes, columns)

@@ -20,6 +20,8 @@ _PROPERTY: dict[type, str] = {
     c.ChangeSortKeys: "sort_keys",
     c.ChangeSplitPoints: "partitions",
     c.ChangeLeafLimit: "partitions",
+    c.ChangeRetention: "retention",
+    c.ChangeHolds: "holds",
     c.ChangeStorage: "storage",
     c.ChangeEmbedding: "embedding",
     c.SetOnline: "online",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deployer.live.model import LiveLake, LiveTable, TableStatistics, Unreadable
+from deployer.plan.assess.holds import hold_refusal
 from deployer.plan.assess.risk import Risk, assess
 from deployer.plan.assess.savepoints import savepoint_loss, savepoint_refusal
 from deployer.plan.assess.unsupported import kept_keys, refusal
@@ -83,6 +84,8 @@ def _plan_resource(
             change = DeleteTable(address, table.spec.full_name)
         assessment = assess(change, statistics, keys, _columns(before), _columns(after), _indexes(before))
         refused = refusal(change, keys, has_rows=has_rows)
+        if refused is None and isinstance(before, TableSpec):
+            refused = hold_refusal(change, before.holds, has_rows=has_rows)
         if refused is None and assessment.risk is Risk.DESTROYS and not {address, now} & {*allow_destroy}:
             refused = f"destroys data; to allow it: --allow-destroy {address}"
         planned.append(PlannedChange(change, assessment, cause(change, after), refused))

@@ -8,7 +8,7 @@ from typing import assert_never
 from deployer.plan import changes as c
 from deployer.plan.render.services import describe_service_change, service_names
 from deployer.platform.text.formatting import count
-from deployer.specs.model import Embedding, IndexSpec
+from deployer.specs.model import Embedding, Hold, IndexSpec, Retention
 from deployer.specs.types.column_names import listed, shown
 from deployer.specs.types.types import Column, format_type
 
@@ -91,6 +91,10 @@ def describe(change: c.Change) -> str:
         case c.ChangeEmbedding(before=old_embedding, after=new_embedding):
             functions = (_embedding(each) for each in (old_embedding, new_embedding))
             return f"embedding {' → '.join(functions)}"
+        case c.ChangeRetention(before=old_keep, after=new_keep):
+            return f"retention {_retention(old_keep)} → {_retention(new_keep)}"
+        case c.ChangeHolds(before=old_holds, after=new_holds):
+            return describe_holds(old_holds, new_holds)
         case c.ChangeStorage(before=old_storage, after=new_storage):
             return "storage " + ", ".join(
                 f"{name} {getattr(old_storage, name)} → {getattr(new_storage, name)}"
@@ -115,6 +119,25 @@ def describe(change: c.Change) -> str:
             return f"tags {_pairs(old_tags)} → {_pairs(new_tags)}"
         case _:
             assert_never(change)
+
+
+def describe_holds(before: Sequence[Hold], after: Sequence[Hold]) -> str:
+    """`place legal hold audit: account = 'A-17' (case 12); release legal hold old`."""
+    old, new = ({hold.name: hold for hold in side} for side in (before, after))
+    parts = [f"release legal hold {name}" for name in old if name not in new]
+    for name, hold in new.items():
+        if old.get(name) != hold:
+            verb = "change" if name in old else "place"
+            parts.append(f"{verb} legal hold {name}: {_hold(hold)}")
+    return "; ".join(parts)
+
+
+def _hold(hold: Hold) -> str:
+    return (_text(hold.where) if hold.where else "every row") + (f" ({hold.reason})" if hold.reason else "")
+
+
+def _retention(retention: Retention | None) -> str:
+    return f"{retention.keep} by {shown(retention.column)}" if retention else "none"
 
 
 def dotted(path: c.ColumnPath) -> str:

@@ -48,6 +48,10 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
             return _property("partitions", olds, news)
         case c.ChangeEmbedding():
             return _property("embedding", olds, news)
+        case c.ChangeRetention():
+            return _property("retention", olds, news)
+        case c.ChangeHolds():
+            return _property("holds", olds, news)
         case c.ChangeStorage():
             return _property("storage", olds, news)
         case c.CreateIndex() | c.DropIndex() | c.RebuildIndex() | c.RenameIndex():

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
-from deployer.live.reader import live_instance
+from deployer.live.reader import live_instance, retention_of
 from deployer.live.services import declared_service, service_spec
 from deployer.services.api.attachments import (
     alter_service,
@@ -50,11 +50,17 @@ def attach(
 ) -> Service:
     """Attaches a service, on the cluster that `move` named last unless it names one.
 
-    Raises InvalidInput, and Conflict when the table has one of that kind.
+    Raises InvalidInput, Refused for EXPIRE where nothing expires, and Conflict when the table has one of that kind.
     """
     if kind in table.state.services:
         raise Conflict(
             f"the table has a {kind} service already", where=table.address, remedy="alter it, or detach it first"
+        )
+    if kind == "EXPIRE" and retention_of(table.state) is None:
+        raise Refused(
+            "EXPIRE removes what is older than the table's retention, and the table declares none",
+            where=table.address,
+            remedy="declare `retention: {column: …, keep: …}` and run `deployer up`, which attaches the service",
         )
     of_all = table.state.properties.services_cluster
     service = _asked(table, kind, None, trigger_mode, texts, cluster or of_all, unsafe_raw)

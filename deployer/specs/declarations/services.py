@@ -42,13 +42,16 @@ def read_services(
     keys: Sequence[str] | None,
     lacks: Callable[[str], bool],
     report: Report,
+    *,
+    expires: bool = False,
 ) -> tuple[ServiceSpec, ...]:
     """The services of a table with those `columns` and row and sort `keys`, None where keys have problems.
 
-    `lacks`: whether the table has no column of a name.
+    `lacks`: whether the table has no column of a name. `expires`: the table has retention, and so the service EXPIRE,
+    declared or not.
     """
     found = []
-    for kind, properties, at in declarations(node, defaults):
+    for kind, properties, at in declarations(node, defaults, expires=expires):
         raw = "unsafe_raw" in properties
         if not raw and kind == "CLUSTER":
             _check_columns(properties, at, columns, keys, lacks, report)
@@ -67,18 +70,25 @@ def read_services(
     return tuple(found)
 
 
-def declarations(node: Node | None, defaults: Defaults) -> Iterator[tuple[str, Nodes, Position]]:
+def declarations(
+    node: Node | None, defaults: Defaults, *, expires: bool = False
+) -> Iterator[tuple[str, Nodes, Position]]:
     """Kind, properties and place of each service that a table has."""
     own, of_all = _properties(node), _properties(defaults.services)
     for kind in KINDS:
         mine, theirs = own.get(kind.lower()), of_all.get(kind.lower())
         declared = mine or theirs
+        if declared is None and expires and kind == "EXPIRE":
+            declared = _IMPLIED
         if declared is None:
             continue
         properties = _over(_properties(mine), _properties(theirs))
         enabled = properties.get("enabled")
         if enabled is None or enabled.value is True:
             yield kind, properties, declared.key_at
+
+
+_IMPLIED = Node({}, "", 1, 1)  #: the declaration of a service that another property implies
 
 
 def _over(own: Nodes, defaults: Nodes) -> Nodes:

@@ -13,6 +13,7 @@ from deployer.platform.text.units import SPEC_DURATION, canonical_duration
 from deployer.specs.declarations.columns import DeclaredColumn, Places, check_sources
 from deployer.specs.declarations.embeddings import read_embedding
 from deployer.specs.declarations.indexes import index_places, read_indexes
+from deployer.specs.declarations.retention import check_expire, hold_places, read_holds, read_retention
 from deployer.specs.declarations.services import Defaults, read_services, service_places
 from deployer.specs.loading.partitions import read_leaf_limit, read_split_points
 from deployer.specs.loading.schemas import ComposedColumns, Schemas
@@ -70,7 +71,11 @@ def read_table(document: Document, schemas: Schemas, defaults: Defaults, problem
     indexes = read_indexes(document.valid("indexes"), columns, composed.lacks, report)
     embedding = read_embedding(document.valid("embedding"), columns, composed.lacks, report)
     keys = None if document.invalid & {"row_keys", "sort_keys"} else (*row_keys, *sort_keys)
-    services = read_services(document.valid("services"), defaults, columns, keys, composed.lacks, report)
+    expires = document.get("retention")
+    services = read_services(
+        document.valid("services"), defaults, columns, keys, composed.lacks, report, expires=expires is not None
+    )
+    services = check_expire(services, expires, document.get("services"), report)
     return TableSpec(
         database=database,
         name=name,
@@ -89,6 +94,8 @@ def read_table(document: Document, schemas: Schemas, defaults: Defaults, problem
         services=services,
         unique=unique,
         embedding=embedding,
+        retention=read_retention(document.valid("retention"), by_name, composed.lacks, report),
+        holds=read_holds(document.valid("holds"), report),
         sources=Places(lambda: _places(document, composed.columns, defaults)),
     )
 
@@ -144,6 +151,10 @@ def _places(document: Document, columns: Sequence[DeclaredColumn], defaults: Def
     for declared in columns:
         for path, at in declared.places():
             places["columns." + path] = at
+    for name, at in hold_places(document.valid("holds")):
+        places["holds." + name] = at
+    if (expires := document.get("retention")) is not None:
+        places["services.expire"] = expires.key_at
     for path, at in index_places(document.valid("indexes")):
         places["indexes." + path] = at
     for path, at in service_places(document.get("services"), defaults):

@@ -19,7 +19,17 @@ from deployer.specs.schema.parts import (
     text,
 )
 from deployer.specs.schema.services import raw_service_schema, services_schema, trigger_schema
-from deployer.specs.schema.tables import COLUMN, ELEMENT, NESTED_TYPE, PARTITIONS, SCHEMA, STORAGE, TABLE
+from deployer.specs.schema.tables import (
+    COLUMN,
+    ELEMENT,
+    HOLD,
+    NESTED_TYPE,
+    PARTITIONS,
+    RETENTION,
+    SCHEMA,
+    STORAGE,
+    TABLE,
+)
 from deployer.specs.types import column_names
 from deployer.state.model.names import MAX_NAME, NAME
 
@@ -68,6 +78,8 @@ def json_schema() -> Json:
             ),
             "partitions": PARTITIONS,
             "storage": STORAGE,
+            "retention": RETENTION,
+            "hold": HOLD,
             "services": services_schema(),
             "raw_service": raw_service_schema(),
             "trigger": trigger_schema(),

@@ -110,6 +110,11 @@ _KINDS: Mapping[str, _Kind] = {
         },
         {"commits": 1},
     ),
+    "EXPIRE": _Kind(
+        "Removes rows that are older than the table's `retention`. Tables with retention have it; others cannot.",
+        {"dry_run": flag("Whether it only says what would go.", False)},
+        {"schedule": "0 2 * * *"},
+    ),
     "AUTOSAVEPOINT": _Kind(
         "Makes savepoints: named states of the table that `restore` goes back to and that are not cleaned away.",
         {

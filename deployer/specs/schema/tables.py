@@ -148,6 +148,31 @@ EMBEDDING = object_schema(
     },
 )
 
+RETENTION = object_schema(
+    "Retention",
+    "How long rows are kept. The service EXPIRE, which a table with retention has, removes those that are older.",
+    ("column", "keep"),
+    {
+        "column": ref(
+            "column_name",
+            "The date or timestamp that says how old a row is; one without a time zone is taken as UTC. Rows in which "
+            "it is null never expire.",
+        ),
+        "keep": duration("How long a row is kept at least, such as `400d`. A date counts from the end of its day."),
+    },
+)
+
+HOLD = object_schema(
+    "Hold",
+    "A legal hold. While it is declared, the rows that it covers are not deleted, changed, expired or erased.",
+    ("name",),
+    {
+        "name": ref("dashed_name", "Name of the hold, by which refusals refer to it."),
+        "where": text("SQL condition of the rows that it covers, such as `account = 'A-17'`. Not given: every row."),
+        "reason": text("Why it is held, such as the number of a case."),
+    },
+)
+
 SCHEMA = object_schema(
     "Schema",
     "Columns under a name, for several tables and other schemas.",
@@ -194,6 +219,8 @@ TABLE = object_schema(
         },
         "embedding": EMBEDDING,
         "services": ref("services", "What keeps the table healthy; over what the instance declares for all tables."),
+        "retention": ref("retention", "How long rows are kept; for ever unless set."),
+        "holds": list_of("Legal holds: rows that stay whatever else is asked for.", ref("hold"), default=[]),
         "online": flag(
             "Whether services and splits of leaves run on the table by themselves; loads, queries and what is run by "
             "hand work either way.",

@@ -24,6 +24,12 @@ from deployer.specs.declarations.indexes import index_from_json, index_to_json
 from deployer.specs.model import Cluster, InstanceSpec, KeyValue, StateBackend, Storage, TableSpec
 from deployer.specs.schema.parts import ref
 from deployer.specs.schema.services import plain
+from deployer.specs.serialized.retention import (
+    holds_from_json,
+    holds_to_json,
+    retention_from_json,
+    retention_to_json,
+)
 from deployer.specs.serialized.services import services_from_json, services_to_json
 from deployer.specs.types.names import BINARIES, FLOATS, MAX_PRECISION, TEXTS
 from deployer.specs.types.parser import parse_type
@@ -192,6 +198,8 @@ def table_to_json(spec: TableSpec) -> dict[str, JSON]:
         "indexes": [index_to_json(index) for index in spec.indexes],
         "embedding": embedding_to_json(spec.embedding) if spec.embedding else {},
         "services": services_to_json(spec.services),
+        "retention": retention_to_json(spec.retention) if spec.retention else None,
+        "holds": holds_to_json(spec.holds),
     }
     form = {name: value for name, value in form.items() if value or name == "columns"}
     if not spec.online:
@@ -235,6 +243,8 @@ def table_from_json(form: Mapping[str, JSON]) -> TableSpec:
         services=services_from_json(mapping(form, "services", {})),
         unique=flag(form, "unique", False),
         embedding=embedding_from_json(mapping(form, "embedding", {})),
+        retention=retention_from_json(form.get("retention")),
+        holds=holds_from_json(form.get("holds")),
     )
 
 

@@ -35,6 +35,7 @@ SYNONYMS: Mapping[str, str] = {
     "sort_by": "sort_keys",
     "splits": "split_points",
     "unique_keys": "unique",
+    "ttl": "retention",
     "uri": "root",
 }
 _TRUE, _FALSE = ("yes", "y", "on"), ("no", "n", "off")

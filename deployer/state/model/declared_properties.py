@@ -20,3 +20,5 @@ UNIQUE = "unique"
 
 #: And which function makes vectors of its texts: the JSON form of `Embedding`.
 EMBEDDING = "embedding"
+#: And how long rows are kept, and which of them are under a legal hold.
+RETENTION, HOLDS = "retention", "holds"

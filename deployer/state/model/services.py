@@ -10,7 +10,7 @@ from deployer.platform.files.json_values import JSON
 from deployer.state.model.names import SavepointName
 from deployer.state.model.times import TIME
 
-ServiceKind = Literal["COMPACT", "CLUSTER", "CLEAN", "METASYNC", "AUTOSAVEPOINT", "LOAD_COLUMNS", "RESTORE"]
+ServiceKind = Literal["COMPACT", "CLUSTER", "CLEAN", "METASYNC", "AUTOSAVEPOINT", "LOAD_COLUMNS", "RESTORE", "EXPIRE"]
 TriggerMode = Literal["AUTOMATIC", "ON_DEMAND"]
 RunStatus = Literal["QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
 FinalStatus = Literal["SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
@@ -28,13 +28,14 @@ TRANSITIONS: Mapping[RunStatus, frozenset[RunStatus]] = {
 
 #: The services of which no run may be running when one of that service starts, beside the service itself.
 EXCLUDES: Mapping[ServiceKind, tuple[ServiceKind, ...]] = {
-    "COMPACT": ("CLUSTER", "RESTORE"),
-    "CLUSTER": ("COMPACT", "RESTORE"),
+    "COMPACT": ("CLUSTER", "RESTORE", "EXPIRE"),
+    "CLUSTER": ("COMPACT", "RESTORE", "EXPIRE"),
     "CLEAN": ("RESTORE",),
     "METASYNC": (),
     "AUTOSAVEPOINT": (),
-    "RESTORE": ("COMPACT", "CLUSTER", "CLEAN", "LOAD_COLUMNS"),
+    "RESTORE": ("COMPACT", "CLUSTER", "CLEAN", "LOAD_COLUMNS", "EXPIRE"),
     "LOAD_COLUMNS": ("RESTORE",),
+    "EXPIRE": ("COMPACT", "CLUSTER", "RESTORE"),
 }
 
 RUNS_KEPT = 100  #: ended runs of each service that a table's state keeps

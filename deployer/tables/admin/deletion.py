@@ -18,6 +18,7 @@ from deployer.state.store import StateStore
 from deployer.tables.inspect.protection import (
     held_by_unfinished,
     protected_content,
+    refuse_held_table,
     refuse_savepoints,
     require_as_planned,
     savepoints_of,
@@ -98,9 +99,9 @@ def delete_table(
 
     `planned_with` is the table that a plan was made of: raises Conflict when its declaration has changed since.
 
-    Refused when it has savepoints, unless `delete_savepoints`, and when it holds rows and is protected, unless
-    `allow_destroy`; the latter also where its deletion was begun before, as the state may say so without a request
-    for it. Nothing is changed unless all of its datasets can be removed.
+    Refused when rows of it are under a legal hold, when it has savepoints, unless `delete_savepoints`, and when it
+    holds rows and is protected, unless `allow_destroy`; the latter also where its deletion was begun before, as the
+    state may say so without a request for it. Nothing is changed unless all of its datasets can be removed.
     A table whose dataset or log cannot be read is deleted by what is known of it: at least its entry.
     """
     entry = store.instance().tables.get(table_id)
@@ -108,6 +109,7 @@ def delete_table(
         return
     if planned_with is not None and entry.status == "active":
         require_as_planned(planned_with, recorded_table(store, root, entry).spec)
+    refuse_held_table(store, entry)
     if not delete_savepoints:
         refuse_savepoints(store, entry)
     if not allow_destroy and (held := protected_content(store, root, entry)):

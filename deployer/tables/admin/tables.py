@@ -24,6 +24,7 @@ from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.specs.declarations.embeddings import embedding_to_json
 from deployer.specs.model import TableSpec
+from deployer.specs.serialized.retention import holds_to_json, retention_to_json
 from deployer.specs.types.arrow import arrow_schema
 from deployer.state.commits import Part
 from deployer.state.log.requirements import LogEmpty, TableHasStatus
@@ -34,7 +35,7 @@ from deployer.state.log.updates import (
     SetTableProperties,
     SetTableStatus,
 )
-from deployer.state.model.declared_properties import EMBEDDING, MAX_ROWS_PER_LEAF, UNIQUE
+from deployer.state.model.declared_properties import EMBEDDING, HOLDS, MAX_ROWS_PER_LEAF, RETENTION, UNIQUE
 from deployer.state.model.entities import INSTANCE_LOG, JSON, TableEntry
 from deployer.state.model.location import new_location
 from deployer.state.store import StateStore
@@ -240,6 +241,10 @@ def _execute(
                         declare_unique(store, root, table_id, constraint)
                     case c.ChangeLeafLimit(after=limit):
                         declare(store, table_id, {MAX_ROWS_PER_LEAF: limit})
+                    case c.ChangeRetention(after=keep):
+                        declare(store, table_id, {RETENTION: retention_to_json(keep) if keep else None})
+                    case c.ChangeHolds(after=holds):
+                        declare(store, table_id, {HOLDS: holds_to_json(holds) or None})
                     case _:
                         assert_never(constraint)
         case s.BuildIndexes(indexes):

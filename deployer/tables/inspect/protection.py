@@ -8,15 +8,18 @@ from deployer.datasets.dataset import open_dataset
 from deployer.datasets.storage.places import dataset_uri, has_data_files
 from deployer.errors import Conflict, Corrupt, NotFound, Refused
 from deployer.live.model import LiveTable
-from deployer.live.reader import savepoint_names
+from deployer.live.reader import holds_of, savepoint_names
+from deployer.plan.assess.holds import describe_hold_names
 from deployer.plan.assess.savepoints import OPTION, savepoint_loss
 from deployer.plan.diff.lakes import diff
 from deployer.plan.render.changes import describe
 from deployer.specs.model import TableSpec
+from deployer.state.model.declared_properties import HOLDS
 from deployer.state.model.entities import TableEntry
 from deployer.state.store import StateStore
 from deployer.tables.inspect.recorded import recorded_table
 
+RELEASE = "release it first: remove it from `holds:` in the table's spec and run `deployer up`"
 UNKNOWN_ROWS = "an unknown number of rows, as its log cannot be read,"
 
 
@@ -57,6 +60,25 @@ def refuse_savepoints(store: StateStore, entry: TableEntry) -> None:
             where=entry.address,
             remedy=f"allow it with {OPTION} of `deployer up`, `destroy` or `table delete`, or delete them first: "
             f"`deployer savepoint delete NAME --table {entry.full_name}`",
+        )
+
+
+def refuse_held_table(store: StateStore, entry: TableEntry) -> None:
+    """Raises Refused, naming them, for a table with legal holds, unless its log says that it has no rows.
+
+    A table whose deletion was begun had none then, and one whose log cannot be read has none that are known.
+    """
+    if entry.status != "active":
+        return
+    try:
+        state = store.table(entry.table_id)
+    except (Corrupt, NotFound):
+        return
+    if state.properties.declared.get(HOLDS) and (holds := holds_of(state)) and (state.files.rows or state.savepoints):
+        raise Refused(
+            f"{describe_hold_names(holds)} keep{'s' if len(holds) == 1 else ''} the table",
+            where=entry.address,
+            remedy=RELEASE,
         )
 
 

@@ -9,6 +9,7 @@ from deployer.state.model.entities import RowCounts
 from deployer.tables.open_table import OpenTable
 from deployer.tables.rows.change import FragmentCounts, Offsets, RowChange, RowPlan, leaf_changes, total
 from deployer.tables.rows.commit import RowJob
+from deployer.tables.rows.holds import ALL, refuse_held
 from deployer.tables.rows.matching import ADDRESS, Deletions, matching_rows, offsets_of, rows_by_partition
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def delete_rows(
     files = Deletions(table.location)
 
     def plan(now: OpenTable, dataset: LanceDataset) -> RowPlan:
+        refuse_held(now, ALL if where is None else where, "deleted")
         on_progress(Progress("looking for rows", 0, now.state.files.rows))
         if where is None:
             return _of_all(now)

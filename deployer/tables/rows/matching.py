@@ -29,18 +29,25 @@ ADDRESS = (
 
 
 def matching_rows(
-    table: OpenTable, where: str, columns: Sequence[str] = (), *, with_ids: bool = False
+    table: OpenTable,
+    where: str,
+    columns: Sequence[str] = (),
+    *,
+    with_ids: bool = False,
+    only: frozenset[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Rows for which the condition is true, with the column `_rowaddr`, and with `_rowid` where that is asked for.
 
-    Fragments whose ranges of keys exclude them are not opened. Raises InvalidInput for a condition that cannot be used.
+    `only` are the fragments that are looked into; None: all. Fragments whose ranges of keys exclude them are not opened.
+    Raises InvalidInput for a condition that cannot be used.
     """
     reader = Reader(table)
     condition, fragments = reader.candidates(where)
     dataset = reader.dataset()
-    every = dataset.get_fragments()
-    fragments = fragments or every[:1]  # Lance is to see the condition in any case: it may report a problem with it
-    chosen = None if len(fragments) == len(every) else fragments
+    every = [each for each in dataset.get_fragments() if only is None or each.fragment_id in only]
+    candidates = [each for each in fragments if only is None or each.fragment_id in only]
+    candidates = candidates or every[:1]  # Lance is to see the condition in any case: it may report a problem with it
+    chosen = None if only is None and len(candidates) == len(every) else candidates
     yield from _scanned(reader, dataset, chosen, columns, condition.sql, condition, with_ids=with_ids)
 
 

@@ -1,0 +1,107 @@
+"""A run of EXPIRE: one commit that drops whole files of expired rows, and takes expired rows out of the others."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from deployer.datasets.ordering.clustering import field_of
+from deployer.live.reader import holds_of
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
+from deployer.platform.text.formatting import count
+from deployer.services.expire.expired_files import Cutoff, ExpiredFiles, cutoff_of, expired_files
+from deployer.services.expire.results import ExpireResult
+from deployer.services.rewriting.run import TableStats, again
+from deployer.state.model.entities import RowCounts
+from deployer.tables.open_table import OpenTable
+from deployer.tables.rows.change import FragmentCounts, Offsets, RowPlan, leaf_changes, total
+from deployer.tables.rows.commit import RowJob
+from deployer.tables.rows.holds import held_rows, without_held
+from deployer.tables.rows.matching import ADDRESS, Deletions, matching_rows, offsets_of, rows_by_partition
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
+
+
+def expire(
+    table: OpenTable,
+    dry_run: bool = False,
+    on_progress: OnProgress = no_progress,
+    run_id: str = "",
+    now: float | None = None,
+) -> ExpireResult:
+    """Removes the rows of a table that are older than its retention at `now` (seconds since 1970), as one version.
+
+    Rows under a legal hold stay. Raises Refused for a table without retention.
+    """
+    started = time.monotonic()
+    at = time.time() if now is None else now
+    cutoff = cutoff_of(table.state, table.schema, table.address, at)
+    before = TableStats.of(table)
+    files = Deletions(table.location)
+    dropped = ExpiredFiles()
+
+    def plan(newest: OpenTable, dataset: LanceDataset) -> RowPlan:
+        nonlocal dropped
+        on_progress(Progress("looking for expired rows", 0, newest.state.files.rows, "rows"))
+        dropped, made = _planned(newest, dataset, cutoff, files, dry_run=dry_run)
+        return made
+
+    done = RowJob("expire", plan, files, f"{run_id}-expire" if run_id else None, dry_run, may_empty=True).run(table)
+    held = held_rows(again(table), cutoff.where)
+    moment = dt.datetime.fromtimestamp(cutoff.at, dt.UTC).isoformat().replace("+00:00", "Z")
+    kept = sum(each.rows for each in held)
+    stay = (
+        f"; {count(kept, 'row')} that {'is' if kept == 1 else 'are'} old enough stay under legal hold" if kept else ""
+    )
+    why = stay.removeprefix("; ")
+    if not done.rows:
+        why = f"no row of before {moment} is left to remove{stay}"
+    elif dry_run:
+        why = f"dry run: would remove {count(done.rows, 'row')} of before {moment}{stay}"
+    return ExpireResult(
+        table.entry.full_name,
+        run_id,
+        "SUCCEEDED" if done.rows else "SKIPPED",
+        why,
+        dry_run,
+        cutoff.column,
+        moment,
+        done.rows,
+        dropped.rows,
+        len(dropped.whole),
+        kept,
+        tuple(each.hold.name for each in held),
+        before,
+        before if dry_run else TableStats.of(again(table)),
+        time.monotonic() - started,
+    )
+
+
+def _planned(
+    table: OpenTable, dataset: LanceDataset, cutoff: Cutoff, files: Deletions, *, dry_run: bool
+) -> tuple[ExpiredFiles, RowPlan]:
+    """The files that are dropped whole, and the plan for all expired rows. Of a table with holds, every file that may
+    hold expired rows is read, since any may hold rows that stay."""
+    field = field_of(dataset, cutoff.column)
+    found = expired_files(table.state, cutoff, None if field is None else field.id())
+    if holds_of(table.state):
+        found = ExpiredFiles((), (*found.whole, *found.mixed))
+    offsets: Offsets = {}
+    if found.mixed:
+        mixed = frozenset(file.fragment_id for file in found.mixed)
+        where = without_held(table, cutoff.where)
+        offsets = offsets_of([batch.column(ADDRESS) for batch in matching_rows(table, where, only=mixed)])
+    whole = {file.fragment_id: file.rows for file in found.whole}
+    gone: Mapping[int, int] = {**whole, **{number: len(rows) for number, rows in offsets.items()}}
+    leaves = leaf_changes((leaf, RowCounts(deleted=n)) for leaf, n in rows_by_partition(table, gone))
+    version = table.state.lance_version
+    if dry_run:
+        counts = FragmentCounts(len(offsets), len(whole))
+        return found, RowPlan(version, total(leaves), leaves, counts)
+    changed, emptied = files.without(dataset, offsets)
+    removed = (*whole, *emptied)
+    counts = FragmentCounts(len(changed), len(removed))
+    return found, RowPlan(version, total(leaves), leaves, counts, changed, removed, why=cutoff.where)

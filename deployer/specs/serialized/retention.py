@@ -1,0 +1,47 @@
+"""Retention and legal holds as JSON and back: in Pulumi's inputs and in the state store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from deployer.errors import InvalidInput
+from deployer.platform.text.units import canonical_duration
+from deployer.specs.model import Hold, Retention
+from deployer.specs.schema.parts import list_of, ref
+from deployer.specs.validation.plain_values import refuse_unfit, text
+
+JSON = Any
+
+
+def retention_to_json(retention: Retention) -> dict[str, JSON]:
+    """Retention as JSON."""
+    return {"column": retention.column, "keep": retention.keep}
+
+
+def retention_from_json(form: JSON) -> Retention | None:
+    """The inverse; None for None. Raises InvalidInput for what a spec could not say."""
+    if form is None:
+        return None
+    refuse_unfit("retention", partial(ref, "retention"), form)
+    keep = canonical_duration(text(form, "keep"))
+    if keep == "0d":
+        raise InvalidInput("`retention` keeps rows for no time at all")
+    return Retention(text(form, "column"), keep)
+
+
+def holds_to_json(holds: Iterable[Hold]) -> list[JSON]:
+    """Holds as JSON, in their order; empty texts are left out."""
+    return [
+        {name: value for name in Hold.__slots__ if (value := getattr(hold, name)) or name == "name"} for hold in holds
+    ]
+
+
+def holds_from_json(form: JSON) -> tuple[Hold, ...]:
+    """The inverse, by name; empty for None. Raises InvalidInput for what a spec could not say."""
+    if form is None:
+        return ()
+    refuse_unfit("holds", partial(list_of, "Holds.", ref("hold")), form)
+    found = (Hold(text(each, "name"), text(each, "where", ""), text(each, "reason", "")) for each in form)
+    return tuple(sorted(found, key=lambda each: each.name))

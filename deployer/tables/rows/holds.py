@@ -1,0 +1,76 @@
+"""Rows under a legal hold, counted where a change is about to touch rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deployer.errors import InvalidInput, Refused
+from deployer.live.reader import holds_of
+from deployer.platform.text.formatting import count
+from deployer.specs.model import Hold
+from deployer.tables.inspect.protection import RELEASE
+from deployer.tables.open_table import ReadTable
+from deployer.tables.read.conditions import check_condition
+from deployer.tables.read.table import Table
+
+ALL = "true"  #: the condition of every row
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRows:
+    """The number of rows that a hold covers among those that a change is about to touch."""
+
+    hold: Hold
+    rows: int
+
+
+def held_rows(table: ReadTable, where: str = ALL) -> tuple[HeldRows, ...]:
+    """The holds that cover rows for which `where` is true, with how many; empty without holds, and nothing is read.
+
+    A hold whose condition fails, as after its column was dropped, covers every row. Raises InvalidInput for `where`.
+    """
+    found: list[HeldRows] = []
+    if not (holds := holds_of(table.state)):
+        return ()
+    check_condition(where, table.address, table.schema)  # alone, before it is put beside another
+    for hold in holds:
+        both = _both(table, hold, where)
+        if rows := Table(table).count_where(both):
+            found.append(HeldRows(hold, rows))
+    return tuple(found)
+
+
+def refuse_held(table: ReadTable, where: str, verb: str) -> None:
+    """Raises Refused, naming the hold, when one covers rows for which `where` is true. `verb`: such as `deleted`."""
+    if found := held_rows(table, where):
+        first = found[0]
+        reason = f" ({first.hold.reason})" if first.hold.reason else ""
+        raise Refused(
+            f"{count(first.rows, 'row')} to be {verb} "
+            f"{'is' if first.rows == 1 else 'are'} under legal hold {first.hold.name}{reason}; nothing was changed",
+            where=table.address,
+            remedy=f"leave these rows out of the condition, or {RELEASE}",
+        )
+
+
+def without_held(table: ReadTable, where: str) -> str:
+    """The condition of those rows of `where` that no hold covers."""
+    parts = [f"({where})"]
+    for hold in holds_of(table.state):
+        if not is_usable(table, hold) or not hold.where:
+            return "false"
+        parts.append(f"(({hold.where}) IS NOT TRUE)")
+    return " AND ".join(parts)
+
+
+def is_usable(table: ReadTable, hold: Hold) -> bool:
+    """Returns whether the hold's condition fits the table's columns."""
+    try:
+        next(Table(table).scan(hold.where or ALL, table.schema.names[:1], limit=1).batches, None)
+    except InvalidInput:
+        return False
+    return True
+
+
+def _both(table: ReadTable, hold: Hold, where: str) -> str:
+    return f"({where}) AND ({hold.where})" if hold.where and is_usable(table, hold) else where
