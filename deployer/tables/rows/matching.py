@@ -46,7 +46,8 @@ def matching_rows(
     dataset = reader.dataset()
     every = [each for each in dataset.get_fragments() if only is None or each.fragment_id in only]
     candidates = [each for each in fragments if only is None or each.fragment_id in only]
-    candidates = candidates or every[:1]  # Lance is to see the condition in any case: it may report a problem with it
+    # Lance is to see the condition in any case: it may report a problem with it.
+    candidates = candidates or every[:1]
     chosen = None if only is None and len(candidates) == len(every) else candidates
     yield from _scanned(reader, dataset, chosen, columns, condition.sql, condition, with_ids=with_ids)
 
