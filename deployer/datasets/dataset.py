@@ -32,7 +32,7 @@ def latest_version(location: str) -> int:
 
     Raises NotFound when there is no dataset.
     """
-    return _version_of(newest_manifest(location))
+    return version_of(newest_manifest(location))
 
 
 def newest_manifest(location: str) -> str:
@@ -43,8 +43,8 @@ def newest_manifest(location: str) -> str:
         raise _no_dataset(location) from None
     except OSError as failure:
         raise as_deployer_error(failure, location) from failure
-    newest = max(names, key=_version_of, default="")
-    if not _version_of(newest):
+    newest = max(names, key=version_of, default="")
+    if not version_of(newest):
         raise _no_dataset(location)
     return newest
 
@@ -52,7 +52,7 @@ def newest_manifest(location: str) -> str:
 def manifest_of(location: str, version: int) -> str:
     """The name of the manifest of one of the newest versions. Raises NotFound when it is not there."""
     newest_manifest(location)
-    found = next((name for name in manifest_names(location) if _version_of(name) == version), None)
+    found = next((name for name in manifest_names(location) if version_of(name) == version), None)
     if found is None:
         raise NotFound(f"there is no version {version}", where=location, remedy="name one that `history` lists")
     return found
@@ -64,11 +64,11 @@ def versions_written(location: str) -> dict[int, float]:
     That is when they were committed, or later where the folder was copied. Nothing is opened.
     """
     found = objects_at(location).described("_versions/")
-    written = {_version_of(each.path.rpartition("/")[2]): each.changed for each in found}
+    written = {version_of(each.path.rpartition("/")[2]): each.changed for each in found}
     return {version: changed for version, changed in written.items() if version}
 
 
-def _version_of(manifest: str) -> int:
+def version_of(manifest: str) -> int:
     """Returns the version in a manifest's name; 0 for other files and for detached versions."""
     stem, dot, suffix = manifest.partition(".")
     if not dot or suffix != "manifest" or not stem.isdecimal():

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 from deployer.engine.interfaces.engine import PROGRAM_PROCESS, Engine
 from deployer.engine.project.project import Project, StackRef
 from deployer.errors import InvalidInput, NotFound
-from deployer.platform.isolation.process import prepare
 
 if TYPE_CHECKING:
     from deployer.engine.interfaces.provider import Source
@@ -37,6 +36,8 @@ def prepare_program(project: Project, prefer: str = "auto", *modules: str) -> No
     It does nothing for the CLI, which has processes of its own.
     """
     if chosen_engine(project, prefer) == "embedded":
+        from deployer.platform.isolation.process import prepare
+
         prepare(PROGRAM_PROCESS, *modules)
 
 

@@ -14,7 +14,6 @@ from deployer.datasets.dataset import dataset_location
 from deployer.datasets.files.local_files import require_whole
 from deployer.datasets.indexes.read import live_indexes
 from deployer.datasets.recovery.as_recorded import as_recorded
-from deployer.datasets.recovery.unrecorded import recorded_schema
 from deployer.errors import Corrupt, DeployerError, Interrupted, InvalidInput, NotFound
 from deployer.live.former_datasets import former_datasets
 from deployer.live.model import LiveLake, LiveTable, TableStatistics, UnfinishedTable, Unreadable
@@ -25,7 +24,7 @@ from deployer.specs.declarations.embeddings import embedding_from_json
 from deployer.specs.model import Embedding, Hold, InstanceSpec, Retention, TableSpec
 from deployer.specs.serialized.retention import holds_from_json, retention_from_json
 from deployer.specs.serialized.specs import instance_from_json, key_from_json, storage_from_json
-from deployer.specs.types.arrow import columns_of
+from deployer.specs.types.arrow import stored_columns
 from deployer.specs.validation.plain_values import flag, lists, mapping, optional_whole
 from deployer.state.model.declared_properties import (
     EMBEDDING,
@@ -189,7 +188,7 @@ def read_table(store: StateReader, root: str, entry: TableEntry, state: TableSta
     `state` is for a caller that has read many at once.
     """
     seen = as_recorded(store, root, entry, state or store.table(entry.table_id))
-    require_whole(dataset_location(root, seen.entry), seen.state.files.bytes)
+    require_whole(dataset_location(root, seen.entry), seen.state.files.bytes, seen.manifest)
     return replace(live_table(seen.entry, seen.state), recorded=seen.recorded)
 
 
@@ -248,7 +247,7 @@ def savepoint_names(state: TableState) -> tuple[str, ...]:
 
 def _spec(entry: TableEntry, state: TableState) -> TableSpec:
     properties = state.properties
-    columns = columns_of(recorded_schema(state))
+    columns = stored_columns(state.schema)
     by_name = {column.name: column for column in columns}
     keys = [by_name[name] for name in properties.row_keys if name in by_name]  # others may drop a key's column
     points = lists(properties.declared, SPLIT_POINTS) if len(keys) == len(properties.row_keys) else ()

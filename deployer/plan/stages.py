@@ -110,6 +110,8 @@ def stages(changes: Iterable[c.TableAlteration], desired: TableSpec) -> list[Sta
     Within a stage, changes keep their order.
     """
     changes = tuple(changes)
+    if not changes:  # as of most tables of a plan
+        return []
     kept, former = _keys(changes, desired)
     renamed: list[c.RenameTable] = []
     dropped_indexes: list[c.DropIndex] = []

@@ -9,7 +9,6 @@ from deployer.app.reporter import Reporter
 from deployer.app.stack.fast_path import Recorded
 from deployer.app.workspace import Workspace
 from deployer.engine import Engine, Operation
-from deployer.engine.providers.plugin_search import find_plugin
 from deployer.engine.values.urns import STACK_REFERENCE
 from deployer.errors import DeployerError, Refused
 from deployer.plan import Foreign, Plan
@@ -51,7 +50,12 @@ def _foreign(plan: Plan, operations: Collection[Operation]) -> Iterator[Foreign]
 
 def note_plugins(workspace: Workspace, recorded: Recorded, reporter: Reporter) -> None:
     """Notes the programs that are started because Pulumi's state names their providers, the usual ones aside."""
-    for package in sorted(recorded.packages - _USUAL):
+    others = sorted(recorded.packages - _USUAL)
+    if not others:
+        return
+    from deployer.engine.providers.plugin_search import find_plugin
+
+    for package in others:
         try:
             started = f"{find_plugin(package, workspace.project.plugins, workspace.dir)} is started"
         except DeployerError:

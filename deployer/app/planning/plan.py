@@ -33,7 +33,6 @@ from deployer.app.stack.job_package import package_for
 from deployer.app.stack.lost_state import refuse_lost_state
 from deployer.app.stack.owner import refuse_other_name, refuse_others_lake, refuse_shared_tables
 from deployer.app.workspace import SPECS_KEY, Workspace
-from deployer.compute.schedules.schedules import default_cluster
 from deployer.engine import Event, ProgramOutput
 from deployer.errors import Refused
 from deployer.live.model import LiveLake
@@ -235,6 +234,7 @@ def _with_rewrite_place(workspace: Workspace, lake: Lake, plan: Plan, engine: Pl
     from deployer.compute.jobs.code import OUTPUT as CODE
     from deployer.compute.running.connect import OUTPUT as CLUSTERS
     from deployer.compute.running.remote_rewrite import cluster_of
+    from deployer.compute.schedules.schedules import default_cluster
     from deployer.provider.resources.run_context import OUTPUTS_VARIABLE
 
     if default_cluster(lake.instance.clusters) is None:

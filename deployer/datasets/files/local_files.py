@@ -19,15 +19,16 @@ _FOOTER = 16  #: bytes at the end of a manifest: message position (8), format ve
 _MARK = b"LANC"
 
 
-def require_whole(location: str, recorded: int) -> None:
+def require_whole(location: str, recorded: int, manifest: str = "") -> None:
     """Raises Corrupt or NotFound where a file of the newest version is missing or cut short.
 
-    `recorded` are the bytes of the data files that the table's log has. Nothing is checked in a bucket.
+    `recorded` are the bytes of the data files that the table's log has. `manifest` is the name of the newest manifest,
+    for a caller that has just listed them. Nothing is checked in a bucket.
     """
     if "://" in location:
         return
     for attempt in range(_ATTEMPTS):
-        manifest = newest_manifest(location)
+        manifest = manifest or newest_manifest(location)
         try:
             with lance_errors(location):
                 _require_manifest(location, manifest)
@@ -35,7 +36,8 @@ def require_whole(location: str, recorded: int) -> None:
                     _require_data_files(location)
             return
         except Corrupt:
-            if attempt == _ATTEMPTS - 1 or newest_manifest(location) == manifest:
+            before, manifest = manifest, newest_manifest(location)
+            if attempt == _ATTEMPTS - 1 or manifest == before:
                 raise
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deployer.datasets.dataset import dataset_location, latest_version, open_dataset
+from deployer.datasets.dataset import dataset_location, newest_manifest, open_dataset, version_of
 from deployer.datasets.errors import lance_errors
 from deployer.datasets.recovery.past_version import applied
 from deployer.datasets.recovery.restored import Stands, UndoneRestore, Waits, judged_restore
@@ -27,12 +27,14 @@ ATTEMPTS = 5  #: how often the entry is read again because rewrites keep giving 
 @dataclass(frozen=True, slots=True)
 class CurrentState:
     """An entry and a state that belong together. `without` are fragments of the state's version that a job committed
-    twice: the next writer removes them, and their rows do not count. `recorded`: the log has all of the state."""
+    twice: the next writer removes them, and their rows do not count. `recorded`: the log has all of the state; then
+    `manifest` is the name of the newest manifest, which is the one of the state's version."""
 
     entry: TableEntry
     state: TableState
     without: frozenset[int] = frozenset()
     recorded: bool = True
+    manifest: str = ""
 
 
 def as_recorded(store: StateReader, root: str, entry: TableEntry, state: TableState) -> CurrentState:
@@ -51,8 +53,9 @@ def as_recorded(store: StateReader, root: str, entry: TableEntry, state: TableSt
         before = state
         try:
             with lance_errors(location):
-                if newest_version(location, entry, state) == state.lance_version:
-                    return CurrentState(entry, state)
+                manifest = _newest_manifest(location, entry, state)
+                if version_of(manifest) == state.lance_version:
+                    return CurrentState(entry, state, manifest=manifest)
                 if is_newest:
                     return _with_unrecorded(store, open_dataset(location), CurrentState(entry, state))
         except Corrupt:  # unless others recorded the versions since, and then cleaned them away
@@ -69,14 +72,19 @@ def as_recorded(store: StateReader, root: str, entry: TableEntry, state: TableSt
 
 def newest_version(location: str, entry: TableEntry, state: TableState) -> int:
     """The newest version of the table's dataset. Raises Corrupt for one that is older than what was recorded."""
-    newest = latest_version(location)
+    return version_of(_newest_manifest(location, entry, state))
+
+
+def _newest_manifest(location: str, entry: TableEntry, state: TableState) -> str:
+    manifest = newest_manifest(location)
+    newest = version_of(manifest)
     if newest < state.lance_version:
         raise Corrupt(
             f"the dataset is at version {newest}, but version {state.lance_version} was recorded",
             where=f"table/{entry.full_name} ({location})",
             remedy="an older copy replaced it; put the newest copy back",
         )
-    return newest
+    return manifest
 
 
 def read_again(store: StateReader, entry: TableEntry, state: TableState) -> tuple[TableEntry, TableState]:

@@ -1,13 +1,13 @@
 """Whether a deployment has the shape of Pulumi's format: what is read from a backend or a file may be anybody's.
 
-Names of provider packages become names of programs that are started, so they are held to the form that Pulumi's
+A deployment is what a JSON parser makes: its objects are dicts, which are found much faster than other mappings. Names of provider packages become names of programs that are started, so they are held to the form that Pulumi's
 registry gives them. No URL is fetched. Fields of the format that this engine only carries on are not looked at.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from deployer.engine.values.urns import PROVIDER_PREFIX, is_reference, is_urn, type_of
@@ -43,7 +43,7 @@ def fault_of_deployment(deployment: object) -> str | None:
     """The first thing that is wrong with a deployment, as text; None for one that is as it should be, or not there."""
     if deployment is None:
         return None
-    if not isinstance(deployment, Mapping):
+    if not isinstance(deployment, dict):
         return "the deployment is not an object"
     return next(_faults(deployment), None)
 
@@ -53,12 +53,12 @@ def fault_of_resource(resource: object) -> str | None:
     return next(_of_resource(resource), None)
 
 
-def _faults(deployment: Mapping[str, Any]) -> Iterator[str]:
+def _faults(deployment: dict[str, Any]) -> Iterator[str]:
     for name in ("manifest", "metadata", "secrets_providers"):
-        if not isinstance(deployment.get(name) or {}, Mapping):
+        if not isinstance(deployment.get(name) or {}, dict):
             yield f"`{name}` is not an object"
     secrets = deployment.get("secrets_providers") or {}
-    if not isinstance(secrets.get("type") or "", str) or not isinstance(secrets.get("state") or {}, Mapping):
+    if not isinstance(secrets.get("type") or "", str) or not isinstance(secrets.get("state") or {}, dict):
         yield "`secrets_providers` does not have its shape"
     resources = deployment.get("resources") or []
     if not isinstance(resources, list):
@@ -74,14 +74,14 @@ def _faults(deployment: Mapping[str, Any]) -> Iterator[str]:
         yield "`pending_operations` is not a list"
         return
     for number, operation in enumerate(pending, 1):
-        if not isinstance(operation, Mapping) or operation.get("type") not in _PENDING:
+        if not isinstance(operation, dict) or operation.get("type") not in _PENDING:
             yield f"pending operation {number} does not have its shape"
         else:
             yield from (f"pending operation {number}: {fault}" for fault in _of_resource(operation.get("resource")))
 
 
 def _of_resource(resource: object) -> Iterator[str]:
-    if not isinstance(resource, Mapping):
+    if not isinstance(resource, dict):
         yield "it is not an object"
         return
     urn = resource.get("urn")
@@ -91,22 +91,10 @@ def _of_resource(resource: object) -> Iterator[str]:
     own_type = type_of(str(urn))
     if not _TYPE.fullmatch(own_type) or resource.get("type", own_type) != own_type:
         yield f"`type` is {_shown(resource.get('type'))}, and its URN says {_shown(own_type)}"
-    checks: list[tuple[tuple[str, ...], Check, str]] = [
-        (_FLAGS, lambda value: isinstance(value, bool), "true or false"),
-        (_TEXTS, lambda value: isinstance(value, str), "a text"),
-        (_URNS, lambda value: value == "" or is_urn(value), "a URN"),
-        (("provider",), lambda value: value == "" or is_reference(value), "a provider's URN and id"),
-        (_URN_LISTS, lambda value: _is_list(value, is_urn), "a list of URNs"),
-        (_TEXT_LISTS, lambda value: _is_list(value, lambda item: isinstance(item, str)), "a list of texts"),
-        (("inputs", "outputs"), lambda value: isinstance(value, Mapping), "an object"),
-        (("propertyDependencies",), _is_property_dependencies, "lists of URNs by property"),
-        (("customTimeouts",), _is_timeouts, "numbers by kind of step"),
-    ]
-    for names, fits, wanted in checks:
-        for name in names:
-            value = resource.get(name)
-            if value is not None and not fits(value):
-                yield f"`{name}` is not {wanted}"
+    for name, fits, wanted in _CHECKS:
+        value = resource.get(name)
+        if value is not None and not fits(value):
+            yield f"`{name}` is not {wanted}"
     if own_type.startswith(PROVIDER_PREFIX):
         yield from _of_provider(own_type.removeprefix(PROVIDER_PREFIX), resource.get("inputs"))
     for name in ("inputs", "outputs", "replacementTrigger"):
@@ -116,7 +104,7 @@ def _of_resource(resource: object) -> Iterator[str]:
 def _of_provider(package: str, inputs: object) -> Iterator[str]:
     if not PACKAGE.fullmatch(package):
         yield f"{_shown(package)} is not the name of a provider's package"
-    version = inputs.get("version") if isinstance(inputs, Mapping) else None
+    version = inputs.get("version") if isinstance(inputs, dict) else None
     if version is not None and not (isinstance(version, str) and _VERSION.fullmatch(version)):
         yield f"`version` of the provider {package} is {_shown(version)}, which is not a version"
 
@@ -128,13 +116,13 @@ def _of_values(value: object) -> Iterator[str]:
         each = level.pop()
         if isinstance(each, list):
             level += each
-        elif isinstance(each, Mapping):
+        elif isinstance(each, dict):
             level += each.values()
             if each.get(SIG) == SECRET and not _is_secret(each):
                 yield "a secret has neither its ciphertext nor its plaintext"
 
 
-def _is_secret(value: Mapping[str, Any]) -> bool:
+def _is_secret(value: dict[str, Any]) -> bool:
     if isinstance(value.get("ciphertext"), str):
         return True
     try:
@@ -149,13 +137,31 @@ def _is_list(value: object, fits: Check) -> bool:
 
 
 def _is_property_dependencies(value: object) -> bool:
-    return isinstance(value, Mapping) and all(each is None or _is_list(each, is_urn) for each in value.values())
+    return isinstance(value, dict) and all(each is None or _is_list(each, is_urn) for each in value.values())
 
 
 def _is_timeouts(value: object) -> bool:
-    return isinstance(value, Mapping) and all(
+    return isinstance(value, dict) and all(
         isinstance(each, int | float) and not isinstance(each, bool) for each in value.values()
     )
+
+
+#: What each field may hold where it is there, in the order in which faults are reported.
+_CHECKS: Sequence[tuple[str, Check, str]] = [
+    (name, fits, wanted)
+    for names, fits, wanted in (
+        (_FLAGS, lambda value: isinstance(value, bool), "true or false"),
+        (_TEXTS, lambda value: isinstance(value, str), "a text"),
+        (_URNS, lambda value: value == "" or is_urn(value), "a URN"),
+        (("provider",), lambda value: value == "" or is_reference(value), "a provider's URN and id"),
+        (_URN_LISTS, lambda value: _is_list(value, is_urn), "a list of URNs"),
+        (_TEXT_LISTS, lambda value: _is_list(value, lambda item: isinstance(item, str)), "a list of texts"),
+        (("inputs", "outputs"), lambda value: isinstance(value, dict), "an object"),
+        (("propertyDependencies",), _is_property_dependencies, "lists of URNs by property"),
+        (("customTimeouts",), _is_timeouts, "numbers by kind of step"),
+    )
+    for name in names
+]
 
 
 def _shown(value: object) -> str:

@@ -7,7 +7,6 @@ written again (no lone surrogates), and no object has a member twice: readers di
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 DEEPEST = 100  #: objects and lists within each other
@@ -62,22 +61,23 @@ def _check(value: Any) -> None:
         if depth > DEEPEST:
             raise _too_deep()
         below: list[Any] = []
-        for each in level:
-            if isinstance(each, str):
-                _check_text(each)
-            elif isinstance(each, float) and each - each != 0:  # such as 1e999
-                raise NotADocument("it has a number that is too large")
-            elif isinstance(each, Mapping):
-                below += each.keys()
-                below += each.values()
-            elif isinstance(each, list):
+        for each in level:  # its types are those that the parser makes, and most are texts
+            kind = type(each)
+            if kind is str:
+                if not each.isascii():
+                    _check_text(each)
+            elif kind is dict:
                 below += each
+                below += each.values()
+            elif kind is list:
+                below += each
+            elif kind is float and each - each != 0:  # such as 1e999
+                raise NotADocument("it has a number that is too large")
         level, depth = below, depth + 1
 
 
 def _check_text(text: str) -> None:
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise NotADocument(f"it has a text that is not Unicode: {text[:40]!r}") from None
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise NotADocument(f"it has a text that is not Unicode: {text[:40]!r}") from None

@@ -49,7 +49,11 @@ def check_regular(path: Path) -> None:
 def read_limited(path: Path, limit: int) -> bytes:
     """The content of a file of at most `limit` bytes. Raises OSError, NotAFile and TooLarge among them."""
     with os.fdopen(open_regular(path), "rb") as file:
-        data = file.read(limit + 1)
+        size = os.fstat(file.fileno()).st_size
+        # A buffer of the file's size: one of the limit's costs more to allocate than most files to read.
+        data = file.read(min(size, limit) + 1)
+        if size < len(data) <= limit:  # the file grew, or has no size, as those of /proc
+            data += file.read(limit + 1 - len(data))
     if len(data) > limit:
         raise TooLarge(errno.EFBIG, f"it has more than {in_mib(limit)}", str(path))
     return data

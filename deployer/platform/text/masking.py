@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import html
 import json
 import os
 import re
@@ -136,6 +135,8 @@ def _word(form: str) -> re.Pattern[str]:
 @lru_cache(maxsize=4096)
 def _forms(secret: str) -> frozenset[str]:
     """The ways in which a secret may be written."""
+    import html  # takes a millisecond, and many commands have no secret
+
     stripped = secret.strip()
     whole = {secret, stripped}
     lines = {line.strip() for line in secret.splitlines()} if "\n" in stripped or "\r" in stripped else set()

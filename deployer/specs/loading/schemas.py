@@ -117,10 +117,9 @@ class Schemas:
         columns: dict[str, tuple[DeclaredColumn, str | None]] = {}
         for schema, reference, part in parts:
             for declared in part:
-                column = declared.column
-                first = columns.get(alike(column.name))
-                if first is None:
-                    columns[alike(column.name)] = (declared, schema)
+                own = (declared, schema)
+                first = columns.setdefault(alike(declared.column.name), own)
+                if first is own:
                     continue
                 at = reference or declared.at
                 self.problems.append(

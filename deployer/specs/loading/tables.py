@@ -284,9 +284,10 @@ def _check_sql(declared: DeclaredColumn, report: Report) -> None:
     """What the text alone shows. Whether the expression can be computed, a plan finds out on the table's rows."""
     column = declared.column
     for name, text in (("default", column.default), ("using", column.using)):
+        if not text:
+            continue
         try:
-            if text:
-                check_expression(text, LONGEST_EXPRESSION)
+            check_expression(text, LONGEST_EXPRESSION)
         except NotOneExpression as wrong:
             what = f"`{name}` of column `{column.name}` is not one SQL expression: it has {wrong}"
             report(declared.place_of(name), Rule.SQL_EXPRESSION, what, "write one value, such as CAST(delay AS INT)")

@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from deployer.errors import Position, Problem
 from deployer.platform.files.reading import read_limited
@@ -63,13 +64,14 @@ def read_sources(project: Path, path: Path, environment: Environment) -> Sources
     """
     reader = _Reader(project.resolve(), path, environment)
     if path.is_dir():
-        found = [entry for entry in sorted(path.iterdir()) if _is_spec(entry)]
+        with os.scandir(path) as entries:
+            found = sorted(entry.name for entry in entries if _is_spec(entry))
         if not found:
             at = Position(reader.label(path))
             reader.problem(at, "no spec files in this folder", "add one that ends in .yaml", Rule.NO_SPECS)
             reader.sources.incomplete = True
-        for entry in found:
-            reader.read(entry, ())
+        for name in found:
+            reader.read(path / name, ())
     else:
         reader.read(path, ())
     reader.resolve()
@@ -93,13 +95,22 @@ def _holds(node: Node, places: Collection[Position]) -> bool:
     return node.at in places
 
 
-def _is_spec(path: Path) -> bool:
+def _is_spec(entry: os.DirEntry[str]) -> bool:
     """Whether a folder's entry is read as a file of specs. Pulumi's own project and stack files may lie beside them.
 
     A link counts whatever it leads to, so that no message tells whether a file outside exists.
     """
-    named = path.suffix in SUFFIXES and not path.name.startswith((".", "Pulumi."))
-    return named and (path.is_symlink() or not path.is_dir())
+    named = entry.name.endswith(SUFFIXES) and not entry.name.startswith((".", "Pulumi."))
+    return named and not entry.is_dir(follow_symlinks=False)
+
+
+class _Place(NamedTuple):
+    """Where a file is, links followed; its name in positions, whether it may be read, and whether it is a link."""
+
+    real: Path
+    label: str
+    allowed: bool
+    is_link: bool = False
 
 
 class _Reader:
@@ -114,9 +125,8 @@ class _Reader:
         self.variables: list[Node] = []
         self.overlays: list[Node] = []
         self.refers: set[str] = set()  # files in which some value may refer to a variable
-        self.done: set[Path] = set()
-        #: As they are named: where they are, links followed, and whether they may be read.
-        self.folders: dict[Path, tuple[Path, bool]] = {}
+        self.done: set[str] = set()  # labels
+        self.folders: dict[Path, _Place] = {}  # as they are named; a label is what the labels of its files start with
 
     def label(self, path: Path) -> str:
         """A file's name in positions: relative to the project where it lies in there."""
@@ -125,33 +135,35 @@ class _Reader:
     def may_read(self, path: Path) -> bool:
         return any(path.is_relative_to(folder) for folder in self.allowed)
 
-    def place(self, path: Path) -> tuple[Path, bool]:
-        """Where a file is, links followed, and whether it may be read. A folder's files share what is asked for it."""
+    def place(self, path: Path) -> _Place:
+        """Where a file is. The files of a folder share what is asked for it."""
         if path.is_symlink():
             real = Path(os.path.realpath(path))
-            return real, self.may_read(real)
-        if path.parent not in self.folders:
-            real = Path(os.path.realpath(path.parent))
-            self.folders[path.parent] = real, self.may_read(real)
-        folder, allowed = self.folders[path.parent]
-        return folder / path.name, allowed or self.may_read(folder / path.name)
+            return _Place(real, self.label(real), self.may_read(real), is_link=True)
+        parent, name = path.parent, path.name
+        folder = self.folders.get(parent)
+        if folder is None:
+            real = Path(os.path.realpath(parent))
+            start = self.label(real / name).removesuffix(name)
+            folder = self.folders[parent] = _Place(real, start, self.may_read(real))
+        real = folder.real / name
+        return _Place(real, folder.label + name, folder.allowed or self.may_read(real))
 
     def problem(self, at: Position, what: str, remedy: str, rule: Rule) -> None:
         self.sources.problems.append(Problem(at, what, remedy, rule))
 
     def read(self, path: Path, parents: tuple[Path, ...]) -> None:
-        real, allowed = self.place(path)
-        if real in self.done:
+        real, file, allowed, is_link = self.place(path)
+        if file in self.done:
             return
-        self.done.add(real)
+        self.done.add(file)
         if not allowed:
             what = "the file is a link that leads out of the project's folder"
             self.problem(Position(self.label(path)), what, "copy the file here", Rule.INCLUDE_OUTSIDE)
             self.sources.incomplete = True
             return
-        if path.is_symlink() and real.is_dir():  # in a folder of specs, as any other folder there
+        if is_link and real.is_dir():  # in a folder of specs, as any other folder there
             return
-        file = self.label(real)
         sources = self.sources
         sources.files.append(file)
         try:

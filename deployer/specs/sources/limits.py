@@ -68,4 +68,5 @@ def check_text(tables: Iterable[TableSpec]) -> Problem | None:
 
 def _text_of(column: Column) -> int:
     own = len(column.description) + len(column.default) + len(column.using or "") + len(column.source or "")
-    return own + sum(map(_text_of, children(column.type)))
+    nested = children(column.type)
+    return own + sum(map(_text_of, nested)) if nested else own

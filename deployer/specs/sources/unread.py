@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from deployer.platform.files.reading import read_limited
@@ -22,6 +22,7 @@ _NOT_SPECS = ("policies", "node_modules", "__pycache__")
 def unread_files(project: Path, specs: Path, read: Collection[str]) -> list[str]:
     """The spec files below the folder of `specs` that are not among those `read`, relative to the project, sorted.
 
+    `read` has places without links, relative to the project, as `Lake.files` does.
     `specs` is the file or folder that the stack names. Left out are files without a `kind:` of specs, hidden files and
     folders, `policies`, Pulumi's own files, files that some stack includes, and folders with an Instance of their own,
     which are the specs of another lake. A single file in the project's own folder is not reported.
@@ -31,12 +32,12 @@ def unread_files(project: Path, specs: Path, read: Collection[str]) -> list[str]
     top = Path(os.path.realpath(top))
     if not top.is_relative_to(project) or (top == project and not specs.is_dir()):
         return []
-    known = {Path(os.path.realpath(project / name)) for name in read}
+    known = {os.path.join(project, name) for name in read}
     found = dict(_spec_files(top, known))
     if not found:
         return []
     others = {path.parent for path, data in found.items() if b"Instance" in _KIND.findall(data)}
-    included = _included(project, known)
+    included = _included(project, map(Path, known))
     return sorted(
         path.relative_to(project).as_posix()
         for path in found
@@ -44,22 +45,24 @@ def unread_files(project: Path, specs: Path, read: Collection[str]) -> list[str]
     )
 
 
-def _spec_files(top: Path, known: Collection[Path]) -> Iterator[tuple[Path, bytes]]:
+def _spec_files(top: Path, known: Collection[str]) -> Iterator[tuple[Path, bytes]]:
     """Files with a `kind:` of specs, other than the known ones, and their content."""
     for number, (folder, folders, names) in enumerate(os.walk(top)):
         if number >= MOST_FOLDERS:
             return
         folders[:] = [each for each in folders if not each.startswith(".") and each not in _NOT_SPECS]
         for name in names:
+            if not name.endswith(SUFFIXES) or name.startswith((".", "Pulumi.")) or os.path.join(folder, name) in known:
+                continue
             path = Path(folder, name)
-            if path.suffix not in SUFFIXES or name.startswith((".", "Pulumi.")) or path.is_symlink() or path in known:
+            if path.is_symlink():
                 continue
             data = _content(path)
             if any(each.decode() in KINDS for each in _KIND.findall(data)):
                 yield path, data
 
 
-def _included(project: Path, known: Collection[Path]) -> set[Path]:
+def _included(project: Path, known: Iterable[Path]) -> set[Path]:
     """All files that documents of the known files include, for whatever stack, and that those files include in turn."""
     found, waiting = set[Path](), list(known)
     while waiting:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, assert_never
 
 import pyarrow as pa
@@ -34,6 +35,7 @@ BLOB_METADATA = (
 )  # file version 2.2 turns a field marked so into lance.blob.v2 by itself
 EXTENSION_NAME = b"ARROW:extension:name"
 BLOB_EXTENSION = "lance.blob.v2"
+_BLOB_EXTENSION_BYTES = BLOB_EXTENSION.encode()
 
 _PLAIN: Mapping[str, Callable[[], Any]] = {
     "null": pa.null,
@@ -75,6 +77,15 @@ def stored_schema(data: bytes, where: str) -> pa.Schema:
         return pa.ipc.read_schema(pa.py_buffer(data))
     except (pa.ArrowException, OSError, ValueError):
         raise Corrupt("the recorded schema is not an Arrow schema", where=where, remedy=RECOVERY) from None
+
+
+@lru_cache(maxsize=128)
+def stored_columns(data: bytes) -> tuple[Column, ...]:
+    """The columns of a stored schema. Raises as `stored_schema` and `columns_of` do, naming no place.
+
+    Kept by the bytes: tables that are declared with one schema have the same ones, such as those of several customers.
+    """
+    return columns_of(stored_schema(data, ""))
 
 
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
@@ -151,10 +162,13 @@ def column_of(field: pa.Field) -> Column:
 
 
 def _column(field: pa.Field, name: str) -> Column:
-    metadata: Mapping[bytes, bytes] = field.metadata or {}
-    description, default = (metadata.get(key, b"").decode(errors="replace") for key in (DESCRIPTION, DEFAULT))
+    metadata: Mapping[bytes, bytes] | None = field.metadata
+    if not metadata:
+        return Column(name, _type(field.type, name), field.nullable)
+    description = metadata.get(DESCRIPTION, b"").decode(errors="replace")
+    default = metadata.get(DEFAULT, b"").decode(errors="replace")
     is_blob = (
-        metadata.get(BLOB_METADATA[0]) == BLOB_METADATA[1] or metadata.get(EXTENSION_NAME) == BLOB_EXTENSION.encode()
+        metadata.get(BLOB_METADATA[0]) == BLOB_METADATA[1] or metadata.get(EXTENSION_NAME) == _BLOB_EXTENSION_BYTES
     )
     kind = Blob() if is_blob else _type(field.type, name)
     return Column(name, kind, field.nullable, description, default=default, source=_source(metadata))

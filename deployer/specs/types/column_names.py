@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from deployer.errors import InvalidInput
 from deployer.platform.text.visible import visible
@@ -40,6 +41,7 @@ class NameFault:
     remedy: str
 
 
+@lru_cache(maxsize=4096)  # each name is asked for more than once, and the tables of a lake share many
 def name_fault(name: str, *, nested: bool = False) -> NameFault | None:
     """Why a column, or a field of a struct where `nested`, cannot have that name; None when it can."""
     if _PLAIN.fullmatch(name) and (nested or not name.lower().startswith(RESERVED)):  # as most names are

@@ -122,13 +122,13 @@ def _format_name(name: str) -> str:
 def children(column_type: ColumnType) -> tuple[Column, ...]:
     """The fields, items, keys and values directly inside a type."""
     match column_type:
+        case Scalar() | Dictionary() | Blob():  # first, as most are
+            return ()
         case ListOf(item) | FixedSizeList(item):
             return (item,)
         case Struct(fields):
             return fields
         case MapOf(key, value):
             return (key, value)
-        case Scalar() | Dictionary() | Blob():
-            return ()
         case _:
             assert_never(column_type)

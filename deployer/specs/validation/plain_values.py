@@ -78,16 +78,30 @@ def is_object(value: object) -> bool:
 def refuse_unfit(label: str, schema: Callable[[], Mapping[str, Any]], value: object) -> None:
     """Raises InvalidInput for a value that a part of the JSON Schema does not take. `label` names the part; behind its
     last point is what the value is called."""
-    from deployer.specs.validation.faults import Shape
-    from deployer.specs.validation.messages import (
-        shape_problems,  # most documents have nothing that they are needed for
-    )
-
     if label not in _SHAPES:
+        from deployer.specs.validation.faults import Shape  # most documents have nothing that it is needed for
+
         _SHAPES[label] = Shape(schema())
-    problems, _ = shape_problems(_SHAPES[label], as_node(value), f"`{label.rpartition('.')[2]}`")
+    shape = _SHAPES[label]
+    if shape.is_valid(_as_json(value)):
+        return
+    from deployer.specs.validation.messages import shape_problems
+
+    problems, _ = shape_problems(shape, as_node(value), f"`{label.rpartition('.')[2]}`")
     if problems:
         raise InvalidInput(problems[0].what, remedy=problems[0].remedy)
+
+
+def _as_json(value: Any) -> Any:
+    match value:
+        case str() | int() | float() | None:
+            return value
+        case Mapping():
+            return {key: _as_json(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_as_json(item) for item in value]
+        case _:
+            return value
 
 
 def as_node(value: Any) -> Node:

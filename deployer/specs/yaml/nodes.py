@@ -43,11 +43,15 @@ class Node(NamedTuple):
 
     def plain(self) -> Any:
         """The value without places, as JSON would have it."""
-        if isinstance(self.value, dict):
-            return {key: child.plain() for key, child in self.value.items()}
-        if isinstance(self.value, list):
-            return [child.plain() for child in self.value]
-        return self.value
+        return _plain(self.value)
+
+
+def _plain(value: Value) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(child[0]) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_plain(child[0]) for child in value]
+    return value
 
 
 _new = tuple.__new__  # skips the keyword handling of Node(…), which is half the cost of a node
@@ -238,11 +242,12 @@ class _Reader:
         own: dict[str, Node] = {}
         merges: list[Any] = []
         for key, value in node.value:
-            if key.__class__ is ScalarNode and key.tag is _PLAIN and key.value == "<<":
-                merges.append((key, value))
-                continue
-            if self.has_aliases and key.__class__ is ScalarNode:
-                self.count_scalar(key)
+            if key.__class__ is ScalarNode:
+                if key.tag is _PLAIN and key.value == "<<":
+                    merges.append((key, value))
+                    continue
+                if self.has_aliases:
+                    self.count_scalar(key)
             name = self.key(key)
             if name is None:
                 continue

@@ -70,11 +70,11 @@ def decode_scalar(cls: type[T], value: JSON) -> T:
 def plain(value: JSON, levels: int = DEEPEST) -> JSON:
     """A deep copy as dicts, lists and scalars. Raises InvalidInput for what JSON or the state cannot hold."""
     match value:
+        case str() if is_text(value):  # first, as most are
+            return value
         case None | bool():
             return value
         case int() if -LARGEST <= value < LARGEST:
-            return value
-        case str() if is_text(value):
             return value
         case float() if value - value == 0:  # neither infinite nor NaN
             return value

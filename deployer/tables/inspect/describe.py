@@ -108,7 +108,7 @@ def summaries(store: StateReader, root: str) -> tuple[list[TableSummary], list[U
         try:
             with lance_errors(dataset_location(root, entry)):
                 seen = as_recorded(store, root, entry, state)
-                require_whole(dataset_location(root, seen.entry), seen.state.files.bytes)
+                require_whole(dataset_location(root, seen.entry), seen.state.files.bytes, seen.manifest)
                 live_table(seen.entry, seen.state)  # raises Corrupt where what is recorded is not a table's
                 found.append(_summary(seen.entry, seen.state, root))
         except DeployerError as error:

@@ -38,7 +38,7 @@ def matching_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Rows for which the condition is true, with the column `_rowaddr`, and with `_rowid` where that is asked for.
 
-    `only` are the fragments that are looked into; None: all. Fragments whose ranges of keys exclude them are not opened.
+    `only` are the fragments that are looked into; None: all. Those whose ranges of keys exclude them are not opened.
     Raises InvalidInput for a condition that cannot be used.
     """
     reader = Reader(table)
