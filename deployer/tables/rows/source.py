@@ -82,7 +82,7 @@ def checked_rows(batch: pa.RecordBatch, schema: pa.Schema, row_keys: Sequence[st
     numbers = np.arange(1, batch.num_rows + 1)
     checked = check(SourceRows(batch, numbers), schema, row_keys, text=False, listed=LISTED)
     if checked.bad.rows:
-        raise refusal({"the rows": checked.bad}, table.address)
+        raise refusal({"the rows": checked.bad}, table.address, "merged")
     return checked.rows
 
 

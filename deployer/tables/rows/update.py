@@ -169,7 +169,7 @@ def _new_values(
             keys.append(checked.rows.select(list(table.row_keys)))
         yield checked.rows.append_column(ROW_ID, batch.column(ROW_ID)) if ids else checked.rows
     if bad.rows:
-        raise refusal({"the updated rows": bad.first(LISTED)}, table.address)
+        raise refusal({"the rows that it finds": bad.first(LISTED)}, table.address, "updated")
 
 
 def _computed(rows: pa.RecordBatch, name: str, expression: str, address: str) -> Any:

@@ -131,12 +131,14 @@ def _short(text: str) -> str:
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
-def refusal(bad: Mapping[str, BadRows], address: str) -> Refused:
-    """The error for bad rows by file: the first ones listed, all counted."""
+def refusal(bad: Mapping[str, BadRows], address: str, verb: str = "loaded") -> Refused:
+    """The error for bad rows by file: the first ones listed, all counted. `verb` is what they cannot be; bad rows of a
+    load can be set aside."""
     total = sum(each.rows for each in bad.values())
-    mending = f"{_null_hint(bad)}mend {'them' if total != 1 else 'it'}, or set bad rows aside with --bad-rows FILE:"
+    aside = ", or set bad rows aside with --bad-rows FILE:" if verb == "loaded" else ":"
+    mending = f"{_null_hint(bad)}mend {'them' if total != 1 else 'it'}{aside}"
     return Refused(
-        f"{total:,} row{'s' if total != 1 else ''} cannot be loaded, so nothing was",
+        f"{total:,} row{'s' if total != 1 else ''} cannot be {verb}, so nothing was",
         where=address,
         remedy="\n".join([mending, *_listed(bad)]),
     )
