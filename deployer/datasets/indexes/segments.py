@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from deployer.datasets.dataset import open_dataset
 from deployer.datasets.indexes.read import vector_size
 from deployer.datasets.indexes.sections import index_segments
 from deployer.datasets.lance_transactions import ChangeDataset, NotTaken, Taken, prepare, send
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 
 #: How many vectors Lance 14 aims at in a partition when their number is not declared; a million for graphs.
 _PARTITION_ROWS: Mapping[str, int] = {"ivf_flat": 4_096, "ivf_pq": 8_192}
+_ALONE = frozenset(("ivf_hnsw_sq",))  # each segment has its own bounds of values, and Lance joins none of such
 _GRAPH_ROWS, _MOST_PARTITIONS = 2**20, 4_096
+_ATTEMPTS = 20  #: how often finished segments are sent again because others committed first
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,8 @@ def segment_jobs(
     Trains what segments of an index on vectors share, where there are several.
     """
     fragments = dataset.get_fragments()
-    if "." in index.columns[0] and index.kind in VECTOR_KINDS:  # Lance cannot train on a field of a struct
-        parts = 1
+    if index.kind in VECTOR_KINDS and (index.kind in _ALONE or "." in index.columns[0]):
+        parts = 1  # Lance cannot train for several segments on a field of a struct
     groups = _groups([(each.fragment_id, each.count_rows()) for each in fragments], parts)
     models = train_models(dataset, index) if len(groups) > 1 and index.kind in VECTOR_KINDS else {}
     return [
@@ -139,23 +142,42 @@ def _default_partitions(kind: str, rows: int) -> int:
 
 
 def publish_segments(
-    location: str, dataset: lance.LanceDataset, name: str, segments: Iterable[Index], replaced: Collection[str]
+    location: str, dataset: lance.LanceDataset, index: IndexSpec, segments: Sequence[Index], replaced: Collection[str]
 ) -> None:
-    """Makes the segments the index of that name, and removes all segments of the `replaced` indexes, in one commit.
+    """Makes the segments the index, and removes all segments of the `replaced` indexes, in one commit.
 
-    `dataset` is open at the version that the segments were built on. Raises Lance's own failure where it does not have
-    the commit; the segments' files are removed then, unless Lance may have the commit later.
+    Segments of an index for full-text search become one: they are of no use to searches before. `dataset` is open at
+    the version that the segments were built on. Where others commit meanwhile, the commit is tried again for as long as
+    the segments' fragments stay as they were. Raises Lance's own failure where it does not have the commit; the
+    segments' files are removed then, unless Lance may have the commit later.
     """
     import lance
 
-    made = [replace(each, name=name) for each in segments]
-    removed = [each for before in sorted(replaced) for each in index_segments(location, dataset, before)]
-    operation = ChangeDataset(lance.LanceOperation.CreateIndex(made, removed))
-    outcome = send(location, dataset, prepare(dataset, operation))
-    if isinstance(outcome, NotTaken):
-        discard_segments(location, made)
-    if not isinstance(outcome, Taken):
+    if index.kind == "inverted":
+        staged, segments = segments, [dataset.merge_existing_index_segments(list(segments))]
+        discard_segments(location, (each for each in staged if each.uuid != segments[0].uuid))
+    made = [replace(each, name=index.name) for each in segments]
+    indexed = _data_files(dataset)
+    for last in (*(False,) * (_ATTEMPTS - 1), True):
+        removed = [each for before in sorted(replaced) for each in index_segments(location, dataset, before)]
+        operation = ChangeDataset(lance.LanceOperation.CreateIndex(made, removed))
+        outcome = send(location, dataset, prepare(dataset, operation))
+        if isinstance(outcome, Taken):
+            return
+        if isinstance(outcome, NotTaken):
+            dataset = open_dataset(location)
+            now = _data_files(dataset)
+            if outcome.reason == "conflict" and not last and all(now.get(each) == indexed[each] for each in indexed):
+                continue
+            discard_segments(location, made)
         raise outcome.failure
+
+
+def _data_files(dataset: lance.LanceDataset) -> dict[int, tuple[str, ...]]:
+    """The paths of the data files of each fragment: rows that are deleted change none, and new values do."""
+    return {
+        each.fragment_id: tuple(sorted(file.path for file in each.metadata.files)) for each in dataset.get_fragments()
+    }
 
 
 def discard_segments(location: str, segments: Iterable[Index]) -> None:

@@ -72,7 +72,7 @@ def write_index(
 
     segments = [each for made in plan.run(dataset, jobs, on_rows) for each in made]
     reached("tables.index.parts-built")
-    publish_segments(location, dataset, index.name, segments, before)
+    publish_segments(location, dataset, index, segments, before)
 
 
 def _in_one_call(dataset: LanceDataset, index: IndexSpec, options: Mapping[str, Any], on_progress: OnProgress) -> None:
