@@ -73,4 +73,6 @@ def remove(location: str, units: list[Unit]) -> None:
             for folder in sorted({(Path(location) / each.path).parent for each in unit.files}, reverse=True):
                 if folder.parent != Path(location):  # of an index, or of a file's blobs: of nothing else
                     shutil.rmtree(folder, ignore_errors=True)
+            if unit.name.startswith("_indices/"):  # whose files may be in a folder below
+                shutil.rmtree(Path(location) / unit.name, ignore_errors=True)
         reached("tables.collect.removed")

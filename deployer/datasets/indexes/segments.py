@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.dataset import open_dataset
+from deployer.datasets.files.unreferenced_files import Unit, remove
 from deployer.datasets.indexes.read import vector_size
 from deployer.datasets.indexes.sections import index_segments
 from deployer.datasets.lance_transactions import ChangeDataset, NotTaken, Taken, prepare, send
@@ -183,5 +184,5 @@ def _data_files(dataset: lance.LanceDataset) -> dict[int, tuple[str, ...]]:
 def discard_segments(location: str, segments: Iterable[Index]) -> None:
     """Removes the files of segments that no version has."""
     objects = objects_at(location)
-    for each in segments:
-        objects.delete([file.path for file in objects.described(f"_indices/{each.uuid}")])
+    folders = [f"_indices/{each.uuid}" for each in segments]
+    remove(location, [Unit(each, list(objects.described(each))) for each in folders])
