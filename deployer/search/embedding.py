@@ -53,4 +53,7 @@ def _only(vectors: Any) -> Any:
         raise InvalidInput(f"it is of type {type(vectors).__name__}") from None
     if count != 1:
         raise InvalidInput(f"it has {count} items for 1 text")
-    return vectors[0]
+    try:
+        return vectors[0]
+    except (KeyError, IndexError, TypeError):
+        raise InvalidInput(f"it is of type {type(vectors).__name__}") from None
