@@ -176,6 +176,10 @@ class StateStore(StateReader):
         """Removes what the policy does not keep of a log; commits do so by themselves when they take a snapshot."""
         self._retention.remove_old(checked_log(log))
 
+    def forget_history(self, log: str) -> None:
+        """Removes the states of the past, as far as no savepoint is of one, so that nothing of them is stored."""
+        self._retention.forget_history(checked_log(log))
+
     def snapshot(self, log: str) -> None:
         """Takes a snapshot of the newest state now, whether or not one is due."""
         self._snapshot_writer.take(self._cache.refresh([checked_log(log)])[log].state)

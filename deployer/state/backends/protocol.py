@@ -136,6 +136,10 @@ class Backend(LogReader, Protocol):
         """Makes an empty log continue after `version`, whose snapshot is to be added; False when it is not empty."""
         ...
 
+    def wipe(self) -> None:
+        """Leaves nothing of what was removed in the files of the backend, as far as no process has them open."""
+        ...
+
     def truncate(self, log: str, floor: int) -> Sequence[SnapshotRecord]:
         """Raises the floor, removing records at or below it and pointers below it, in one step; gives those pointers.
 

@@ -100,6 +100,23 @@ class Retention:
         oldest = min(each.state_version for each in state.savepoints.values())
         return max(0, bisect_right(versions, oldest) - 1)
 
+    def forget_history(self, log: str) -> None:
+        """Takes a snapshot, and raises the floor to it or to the newest one from which states of savepoints are made.
+
+        What is removed is not left in the files of the state store either.
+        """
+        known = self._cache.refresh([log])[log]
+        if (taken := self._snapshots.take(known.state)) is not None:
+            self._cache.keep([taken])
+        pointers = self._backend.snapshots(log)
+        first = min(len(pointers) - 1, self._needed_by_savepoints(log, [pointer.version for pointer in pointers]))
+        if first >= 0:
+            floor = pointers[first].version
+            self._backend.truncate(log, floor)
+            self._backend.wipe()
+            reached("retention:before-delete")
+            self._delete_below(log, floor)
+
     def remove_all(self, log: str) -> None:
         """Removes a log for ever: nothing can be committed to it again."""
         self._backend.truncate(log, REMOVED)

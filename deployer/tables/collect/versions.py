@@ -17,7 +17,7 @@ from deployer.datasets.storage.refs import branch_points, tags_of
 from deployer.platform.system.failpoints import reached
 from deployer.state.model.entities import TableState
 from deployer.tables.inspect.savepoint_tags import PREFIX
-from deployer.tables.open_table import ReadTable, to_change
+from deployer.tables.open_table import OpenTable, ReadTable, to_change
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
@@ -65,6 +65,33 @@ def remove_versions(
     stats = dataset.cleanup_old_versions(versions=old, error_if_tagged_old_versions=False)
     reached("tables.collect.versions")
     return RemovedVersions(int(stats.old_versions), int(stats.bytes_removed), tuple(sorted(old)))
+
+
+def remove_numbered(table: OpenTable, versions: Collection[int]) -> int:
+    """Removes these versions and what only they have, but for those that something needs; returns how many went."""
+    dataset, written = open_dataset(table.location), versions_written(table.location)
+    kept = set(tags_of(dataset).values()) | branch_points(dataset)
+    kept |= {each.lance_version for each in table.state.savepoints.values() if each.dataset == table.state.dataset}
+    floor = oldest_in_use(table.state, written)
+    gone = sorted(
+        each
+        for each in written
+        if each in versions
+        and each not in kept
+        and each < table.state.lance_version
+        and (floor is None or each < floor)
+    )
+    if gone:
+        table.store.keep_record(table.entry.table_id)  # the metadata of these versions goes
+        dataset.cleanup_old_versions(versions=gone, error_if_tagged_old_versions=False)
+        reached("tables.collect.versions")
+    return len(gone)
+
+
+def oldest_in_use(state: TableState, written: dict[int, float], own_run: str = "") -> int | None:
+    """The oldest version that work under way may need, with all since; None where there is none."""
+    needed = _read_by_others(state, written, sorted(written, reverse=True), own_run, ())
+    return min(needed, default=None)
 
 
 def _old(

@@ -151,6 +151,9 @@ class DynamoBackend:
             return failed.in_doubt and self._reads.items([(log, HEAD)]) == {(log, HEAD): own}
         return True
 
+    def wipe(self) -> None:
+        """DynamoDB keeps nothing of what was deleted, but for its own backups."""
+
     def truncate(self, log: str, floor: int) -> Sequence[SnapshotRecord]:
         if not self._raise_floor(log, floor) and floor != REMOVED:
             return []

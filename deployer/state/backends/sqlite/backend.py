@@ -143,6 +143,9 @@ class SqliteBackend:
             connection.execute("INSERT INTO floors (log, floor) VALUES (?, ?)", (log, version - 1))
         return True
 
+    def wipe(self) -> None:
+        self._file.wipe()
+
     def truncate(self, log: str, floor: int) -> Sequence[SnapshotRecord]:
         if floor == REMOVED:
             lock, requests = self._line_files(log)

@@ -94,6 +94,12 @@ class SqliteFile:
             if connection.in_transaction:
                 self._commit(connection)
 
+    def wipe(self) -> None:
+        """Writes the database again without free pages, and empties the write-ahead log unless others read it."""
+        with self.reading() as connection:
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
     def flush(self) -> None:
         """Makes all durable that was committed until now, by whomever."""
         try:

@@ -1,0 +1,203 @@
+"""Erases rows of a table: the steps in their order, each of which can be repeated after a crash."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deployer.datasets.commit_metadata import FENCE, CommitMetadata
+from deployer.datasets.dataset import open_dataset
+from deployer.datasets.indexes.read import observed_indexes, remembered_indexes
+from deployer.datasets.lance_transactions import Fence, commit_now
+from deployer.datasets.storage.places import dataset_uri
+from deployer.datasets.storage.refs import delete_tag
+from deployer.datasets.storage.removal import remove_dataset
+from deployer.errors import Refused
+from deployer.live.former_datasets import former_datasets
+from deployer.plan.assess.savepoints import OPTION, describe_savepoints
+from deployer.platform.system.failpoints import reached
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
+from deployer.services.compact.job import compact
+from deployer.services.compact.options import CompactOptions
+from deployer.services.erasure.planning import plan_erasure, values_of
+from deployer.services.erasure.proof import proven
+from deployer.services.erasure.results import ErasurePlan, ErasureResult
+from deployer.services.erasure.scan import Values
+from deployer.services.rewriting.run import again
+from deployer.services.savepoints.savepoints import remove_savepoint
+from deployer.state.log.service_updates import SavepointsExpired
+from deployer.state.log.updates import DatasetRemoved
+from deployer.tables.indexes.build import build_index
+from deployer.tables.inspect.savepoint_tags import settle_tags
+from deployer.tables.open_table import OpenTable
+from deployer.tables.rows.change import RowPlan
+from deployer.tables.rows.commit import RowJob
+from deployer.tables.rows.delete import deletion
+from deployer.tables.rows.holds import refuse_held
+from deployer.tables.rows.matching import ADDRESS, Deletions, matching_rows, offsets_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from deployer.datasets.lance_types import LanceDataset
+
+#: Every file with deleted rows is rewritten by itself; no other is.
+_REWRITING = CompactOptions(min_files=2**31, max_deleted_share=0.0)
+
+
+def erase(
+    table: OpenTable,
+    where: str,
+    *,
+    delete_savepoints: bool = False,
+    on_progress: OnProgress = no_progress,
+) -> ErasureResult:
+    """Erases the rows for which the SQL condition is true from all that is stored of the table, and reads the rest.
+
+    A condition that is null for a row does not erase it. What another process needs at the moment stays, and the result
+    reports it; run again, it finishes. Raises InvalidInput for the condition; Refused where rows are under a legal
+    hold, and where a savepoint or a tag has them unless `delete_savepoints`; Conflict where others change the table
+    without end.
+    """
+    table = table.refreshed()
+    values = values_of(table, where)
+    on_progress(Progress("reading all versions", 0, None, "versions"))
+    plan = plan_erasure(table, where, values)
+    refuse_savepoints_of(plan, table.address, allowed=delete_savepoints)
+    rows = _delete(table, where, on_progress)
+    reached("services.erasure.deleted")
+    table = again(table)
+    rewritten = _rewrite(table, on_progress)
+    reached("services.erasure.rewritten")
+    indexes, foreign = _rebuild_indexes(again(table), on_progress)
+    reached("services.erasure.indexed")
+    table = _fenced(again(table), where, values)
+    on_progress(Progress("removing versions that hold the rows", 0, None, "versions"))
+    before = plan_erasure(table, where, values)
+    table = _release(table, before)
+    reached("services.erasure.released")
+    versions = _remove_versions(table, before)
+    reached("services.erasure.versions")
+    datasets = _remove_datasets(table, before)
+    reached("services.erasure.datasets")
+    table.store.keep_record(table.entry.table_id)
+    left, searched, history = proven(again(table), where, values, on_progress)
+    return ErasureResult(
+        table.entry.full_name,
+        rows,
+        versions,
+        tuple(sorted({*plan.savepoints, *before.savepoints})),
+        tuple(sorted({*plan.tags, *before.tags})),
+        datasets,
+        rewritten,
+        indexes,
+        history,
+        sum(len(each.versions) for each in left.scans),
+        left.stored_rows,
+        searched.files,
+        searched.values,
+        searched.found,
+        tuple(dict.fromkeys((*left.unreached, *foreign, *searched.notes))),
+    )
+
+
+def refuse_savepoints_of(plan: ErasurePlan, address: str, *, allowed: bool) -> None:
+    """Raises Refused, naming them, for savepoints and tags that hold the rows."""
+    if allowed or not (plan.savepoints or plan.tags):
+        return
+    held = [describe_savepoints(plan.savepoints)] if plan.savepoints else []
+    held += [f"tag {name} of another program" for name in plan.tags]
+    verb = "holds" if len(plan.savepoints) + len(plan.tags) == 1 else "hold"
+    raise Refused(
+        f"{' and '.join(held)} {verb} rows to be erased, and nothing was changed",
+        where=address,
+        remedy=f"let them be removed too with {OPTION}",
+    )
+
+
+def _delete(table: OpenTable, where: str, on_progress: OnProgress) -> int:
+    """Deletes the rows; the commit does not have the condition, which may have values of theirs."""
+    files = Deletions(table.location)
+
+    def plan(now: OpenTable, dataset: LanceDataset) -> RowPlan:
+        refuse_held(now, where, "erased")
+        found = offsets_of([batch.column(ADDRESS) for batch in matching_rows(now, where)])
+        on_progress(Progress("deleting", 0, sum(map(len, found.values()))))
+        return deletion(now, dataset, found, files, dry_run=False, why="true")
+
+    return RowJob("erase", plan, files, may_empty=True).run(table).rows
+
+
+def _rewrite(table: OpenTable, on_progress: OnProgress) -> int:
+    """Writes files with deleted rows again, without these; returns how many files that were."""
+
+    def session() -> SparkSession:
+        from deployer.compute.spark.local import LocalCluster, job_session
+
+        return job_session(LocalCluster)
+
+    return compact(table, _REWRITING, session, on_progress=on_progress).work.tasks
+
+
+def _rebuild_indexes(table: OpenTable, on_progress: OnProgress) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Builds all indexes again, as their files have values; returns their names, and notes of those that it cannot."""
+    remembered = remembered_indexes(table.state.properties)
+    observed = observed_indexes(open_dataset(table.location))
+    built = []
+    for name, each in sorted(remembered.items()):
+        if name in observed:
+            build_index(table.store, table.root, table.entry.table_id, each.index, on_progress)
+            reached("services.erasure.index")
+            built.append(name)
+    dataset = open_dataset(table.location)
+    others = sorted({index.name for index in dataset.describe_indices()} - {*built} - {*remembered})
+    notes = tuple(
+        f"index {name} was built by another program: build it again there, and run this again"
+        for name in others
+        if not name.startswith("__lance_")
+    )
+    return tuple(built), notes
+
+
+def _fenced(table: OpenTable, where: str, values: Values) -> OpenTable:
+    """The table at a version that has nothing of the rows, so that all that have may go."""
+    dataset = open_dataset(table.location)
+    if dataset.version not in plan_erasure(table, where, values).scans[0].holding:
+        return table
+    metadata = CommitMetadata(uuid.uuid4().hex, FENCE, 0)
+    commit_now(table.location, dataset, Fence(), [metadata])
+    return table.refreshed()
+
+
+def _release(table: OpenTable, plan: ErasurePlan) -> OpenTable:
+    """Removes savepoints and tags that hold the rows, and savepoints whose time is over."""
+    import time
+
+    table.store.commit(table.entry.table_id, [SavepointsExpired(round(time.time() * 1000))])
+    for name in plan.savepoints:
+        remove_savepoint(table.store, [table.entry.table_id], name)
+    settle_tags(table)
+    dataset = open_dataset(table.location)
+    for name in plan.tags:
+        delete_tag(dataset, name)
+    return again(table)
+
+
+def _remove_versions(table: OpenTable, plan: ErasurePlan) -> int:
+    """Removes the versions that hold the rows and that nothing needs, with all files that only they have."""
+    from deployer.tables.collect.versions import remove_numbered
+
+    return remove_numbered(table, plan.versions)
+
+
+def _remove_datasets(table: OpenTable, plan: ErasurePlan) -> tuple[str, ...]:
+    gone = []
+    needed: Sequence[str] = plan.datasets
+    for each in former_datasets(table.state):
+        if each.status == "retired" and str(each.location) in needed and not each.needed_at(-1):
+            remove_dataset(table.store, table.root, table.entry.table_id, each.location)
+            reached("services.erasure.dataset")
+            table.store.commit(table.entry.table_id, [DatasetRemoved(each.number)])
+            gone.append(dataset_uri(table.root, each.location))
+    return tuple(gone)

@@ -1,0 +1,107 @@
+"""The proof of an erasure: what is left is read again, and every file is searched for values of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deployer.datasets.dataset import open_dataset
+from deployer.datasets.storage.options import objects_at
+from deployer.datasets.storage.places import dataset_uri
+from deployer.live.former_datasets import former_datasets
+from deployer.platform.system.progress import OnProgress, Progress
+from deployer.services.erasure.planning import plan_erasure
+from deployer.services.erasure.results import ErasurePlan
+from deployer.services.erasure.scan import Values, has_any
+from deployer.state.model.entities import TableState
+from deployer.tables.open_table import OpenTable
+
+STATE = "_state"  #: the folder of the state store below the root
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """How many files were searched for how many values; those `found` have one, relative to the root."""
+
+    files: int
+    values: int
+    found: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def proven(table: OpenTable, where: str, values: Values, on_progress: OnProgress) -> tuple[ErasurePlan, Searched, bool]:
+    """What is left of the rows, after states of the past that have keys of theirs were removed from the table's log."""
+    on_progress(Progress("reading what is left", 0, None, "versions"))
+    left = plan_erasure(table, where, Values(values.columns))
+    sought = _only_theirs(table, values)
+    history = bool(sought) and _forget_history(table)
+    on_progress(Progress("searching files", 0, None, "files"))
+    return left, _searched(table, sought, values), history
+
+
+def _only_theirs(table: OpenTable, values: Values) -> frozenset[bytes]:
+    """The values that no row which stays has."""
+    dataset = open_dataset(table.location)
+    left: set[bytes] = set()
+    for name, found in values.found.items():
+        if name not in dataset.schema.names:
+            left |= found
+            continue
+        kind = dataset.schema.field(name).type
+        is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        wanted = pa.array([each.decode() if is_text else each for each in sorted(found)], kind)
+        kept: set[bytes] = set()
+        for batch in dataset.scanner(columns=[name]).to_batches():
+            column = batch.column(0)
+            for value in pc.unique(column.filter(pc.is_in(column, wanted))).to_pylist():
+                kept.add(value.encode() if isinstance(value, str) else bytes(value))
+        left |= found - kept
+    return frozenset(left)
+
+
+def _forget_history(table: OpenTable) -> bool:
+    """Removes past states of the table, whose key ranges may be keys of the rows, as far as no savepoint needs them."""
+    if not table.state.properties.row_keys and not any(file.clustering for file in table.state.files):
+        return False
+    table.store.forget_history(table.entry.table_id)
+    return True
+
+
+def _searched(table: OpenTable, sought: frozenset[bytes], values: Values) -> Searched:
+    files, found = 0, []
+    for folder in _folders(table):
+        objects = objects_at(dataset_uri(table.root, folder))
+        for path in objects.list(""):
+            if folder == STATE and not _is_of(table, path):
+                continue
+            files += 1
+            if sought and has_any(objects.get(path), sought):
+                found.append(f"{folder}/{path}")
+    notes = [f"{each} has a value of the rows: {_remedy(each, table.state)}" for each in found]
+    if values.left_out:
+        notes.append("the rows have more values than are searched for; run this again in parts to search for all")
+    return Searched(files, len(sought), tuple(found), tuple(notes))
+
+
+def _folders(table: OpenTable) -> Iterator[str]:
+    yield str(table.entry.location)
+    yield from (str(each.location) for each in former_datasets(table.state))
+    yield STATE
+
+
+def _is_of(table: OpenTable, path: str) -> bool:
+    """Whether a file of the state store has something of this table: its snapshots, and the database of all."""
+    return not path.startswith("snapshots/") or table.entry.table_id in path
+
+
+def _remedy(path: str, state: TableState) -> str:
+    if path.startswith(STATE):
+        if state.savepoints:
+            return f"past states are kept for savepoints {', '.join(sorted(state.savepoints))}"
+        return "it is a split point, or a process has the state open: close it and run this again"
+    if "/data/" in path:
+        return "no version has the file, or running work needs it; `deployer table gc` removes it once it is old enough"
+    return "look at it, and run this again when nothing uses it"
