@@ -51,14 +51,8 @@ HERE = Path(__file__).parent
 OLD, NOW = HERE / "entries-df93aa6.jsonl", HERE / "entries.jsonl"
 RECORDS = HERE / "records.json"
 STATES = HERE / "states-df93aa6.jsonl"
-SINCE = {
-    "sources",
-    "services_cluster",
-    "restore",
-    "target",
-    "job",
-    "claims",
-}  #: fields of states that later releases added
+#: Fields of states that later releases added.
+SINCE = {"sources", "services_cluster", "restore", "target", "job", "claims", "counts"}
 
 
 @pytest.fixture(scope="module")
