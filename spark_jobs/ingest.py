@@ -32,6 +32,7 @@ from deployer.tables.ingest.rows.selects import select_of
 from deployer.tables.ingest.rows.time_texts import date_format
 from deployer.tables.ingest.spark import SparkLoad, first_error
 from deployer.tables.open_table import find_entry, open_entry
+from deployer.tables.rows.load import commit_load
 from spark_jobs.program import run_program
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def run(
         opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
         try:
             with raising_terminated():
-                return ingest(opened, request, with_spark, on_progress, on_engine, on_note, job_id)
+                return ingest(opened, request, with_spark, on_progress, on_engine, on_note, job_id, commit_load)
         except (KeyboardInterrupt, Interrupted) as stop:
             raise _interrupted(store, root, opened.entry, job_id, stop) from None
 
@@ -127,6 +128,7 @@ def arguments_of(root: str, table: str, request: IngestRequest) -> tuple[str, ..
         "--job-id": request.job_id,
         "--engine": request.engine,
         "--on-duplicate": request.on_duplicate,
+        "--mode": None if request.mode == "append" else request.mode,
     }
     flags = {
         "--no-header": not request.options.header,
@@ -142,6 +144,7 @@ def arguments_of(root: str, table: str, request: IngestRequest) -> tuple[str, ..
         *(f"--date-format={column or ''}={form}" for column, form in request.options.date_formats),
         *(f"--rename={old}={new}" for old, new in request.renames),
         *(f"--select={select}" for select in request.selects),
+        *(f"--on={name}" for name in request.on),
         *(name for name, wanted in flags.items() if wanted),
         "--",
         *request.paths,
@@ -174,6 +177,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--bad-rows", help="set rows that do not fit aside in this file, or at this s3:// address")
     parser.add_argument("--max-bad-rows", help="more bad rows than this number, or share such as 5%%, refuse the load")
     parser.add_argument("--on-duplicate", choices=["reject", "skip"], default="reject", help="of unique row keys")
+    parser.add_argument("--mode", choices=["append", "upsert", "overwrite"], default="append")
+    parser.add_argument("--on", action="append", help="a column that an upsert matches rows by; repeatable")
     parser.add_argument("--job-id")
     parser.add_argument("--engine", choices=["auto", "spark", "driver"], default="auto")
     parser.add_argument("--memory", default="2g", help="of a local session")
@@ -200,6 +205,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         given.on_duplicate,
         tuple(map(rename_of, given.rename or ())),
         tuple(map(select_of, given.select or ())),
+        given.mode,
+        tuple(given.on or ()),
     )
 
     def work(on_progress: OnProgress) -> Mapping[str, Any]:

@@ -26,7 +26,7 @@ from deployer.cli.deploy import plugin as plugin_group
 from deployer.cli.groups import restore
 from deployer.cli.groups import savepoint as savepoint_group
 from deployer.cli.groups import stack as stack_group
-from deployer.cli.groups.packages import service_group, state_group, table_group
+from deployer.cli.groups.packages import rows_group, service_group, state_group, table_group
 from deployer.cli.project import graph, init, package, render, schema, validate
 from deployer.cli.remote import follow
 from deployer.errors import DeployerError, EngineFailed, Interrupted
@@ -65,6 +65,7 @@ _COMMANDS: Mapping[str, Sequence[tuple[str, Callable[..., Any]] | typer.Typer]] 
         ("query", query.query),
         ("search", search.search),
         ("sql", sql.sql),
+        rows_group,
     ),
     "Tables and services": (
         ("tables", tables.tables),

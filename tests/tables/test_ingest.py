@@ -208,7 +208,7 @@ def test_auto_says_which_way_and_why(lake: Lake) -> None:
 @pytest.mark.spark
 def test_large_leaves_are_cut_among_tasks(lake: Lake, spark: object, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.table()
-    monkeypatch.setattr("deployer.tables.ingest.job.TASK_ROWS", 300)
+    monkeypatch.setattr("deployer.tables.ingest.engine_choice.TASK_ROWS", 300)
     result = lake.ingest(lake.file(flights(2000)), engine="spark")
     table = lake.open()
     assert result.files > 4 and table.count() == 2000

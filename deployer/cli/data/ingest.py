@@ -47,6 +47,14 @@ class FileFormat(StrEnum):
     LANCE = "lance"
 
 
+class Mode(StrEnum):
+    """What becomes of the rows that the table has."""
+
+    APPEND = "append"
+    UPSERT = "upsert"
+    OVERWRITE = "overwrite"
+
+
 class OnDuplicate(StrEnum):
     """What becomes of rows whose unique keys are there."""
 
@@ -103,6 +111,21 @@ def ingest(
         typer.Option(
             help="With --bad-rows: load nothing if more rows are bad than this number, or this share, such as 5%.",
             metavar="N|N%",
+            show_default=False,
+        ),
+    ] = None,
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            help="append: rows are added; upsert: they take the place of rows with their keys, others are added; "
+            "overwrite: they take the place of all rows."
+        ),
+    ] = Mode.APPEND,
+    on: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --mode upsert: match rows by this column; repeatable. The row keys unless given.",
+            metavar="COLUMN",
             show_default=False,
         ),
     ] = None,
@@ -188,6 +211,8 @@ def ingest(
         on_duplicate.value,
         tuple(map(rename_of, rename or ())),
         tuple(map(select_of, select or ())),
+        mode.value,
+        tuple(on or ()),
     )
     if remote is not None:
         from deployer.cli.remote.load import ingest_on

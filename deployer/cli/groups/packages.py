@@ -1,4 +1,4 @@
-"""The groups whose commands have a package each: `deployer table`, `service` and `state`."""
+"""The groups whose commands have a package each: `deployer table`, `rows`, `service` and `state`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from deployer.cli.rows import change as row_change
 from deployer.cli.service import change, check, run, show
 from deployer.cli.state import log, rebuild, transfer, verify
 from deployer.cli.state import show as show_state
@@ -38,6 +39,15 @@ table_group = _group(
     },
 )
 table_group.add_typer(split.split_points)
+rows_group = _group(
+    "rows",
+    "Update, delete and merge rows of a table.",
+    {
+        "update": row_change.update,
+        "delete": row_change.delete,
+        "merge": row_change.merge,
+    },
+)
 service_group = _group(
     "service",
     "Manage the services of tables, and run them.",

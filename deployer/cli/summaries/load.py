@@ -37,7 +37,7 @@ def print_result(result: IngestResult, bad_rows: object) -> None:
         return
     rate = result.rows / result.seconds if result.seconds else 0
     stdout().print(
-        f"{result.table}: {count(result.rows, 'row')} added in {count(result.files, 'file')}, "
+        f"{result.table}: {count(result.rows, 'row')} {_verb(result)} in {count(result.files, 'file')}, "
         f"{decimal(result.bytes)}, version {result.lance_version} ({result.seconds:.1f} s, {rate:,.0f} rows/s)"
     )
     stdout().print(f"job {result.job_id}", style="dim")
@@ -50,6 +50,17 @@ def print_result(result: IngestResult, bad_rows: object) -> None:
     _print_loaded_before(result.loaded_before, unique=result.unique)
     _print_splits(result.splits)
     _print_indexes(result.indexes)
+
+
+def _verb(result: IngestResult) -> str:
+    """What the load did with its rows: `added`, or how many took the place of others."""
+    if result.counts is None:
+        return "added"
+    counts = result.counts
+    if result.mode == "overwrite":
+        return f"took the place of {counts.deleted:,}"
+    more = f", {counts.deleted:,} more deleted that had one of their keys" if counts.deleted else ""
+    return f"merged ({counts.inserted:,} inserted, {counts.updated:,} updated{more})"
 
 
 def _print_loaded_before(files: Sequence[LoadedBefore], *, unique: bool) -> None:

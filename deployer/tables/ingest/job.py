@@ -11,16 +11,16 @@ from typing import Literal
 
 from deployer.datasets.commit.done_jobs import find_job
 from deployer.datasets.dataset import open_dataset
-from deployer.datasets.files.writer import discard
-from deployer.errors import Conflict, DeployerError, InvalidInput, KeysTaken
+from deployer.datasets.files.writer import WrittenFragment, discard
+from deployer.errors import Conflict, DeployerError, InvalidInput, KeysTaken, Refused
 from deployer.live.reader import has_unique_keys
 from deployer.platform.system.progress import OnProgress, no_progress
-from deployer.platform.text.formatting import size as size_words
-from deployer.state.model.entities import Job, TableEntry
+from deployer.state.model.entities import Job, RowCounts, TableEntry
 from deployer.state.store import StateStore
 from deployer.tables.indexes.build import CaughtUp, catch_up
-from deployer.tables.ingest.commit.append import commit_append
+from deployer.tables.ingest.commit.append import AppendResult, commit_append
 from deployer.tables.ingest.driver import load_in_driver
+from deployer.tables.ingest.engine_choice import Engine, choose_engine, for_tasks
 from deployer.tables.ingest.files.dialects import notes_on, with_dialects
 from deployer.tables.ingest.files.find import find_sources, refuse_credentials, splits_of
 from deployer.tables.ingest.files.loaded_files import (
@@ -31,7 +31,7 @@ from deployer.tables.ingest.files.loaded_files import (
     refuse_other_files,
 )
 from deployer.tables.ingest.files.model import Format, ReadOptions, Source
-from deployer.tables.ingest.files.source_files import is_on_s3
+from deployer.tables.ingest.files.source_files import same_place
 from deployer.tables.ingest.keys.unique import Admission, UniqueLoad
 from deployer.tables.ingest.loading import (
     LoadedFragments,
@@ -40,25 +40,25 @@ from deployer.tables.ingest.loading import (
     unique_load,
     with_duplicates_set_aside,
 )
-from deployer.tables.ingest.readers.splits import bad_by_file, key_sample, plan_reading
+from deployer.tables.ingest.readers.splits import bad_by_file, plan_reading
 from deployer.tables.ingest.rows.bad_row_files import check_bad_rows_file, remove_bad_rows, write_bad_rows
 from deployer.tables.ingest.rows.bad_rows import LISTED, BadRowLimit, refusal, too_many
 from deployer.tables.ingest.rows.field_map import check_given_once, field_map
 from deployer.tables.ingest.rows.missing_columns import missing, unnamed_columns
 from deployer.tables.ingest.rows.selects import Select
 from deployer.tables.open_table import OpenTable
-from deployer.tables.partitions.key_ranges import Ranges, cut
+from deployer.tables.partitions.key_ranges import Ranges
 from deployer.tables.partitions.split import SplitResult, split_after_load
 
-Engine = Literal["auto", "spark", "driver"]
-
-SMALL_BYTES = 64 * 1024 * 1024  #: up to here a load is done before Spark would have started
-SMALL_ROWS = 1_000_000
-TASK_ROWS = 1_048_576  #: rows of one range, as estimated from a sample
-SAMPLED_SPLITS = 16
 ATTEMPTS = 5  #: how often a load starts again because others added rows with the same keys meanwhile
 
 LoadWithSpark = Callable[[LoadPlan, OnProgress], LoadedFragments]
+Mode = Literal["append", "upsert", "overwrite"]
+#: Commits written rows in another mode than `append`: gives the job, and whether an earlier run had done it. Its
+#: arguments are the table, the mode, the columns that rows are matched by, the job's id, the rows, and their files.
+CommitLoad = Callable[
+    [OpenTable, str, Sequence[str], str, Sequence[WrittenFragment], str, OnProgress], tuple[Job, bool]
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,20 @@ class IngestRequest:
     on_duplicate: Literal["reject", "skip"] = "reject"  #: what becomes of rows whose unique keys are there
     renames: tuple[tuple[str, str], ...] = ()  #: fields of the files, and the columns that they fill
     selects: tuple[Select, ...] = ()  #: columns that expressions over the files' fields give
+    mode: Mode = "append"  #: rows are added, take the place of those with their keys, or of all rows
+    on: tuple[str, ...] = ()  #: the columns that an upsert matches rows by; the row keys unless given
 
     def __post_init__(self) -> None:
         """Raises InvalidInput for addresses that have credentials in them, and options that do not go together."""
         if self.max_bad_rows is not None and self.bad_rows is None:
             raise InvalidInput("--max-bad-rows is given without --bad-rows", remedy="give --bad-rows FILE too")
+        if self.on and self.mode != "upsert":
+            raise InvalidInput("--on is given without --mode upsert", remedy="give --mode upsert too")
+        if self.mode == "upsert" and self.on_duplicate == "skip":
+            raise InvalidInput(
+                "--on-duplicate skip is given with --mode upsert, which replaces the rows whose keys are there",
+                remedy="leave one of them out",
+            )
         check_given_once(self.renames, self.selects)
         refuse_credentials([*self.paths, *([self.bad_rows] if isinstance(self.bad_rows, str) else [])])
 
@@ -108,6 +117,8 @@ class IngestResult:
     loaded_before: tuple[LoadedBefore, ...] = ()  #: files of this load that an earlier one had loaded
     unique: bool = False  #: the table's row keys are unique: no row is in it twice
     duplicates_skipped: int = 0  #: rows that were left out, since their unique keys were there
+    mode: Mode = "append"
+    counts: RowCounts | None = None  #: of a load in another mode; `rows` are those that it wrote
 
 
 def ingest(
@@ -118,11 +129,13 @@ def ingest(
     on_engine: Callable[[str, str], None] = lambda _engine, _reason: None,
     on_note: Callable[[str], None] = lambda _note: None,
     new_id: str | None = None,
+    commit_load: CommitLoad | None = None,
 ) -> IngestResult:
     """Loads all sources as one version of the table, or nothing. Then splits leaves above the limit that the table
     declares, and brings its indexes up to date: what fails of that is in the result, and the next load tries again.
 
-    `new_id` is the load's id where the request has none (None: a random one).
+    `new_id` is the load's id where the request has none (None: a random one). `commit_load` is needed for modes other
+    than `append`.
     Raises NotFound and InvalidInput for sources that cannot be read, Refused for bad rows that are not set aside, and
     for rows whose unique keys are there and that are neither set aside nor skipped, InvalidInput when too many rows are
     bad, or all of them, which are set aside then too, Conflict when the table was changed meanwhile.
@@ -130,7 +143,7 @@ def ingest(
     job_id = request.job_id or new_id or uuid.uuid4().hex
     for attempt in range(ATTEMPTS):
         try:
-            result = _load(table, request, job_id, with_spark, on_progress, on_engine, on_note)
+            result = _load(table, request, job_id, with_spark, on_progress, on_engine, on_note, commit_load)
             break
         except KeysTaken:  # the next try finds these keys in the table
             if attempt == ATTEMPTS - 1:
@@ -150,21 +163,26 @@ def _load(
     on_progress: OnProgress,
     on_engine: Callable[[str, str], None],
     on_note: Callable[[str], None],
+    commit_load: CommitLoad | None,
 ) -> IngestResult:
     started = time.monotonic()
     if job := done_before(table.store, table.root, table.entry, request):
         return _result(table, job, 0, 0, 0, "none", "the job was done before", started, already_done=True)
     if request.bad_rows is not None:
         check_bad_rows_file(request.bad_rows, table.schema, may_be_own=request.job_id is not None)
-    unique = unique_load(table, request.on_duplicate, sets_aside=request.bad_rows is not None)
+    unique = None  # the rows of an upsert take the place of those with their keys
+    if request.mode != "upsert":
+        unique = unique_load(table, request.on_duplicate, sets_aside=request.bad_rows is not None)
+    if unique is not None and request.mode == "overwrite":
+        unique = replace(unique, taken=replace(unique.taken, files=()))
     sources = _sources(table, request)
     files = _identified(sources)
     plan = _plan(table, request, sources, unique)
-    engine, reason = _engine(request.engine, plan)
+    engine, reason = choose_engine(request.engine, plan)
     on_engine(engine, reason)
     for note in notes_on(split.source for split in plan.splits):
         on_note(note)
-    loaded = with_spark(_for_tasks(plan), on_progress) if engine == "spark" else load_in_driver(plan, on_progress)
+    loaded = with_spark(for_tasks(plan), on_progress) if engine == "spark" else load_in_driver(plan, on_progress)
     if absent := plan.reading.absent(loaded.reports.values()):
         discard(table.location, loaded.written)
         raise missing(absent, table.schema, table.address)
@@ -189,22 +207,28 @@ def _load(
         except DeployerError:
             discard(table.location, loaded.written)
             raise
-    if not loaded.written:
+    if not loaded.written and request.mode != "overwrite":
         empty = Job(job_id, "ingest", 0, table.state.lance_version, 0)
         return _result(table, empty, 0, 0, bad_rows, engine, reason, started, skipped=skipped)
     try:
-        done = commit_append(
-            table.store,
-            table.root,
-            table.entry,
-            job_id,
-            "ingest",
-            loaded.written,
-            table.state.schema,
-            sources=files.to_text() if files else "",
-            admission=None if unique is None else Admission(unique.taken, plan.layout, loaded.written),
-        )
-    except Conflict:
+        text = files.to_text() if files else ""
+        if request.mode != "append" and commit_load is not None:
+            done = AppendResult(
+                *commit_load(table, request.mode, request.on, job_id, loaded.written, text, on_progress)
+            )
+        else:
+            done = commit_append(
+                table.store,
+                table.root,
+                table.entry,
+                job_id,
+                "ingest",
+                loaded.written,
+                table.state.schema,
+                sources=text,
+                admission=None if unique is None else Admission(unique.taken, plan.layout, loaded.written),
+            )
+    except (Conflict, Refused, InvalidInput):
         discard(table.location, loaded.written)
         if bad_rows and request.bad_rows is not None:
             remove_bad_rows(request.bad_rows)
@@ -225,6 +249,9 @@ def _load(
         already_done=done.already_done,
         skipped=skipped,
     )
+    if request.mode != "append" and not done.already_done:
+        written_rows = sum(each.rows for each in loaded.written)
+        return replace(result, rows=written_rows, mode=request.mode, counts=done.job.counts)
     if done.already_done or files is None:
         return result
     return replace(result, loaded_before=loaded_before(files, table.state.jobs.values()))
@@ -256,7 +283,7 @@ def _identified(sources: Sequence[Source]) -> LoadedFiles | None:
 
 def _sources(table: OpenTable, request: IngestRequest) -> list[Source]:
     sources = with_dialects(find_sources(request.paths, request.format), request.options)
-    if any(_same_place(source.path, table.location) for source in sources):
+    if any(same_place(source.path, table.location) for source in sources):
         raise DeployerError("a table cannot be loaded into itself", where=table.address, remedy="copy it first")
     return sources
 
@@ -288,34 +315,6 @@ def _plan(table: OpenTable, request: IngestRequest, sources: Sequence[Source], u
     reading = replace(reading, places=unique is not None)
     splits = tuple(splits_of(sources))
     return LoadPlan(splits, reading, table.layout(), leaves, request.bad_rows is not None, unique=unique)
-
-
-def _same_place(one: str, other: str) -> bool:
-    if is_on_s3(one) or is_on_s3(other):
-        return one.rstrip("/") == other.rstrip("/")
-    return Path(one).resolve() == Path(other).resolve()
-
-
-def _engine(wanted: Engine, plan: LoadPlan) -> tuple[str, str]:
-    rows, size = sum(split.rows for split in plan.splits), sum(split.bytes for split in plan.splits)
-    amount = f"about {rows:,} rows, {size_words(size)}"
-    if wanted != "auto":
-        return wanted, f"as asked for ({amount})"
-    if rows <= SMALL_ROWS and size <= SMALL_BYTES:
-        return "driver", f"{amount}: less than Spark takes to start"
-    return "spark", f"{amount}: more than {SMALL_ROWS:,} rows or {SMALL_BYTES // 10**6} MB"
-
-
-def _for_tasks(plan: LoadPlan) -> LoadPlan:
-    """The plan with large leaves cut, so that tasks share them."""
-    import pyarrow as pa
-
-    rows = sum(split.rows for split in plan.splits)
-    if not plan.layout.row_keys or rows <= TASK_ROWS:
-        return plan
-    chosen: Sequence[int] = range(0, len(plan.splits), max(1, len(plan.splits) // SAMPLED_SPLITS))
-    sample = pa.concat_tables([key_sample(plan.splits[i], plan.reading) for i in chosen])
-    return replace(plan, ranges=cut(plan.ranges, sample, rows, TASK_ROWS))
 
 
 def _result(

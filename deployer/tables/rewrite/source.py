@@ -10,9 +10,9 @@ from deployer.errors import Refused
 from deployer.specs.types.column_names import quoted
 from deployer.state.model.entities import Partition
 from deployer.state.model.keys import decode_key
+from deployer.tables.ingest.engine_choice import SAMPLED_SPLITS, TASK_ROWS
 from deployer.tables.ingest.files.find import splits_of
 from deployer.tables.ingest.files.model import Format, ReadOptions, Source, Split
-from deployer.tables.ingest.job import SAMPLED_SPLITS, TASK_ROWS
 from deployer.tables.ingest.loading import LoadPlan
 from deployer.tables.ingest.readers.splits import Reading, key_sample, plan_reading
 from deployer.tables.open_table import OpenTable

@@ -22,10 +22,16 @@ def candidate_fragments(table: OpenTable, dataset: LanceDataset, source: MergeSo
     """The fragments that can hold a key of the source: all of them where rows are not matched by row keys."""
     if not len(source.keyed):
         return []
-    names = [name for name in table.row_keys if name in source.on]
+    keys = pa.Table.from_batches([source.given.select(list(source.on))]).take(pa.array(source.keyed))
+    return fragments_for(table, dataset, keys)
+
+
+def fragments_for(table: OpenTable, dataset: LanceDataset, keys: pa.Table) -> list[Any]:
+    """The fragments that can hold one of the keys, of which there is one at least; none has a null."""
+    names = [name for name in table.row_keys if name in keys.column_names]
     if not names:
         return list(dataset.get_fragments())
-    keys = pa.Table.from_batches([source.given.select(names)]).take(pa.array(source.keyed))
+    keys = keys.select(names)
     if len(names) == len(table.row_keys):
         chosen = {file.fragment_id for file in _of_leaves(table, keys)}
     else:

@@ -35,8 +35,9 @@ _BACKOFF = Backoff(first=0.02, longest=1.0)
 class RowJob:
     """One change of rows under its job id.
 
-    `files` keeps what the change wrote for a try that failed. `may_empty` allows it to leave a protected table without
-    rows.
+    `files` has the deletion files that the change writes. `may_empty` allows it to leave a protected table without
+    rows. `owns_rows`: the rows of a plan are written for it, and removed where it is not committed; else each plan has
+    the same, which the caller removes.
     """
 
     kind: str
@@ -46,6 +47,7 @@ class RowJob:
     dry_run: bool = False
     may_empty: bool = False
     sources: str = ""
+    owns_rows: bool = True
     _sent_files: bool = False  #: Lance may have a commit with the files of the newest plan
 
     def run(self, table: OpenTable) -> RowChange:
@@ -68,17 +70,17 @@ class RowJob:
     def _committed(self, table: OpenTable, plan: RowPlan) -> RowChange:
         if self.dry_run:
             return RowChange(None, plan.counts, plan.leaves, plan.fragments, plan.version, dry_run=True)
-        with discarded(table, plan):
+        with self._discarded(table, plan):
             self._require_rows_left(table, plan)
         job_id = self.job_id or uuid.uuid4().hex
         if not plan.counts.changed:
             return self._nothing(table, job_id)
         commits = TableCommits(table.store, table.root, table.entry)
-        with discarded(table, plan):
+        with self._discarded(table, plan):
             reached("tables.rows.before-intent")
             intent = self._begun(commits, table, plan, job_id)
             if isinstance(intent, Job):
-                discard(table.location, plan.written)
+                self._discard(table, plan)
                 return already_done(intent)
         reached("tables.rows.before-lance")
         try:
@@ -116,13 +118,11 @@ class RowJob:
         """The job's intent; the job where another process did it."""
         store, state, dataset = table.store, table.state, table.entry.dataset
         for attempt in _BACKOFF.attempts(ATTEMPTS):
-            dead = (
-                [each for each in dead_loads(state, time.time_ns() // 1_000_000) if each != job_id]
-                if plan.compared
-                else []
-            )
+            # A table without fragments has none that could guard against another change of its rows.
+            alone = not state.files.count or (plan.compared and has_unique_keys(state))
+            dead = [each for each in dead_loads(state, time.time_ns() // 1_000_000) if alone and each != job_id]
             required = to_change_rows(job_id, state.schema, dataset)
-            if plan.compared and has_unique_keys(state):
+            if alone:
                 required = to_change_unique_rows(job_id, state.schema, dataset, dead)
             try:
                 return commits.begin([(job_id, self.kind)], plan.version, required, dead)
@@ -143,16 +143,16 @@ class RowJob:
             with table.store.turn(table.entry.table_id):
                 table = table.refreshed()
                 if job := table.state.jobs.get(intent.job_id):
-                    discard(table.location, plan.written)
+                    self._discard(table, plan)
                     return already_done(job)
                 if table.entry.dataset != commits.entry.dataset:
-                    discard(commits.location, plan.written)
+                    self._discard(table, plan)
                     raise moved(table, "the table was rewritten meanwhile")
                 dataset = table.dataset()
                 if table.state.lance_version != plan.version:
-                    discard(table.location, plan.written)
+                    self._discard(table, plan)
                     plan = self.plan_rows(table, dataset)
-                    with discarded(table, plan):
+                    with self._discarded(table, plan):
                         self._require_rows_left(table, plan)
                 if not plan.counts.changed:
                     commits.abandon(intent.job_id)
@@ -163,7 +163,7 @@ class RowJob:
                 outcome = commits.send(prepared)
                 if not isinstance(outcome, Committed):
                     self._sent_files = isinstance(outcome, InDoubt)
-                    _require_repeatable(table, plan, outcome)
+                    self._require_repeatable(table, plan, outcome)
                     continue
                 reached("tables.rows.after-lance")
                 jobs = commits.record(outcome).jobs
@@ -172,26 +172,34 @@ class RowJob:
                 raise _unknown(table, "Lance took the commit, and it cannot be found again")
             self.files.discard(plan.changed)
             return RowChange(found, plan.counts, plan.leaves, plan.fragments, found.lance_version)
-        discard(table.location, plan.written)
+        self._discard(table, plan)
         raise moved(table, f"others changed the same rows first, {ATTEMPTS} times")
 
     def _metadata(self, intent: Intent, plan: RowPlan) -> CommitMetadata:
         files = tuple(each.marked for each in plan.written)
         return CommitMetadata(intent.job_id, self.kind, plan.counts.changed, files, self.sources, plan.counts)
 
+    def _require_repeatable(self, table: OpenTable, plan: RowPlan, outcome: NotTaken | InDoubt) -> None:
+        """Raises what a commit that Lance does not have came to, unless it can be prepared again."""
+        failure = outcome.failure
+        said = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
+        match outcome:
+            case NotTaken(reason="removed"):
+                raise moved(table, "the table was removed meanwhile") from failure
+            case NotTaken(reason="invalid"):
+                self._discard(table, plan)
+                raise moved(table, f"Lance refuses it: {said}") from failure
+            case InDoubt():
+                raise _unknown(table, f"the commit to Lance failed, and whether it happened is not known: {said}")
 
-def _require_repeatable(table: OpenTable, plan: RowPlan, outcome: NotTaken | InDoubt) -> None:
-    """Raises what a commit that Lance does not have came to, unless it can be prepared again."""
-    failure = outcome.failure
-    said = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
-    match outcome:
-        case NotTaken(reason="removed"):
-            raise moved(table, "the table was removed meanwhile") from failure
-        case NotTaken(reason="invalid"):
+    def _discard(self, table: OpenTable, plan: RowPlan) -> None:
+        if self.owns_rows:
             discard(table.location, plan.written)
-            raise moved(table, f"Lance refuses it: {said}") from failure
-        case InDoubt():
-            raise _unknown(table, f"the commit to Lance failed, and whether it happened is not known: {said}")
+
+    @contextlib.contextmanager
+    def _discarded(self, table: OpenTable, plan: RowPlan) -> Iterator[None]:
+        with discarded(table, plan) if self.owns_rows else contextlib.nullcontext():
+            yield
 
 
 def _operation(dataset: Any, plan: RowPlan) -> ChangeRows:
@@ -207,7 +215,7 @@ def already_done(job: Job) -> RowChange:
 
 @contextlib.contextmanager
 def discarded(table: OpenTable, plan: RowPlan) -> Iterator[None]:
-    """Removes the files that a plan wrote where what follows fails: they are not committed."""
+    """Removes the rows that were written for a plan where what follows fails: they are not committed."""
     try:
         yield
     except BaseException:

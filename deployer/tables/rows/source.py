@@ -44,7 +44,7 @@ class MergeSource:
 
         Raises InvalidInput for columns that do not fit, Refused for values that do not and keys that are there twice.
         """
-        names = _keys_of(on, table)
+        names = keys_of(on, table)
         source = as_arrow(rows, table.address)
         for name in names:
             if name not in source.schema.names:
@@ -65,7 +65,7 @@ class MergeSource:
         places = np.flatnonzero(keyed)
         keys = pa.Table.from_batches([given.select(list(names))]).take(pa.array(places))
         found = KeySet(keys.columns)
-        _require_distinct(found, keys, table)
+        refuse_repeated(found, keys, table)
         return MergeSource(given, names, places, found)
 
     def full_rows(self, places: NDArray[np.int64], table: OpenTable) -> pa.RecordBatch:
@@ -86,7 +86,8 @@ def checked_rows(batch: pa.RecordBatch, schema: pa.Schema, row_keys: Sequence[st
     return checked.rows
 
 
-def _keys_of(on: Sequence[str] | str | None, table: OpenTable) -> tuple[str, ...]:
+def keys_of(on: Sequence[str] | str | None, table: OpenTable) -> tuple[str, ...]:
+    """The columns that rows are matched by: those given, else the row keys. Raises InvalidInput for others."""
     names = table.row_keys if on is None else (on,) if isinstance(on, str) else tuple(on)
     if not names:
         raise InvalidInput(
@@ -108,7 +109,8 @@ def _keys_of(on: Sequence[str] | str | None, table: OpenTable) -> tuple[str, ...
     return names
 
 
-def _require_distinct(found: KeySet, keys: pa.Table, table: OpenTable) -> None:
+def refuse_repeated(found: KeySet, keys: pa.Table, table: OpenTable) -> None:
+    """Raises Refused, with examples, where rows of a source have one key; `found` is the set of `keys`."""
     repeats = np.flatnonzero(found.repeats())
     if not len(repeats):
         return

@@ -181,3 +181,10 @@ def _filesystem_with(environment: Environment, keys: tuple[tuple[str, str | None
         settings |= {"scheme": scheme, "endpoint_override": place.rstrip("/")}
     given: Mapping[str, str] = {name: value for name, value in settings.items() if value is not None}
     return S3FileSystem(**given)
+
+
+def same_place(one: str, other: str) -> bool:
+    """Whether both are one folder or address."""
+    if is_on_s3(one) or is_on_s3(other):
+        return one.rstrip("/") == other.rstrip("/")
+    return Path(one).resolve() == Path(other).resolve()

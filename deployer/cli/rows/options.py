@@ -1,0 +1,18 @@
+"""Options that the commands of `deployer rows` share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show how many rows of which leaves it would touch, and change nothing.")
+]
+JobId = Annotated[
+    str | None,
+    typer.Option(
+        "--job-id", help="Name of this change: run again with the same one, it changes nothing.", show_default=False
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

@@ -1,0 +1,42 @@
+"""Chooses whether a load runs in this process or with Spark, and cuts its ranges for tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from deployer.platform.text.formatting import size as size_words
+from deployer.tables.ingest.loading import LoadPlan
+from deployer.tables.ingest.readers.splits import key_sample
+from deployer.tables.partitions.key_ranges import cut
+
+Engine = Literal["auto", "spark", "driver"]
+
+SMALL_BYTES = 64 * 1024 * 1024  #: up to here a load is done before Spark would have started
+SMALL_ROWS = 1_000_000
+TASK_ROWS = 1_048_576  #: rows of one range, as estimated from a sample
+SAMPLED_SPLITS = 16
+
+
+def choose_engine(wanted: Engine, plan: LoadPlan) -> tuple[str, str]:
+    """The engine of a load, and the reason for it."""
+    rows, size = sum(split.rows for split in plan.splits), sum(split.bytes for split in plan.splits)
+    amount = f"about {rows:,} rows, {size_words(size)}"
+    if wanted != "auto":
+        return wanted, f"as asked for ({amount})"
+    if rows <= SMALL_ROWS and size <= SMALL_BYTES:
+        return "driver", f"{amount}: less than Spark takes to start"
+    return "spark", f"{amount}: more than {SMALL_ROWS:,} rows or {SMALL_BYTES // 10**6} MB"
+
+
+def for_tasks(plan: LoadPlan) -> LoadPlan:
+    """The plan with large leaves cut, so that tasks share them."""
+    import pyarrow as pa
+
+    rows = sum(split.rows for split in plan.splits)
+    if not plan.layout.row_keys or rows <= TASK_ROWS:
+        return plan
+    chosen: Sequence[int] = range(0, len(plan.splits), max(1, len(plan.splits) // SAMPLED_SPLITS))
+    sample = pa.concat_tables([key_sample(plan.splits[i], plan.reading) for i in chosen])
+    return replace(plan, ranges=cut(plan.ranges, sample, rows, TASK_ROWS))

@@ -1,0 +1,40 @@
+"""The rows of files, for a merge: with those of the table's columns that the files have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from deployer.tables.ingest.files.dialects import with_dialects
+from deployer.tables.ingest.files.find import find_sources, splits_of
+from deployer.tables.ingest.files.model import Format, ReadOptions
+from deployer.tables.ingest.readers.splits import SplitReport, bad_by_file, checked_rows, plan_reading
+from deployer.tables.ingest.rows.bad_rows import refusal
+from deployer.tables.open_table import OpenTable
+
+LISTED = 10  #: bad rows that an error lists
+
+
+def read_files(table: OpenTable, paths: Sequence[str], format: Format | None, options: ReadOptions) -> pa.Table:
+    """Reads all rows into memory, cast as a load casts them.
+
+    Raises NotFound and InvalidInput for files that cannot be read or that have other columns, Refused for bad rows.
+    """
+    sources = with_dialects(find_sources(tuple(paths), format), options)
+    open_schema = pa.schema([pa.field(each.name, each.type) for each in table.schema])  # no column is needed
+    found = plan_reading(sources, open_schema, (), options, ignore_extra=False, listed=LISTED)
+    folders = {name for source in sources for name, _ in source.folders}
+    there = folders.union(*found.names.values())
+    schema = pa.schema([each for each in table.schema if each.name in there])
+    keys = tuple(name for name in table.row_keys if name in there)
+    reading = plan_reading(sources, schema, keys, options, ignore_extra=False, listed=LISTED)
+    splits = tuple(splits_of(sources))
+    reports = {split.number: SplitReport(split.number) for split in splits}
+    batches = [batch for split in splits for batch in checked_rows(split, reading, reports[split.number])]
+    if error := next((report.error for report in reports.values() if report.error), None):
+        raise error.as_error()
+    bad = bad_by_file(splits, reports)
+    if any(each.rows for each in bad.values()):
+        raise refusal(bad, table.address, "merged")
+    return pa.Table.from_batches(batches, schema)

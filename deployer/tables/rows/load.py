@@ -1,0 +1,181 @@
+"""Commits the rows of a load as an upsert, or in the place of all rows. The load has written them, sorted into place.
+
+A loaded row is a whole row: it takes the place of all rows that have its key. Of the table only the columns of the keys
+are read, of the files whose ranges can hold a key, one range of keys after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deployer.datasets.files.writer import WrittenFragment, read_written
+from deployer.errors import Conflict
+from deployer.live.reader import has_unique_keys
+from deployer.platform.system.progress import OnProgress, Progress
+from deployer.state.model.entities import Job, RowCounts
+from deployer.tables.ingest.keys.sets import KeySet
+from deployer.tables.ingest.keys.unique import READ_ROWS
+from deployer.tables.open_table import OpenTable
+from deployer.tables.rows.candidates import fragments_for
+from deployer.tables.rows.change import FragmentCounts, RowPlan, leaf_changes, total
+from deployer.tables.rows.commit import RowJob
+from deployer.tables.rows.matching import ADDRESS, Deletions, offsets_of, rows_by_partition
+from deployer.tables.rows.new_rows import refuse_taken_keys
+from deployer.tables.rows.source import keys_of, refuse_repeated
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from deployer.datasets.lance_types import LanceDataset
+
+
+def commit_load(
+    table: OpenTable,
+    mode: str,
+    on: Sequence[str],
+    job_id: str,
+    written: Sequence[WrittenFragment],
+    sources: str,
+    on_progress: OnProgress,
+) -> tuple[Job, bool]:
+    """The job of a load in mode `upsert` or `overwrite`, and whether an earlier run had done it.
+
+    Raises Refused where two rows of an upsert have one key, where a unique key is taken, and where no row would be left
+    of a protected table; Conflict where the table's columns were changed since the rows were written. The files of a
+    load that fails are its caller's to remove.
+    """
+    files = Deletions(table.location)
+    names = keys_of(on or None, table) if mode == "upsert" else ()
+
+    def plan(now: OpenTable, dataset: LanceDataset) -> RowPlan:
+        _require_columns(table, now, dataset, written)
+        on_progress(Progress("matching", 0, now.state.files.rows))
+        if mode == "overwrite":
+            return _in_place_of_all(now, written)
+        return _upsert(now, dataset, names, written, files)
+
+    job = RowJob(mode, plan, files, job_id, sources=sources, owns_rows=False)
+    done = job.run(table)
+    if done.job is None:
+        raise AssertionError("a change with a job id has a job")
+    return done.job, done.already_done
+
+
+def _require_columns(
+    table: OpenTable, now: OpenTable, dataset: LanceDataset, written: Sequence[WrittenFragment]
+) -> None:
+    """Raises Conflict unless the table still has the columns that the rows were written for, by Lance's field ids."""
+    ids = {field for each in written for file in each.metadata["files"] for field in file["fields"] if field >= 0}
+    pending = [*dataset.lance_schema.fields()]
+    while pending:
+        field = pending.pop()
+        ids.discard(field.id())
+        pending += field.children()
+    if ids or now.state.schema != table.state.schema or now.entry.dataset != table.entry.dataset:
+        raise Conflict(
+            "the table was changed while rows were being written for it",
+            where=table.address,
+            remedy="run the ingest again",
+        )
+
+
+def _in_place_of_all(table: OpenTable, written: Sequence[WrittenFragment]) -> RowPlan:
+    held = {file.fragment_id: file.rows for file in table.state.files}
+    gone = [(leaf, RowCounts(deleted=n)) for leaf, n in rows_by_partition(table, held)]
+    come = [(each.partition, RowCounts(inserted=each.rows)) for each in written]
+    leaves = leaf_changes([*gone, *come])
+    fragments = FragmentCounts(removed=len(held), added=len(written))
+    return RowPlan(
+        table.state.lance_version,
+        total(leaves),
+        leaves,
+        fragments,
+        removed_ids=tuple(sorted(held)),
+        written=tuple(written),
+        compared=has_unique_keys(table.state),
+    )
+
+
+def _upsert(
+    table: OpenTable,
+    dataset: LanceDataset,
+    names: tuple[str, ...],
+    written: Sequence[WrittenFragment],
+    files: Deletions,
+) -> RowPlan:
+    gone, counts = list[Any](), list[tuple[str | None, RowCounts]]()
+    layout = table.layout()
+    columns = list(dict.fromkeys((*names, *table.row_keys)))
+    unique_by_others = has_unique_keys(table.state) and {*names} != {*table.row_keys}
+    row_keys = list[pa.Table]()
+    for group in _groups(table, names, written):
+        rows = pa.Table.from_batches(
+            [batch for each in group for batch in read_written(layout, each, columns, READ_ROWS)],
+            pa.schema([table.schema.field(name) for name in columns]),
+        )
+        if unique_by_others:
+            row_keys.append(rows.select(list(table.row_keys)))
+        keyed = _without_nulls(rows.select(list(names)))
+        keys = KeySet(keyed.columns)
+        refuse_repeated(keys, keyed, table)
+        taken, addresses = _matches(table, dataset, names, keys, keyed)
+        gone.append(addresses)
+        updated = int(taken.sum())
+        leaf = group[0].partition if len({each.partition for each in group}) == 1 else None
+        counts.append((leaf, RowCounts(rows.num_rows - updated, updated, len(addresses) - updated)))
+    addresses = np.sort(np.concatenate([np.zeros(0, np.uint64), *gone]))
+    if row_keys:
+        refuse_taken_keys(table, dataset, pa.concat_tables(row_keys), addresses)
+    changed, removed = files.without(dataset, offsets_of([addresses]))
+    leaves = leaf_changes(counts)
+    fragments = FragmentCounts(len(changed), len(removed), len(written))
+    version, compared = int(dataset.version), has_unique_keys(table.state)
+    return RowPlan(version, total(leaves), leaves, fragments, changed, removed, tuple(written), compared)
+
+
+def _groups(
+    table: OpenTable, names: tuple[str, ...], written: Sequence[WrittenFragment]
+) -> Iterator[list[WrittenFragment]]:
+    """Files whose keys are looked up together: those of a leaf, where the keys decide the leaf; else all of them."""
+    if not written:
+        return
+    if not table.row_keys or not {*table.row_keys} <= {*names}:
+        yield [*written]
+        return
+    for partition in dict.fromkeys(each.partition for each in written):
+        yield [each for each in written if each.partition == partition]
+
+
+def _without_nulls(keys: pa.Table) -> pa.Table:
+    for name in keys.column_names:
+        if keys[name].null_count:
+            keys = keys.filter(pc.is_valid(keys[name]))
+    return keys
+
+
+def _matches(
+    table: OpenTable, dataset: LanceDataset, names: Sequence[str], keys: KeySet, keyed: pa.Table
+) -> tuple[NDArray[np.bool_], NDArray[np.uint64]]:
+    """Which keys, by their numbers, the table has, and the addresses of its rows that have one."""
+    taken, addresses = np.zeros(keys.count, np.bool_), list[Any]()
+    fragments = fragments_for(table, dataset, keyed) if keyed.num_rows else []
+    if fragments:
+        scanner = dataset.scanner(columns=list(names), fragments=fragments, with_row_address=True)
+        for codes, found in _hits(scanner.to_batches(), names, keys):
+            taken[codes] = True
+            addresses.append(found)
+    return taken, np.concatenate([np.zeros(0, np.uint64), *addresses])
+
+
+def _hits(
+    batches: Iterable[pa.RecordBatch], names: Sequence[str], keys: KeySet
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
+    for batch in batches:
+        rows = _without_nulls(pa.Table.from_batches([batch]).select([*names, ADDRESS]))
+        codes, places = keys.matches(rows.select(list(names)).columns)
+        yield codes, np.asarray(rows[ADDRESS])[places]
