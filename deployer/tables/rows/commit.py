@@ -102,7 +102,7 @@ class RowJob:
                 f"the {self.kind} would remove all {state.files.rows:,} rows of the table, which is protected from "
                 "deletion",
                 where=table.address,
-                remedy="set deletion_protection: false, or give the command that names the table",
+                remedy=f"set deletion_protection: false, or allow it with --allow-destroy {table.address}",
             )
 
     def _nothing(self, table: OpenTable, job_id: str) -> RowChange:

@@ -1,0 +1,185 @@
+"""Changes of rows beside plain Lance and deltalake, in one run: `python -m benchmarks.rows [--rows N] [--repeat N]`.
+
+A table of 1,000,000 rows (id, part, text, two values). A merge of 10,000 rows, of which half are there; a deletion
+of 1% by a condition on the key, and on another column; an update of 1%. Each runs on a copy that was just made, with the
+dataset opened before: the medians of several runs are printed, and ours as a multiple of the others'. deltalake is
+measured where it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+
+from deployer.specs.model import TableSpec
+from deployer.specs.types.arrow import columns_of
+from deployer.state import create_store
+from deployer.table import connect
+from deployer.tables.admin.tables import create_table
+from deployer.tables.append import open_appender
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        ("part", pa.int32()),
+        ("text", pa.string()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+    ]
+)
+MERGED = 10_000
+Timed = Callable[[], Callable[[], object]]  #: prepares, and gives what is measured
+
+
+def rows_of(ids: np.ndarray, seed: int) -> pa.Table:
+    values = np.random.default_rng(seed)
+    return pa.table(
+        [
+            ids,
+            (ids % 100).astype(np.int32),
+            [f"row {each % 5000}" for each in ids.tolist()],
+            values.random(len(ids)),
+            values.random(len(ids)),
+        ],
+        schema=SCHEMA,
+    )
+
+
+class Benchmark:
+    """The same rows in a table of each kind below a folder. Measured calls work on copies."""
+
+    def __init__(self, folder: Path, rows: int) -> None:
+        self.folder, self.rows, self.number = folder, rows, 0
+        table = rows_of(np.arange(rows, dtype=np.int64), 1)
+        source = np.concatenate(
+            [np.arange(0, rows, rows // (MERGED // 2))[: MERGED // 2], rows + np.arange(MERGED // 2)]
+        )
+        self.source = rows_of(np.random.default_rng(2).permutation(source).astype(np.int64), 3)
+        spec = TableSpec("bench", "rows", columns_of(SCHEMA), ("id",))
+        create_table(create_store(str(folder / "deployer"), instance=""), str(folder / "deployer"), spec, "benchmarks")
+        appender = open_appender(str(folder / "deployer"), "bench.rows")
+        appender.append(table)
+        appender.close()
+        lance.write_dataset(table, str(folder / "lance"))
+        self.delta = find_spec("deltalake") is not None
+        if self.delta:
+            import deltalake
+
+            deltalake.write_deltalake(str(folder / "delta"), table)
+
+    def copy(self, kind: str) -> str:
+        self.number += 1
+        target = self.folder / f"{kind}-{self.number}"
+        shutil.copytree(self.folder / kind, target)
+        return str(target)
+
+    def ours(self, change: Callable[[Any], object]) -> Timed:
+        def prepared() -> Callable[[], object]:
+            table = connect(self.copy("deployer")).open_table("bench.rows")
+            table.count_rows("id = 0")
+            return lambda: change(table)
+
+        return prepared
+
+    def lances(self, change: Callable[[Any], object]) -> Timed:
+        def prepared() -> Callable[[], object]:
+            dataset = lance.dataset(self.copy("lance"))
+            dataset.count_rows("id = 0")
+            return lambda: change(dataset)
+
+        return prepared
+
+    def deltas(self, change: Callable[[Any], object]) -> Timed:
+        def prepared() -> Callable[[], object]:
+            import deltalake
+
+            table = deltalake.DeltaTable(self.copy("delta"))
+            return lambda: change(table)
+
+        return prepared
+
+    def deletions(self, where: str) -> dict[str, Timed]:
+        return {
+            "deployer": self.ours(lambda table: table.delete(where)),
+            "lance": self.lances(lambda dataset: dataset.delete(where)),
+            "deltalake": self.deltas(lambda table: table.delete(where)),
+        }
+
+    def cases(self) -> dict[str, dict[str, Timed]]:
+        source, below = self.source, self.rows // 100
+        found = {
+            f"merge of {MERGED:,} rows": {
+                "deployer": self.ours(lambda table: table.merge(source)),
+                "lance": self.lances(
+                    lambda dataset: (
+                        dataset.merge_insert("id")
+                        .when_matched_update_all()
+                        .when_not_matched_insert_all()
+                        .execute(source)
+                    )
+                ),
+                "deltalake": self.deltas(
+                    lambda table: (
+                        table.merge(source, "t.id = s.id", source_alias="s", target_alias="t")
+                        .when_matched_update_all()
+                        .when_not_matched_insert_all()
+                        .execute()
+                    )
+                ),
+            }
+        }
+        found["delete of 1% by the key"] = self.deletions(f"id < {below}")
+        found["delete of 1% by another column"] = self.deletions("part = 7")
+        found["update of 1%"] = {
+            "deployer": self.ours(lambda table: table.update("part = 7", values_sql={"low": "low + 1"})),
+            "lance": self.lances(lambda dataset: dataset.update({"low": "low + 1"}, where="part = 7")),
+            "deltalake": self.deltas(lambda table: table.update(predicate="part = 7", updates={"low": "low + 1"})),
+        }
+        return found
+
+
+def seconds(engines: dict[str, Timed], repeat: int) -> dict[str, float]:
+    """The median time of each engine's call, each on a table of its own; the engines take turns."""
+    taken: dict[str, list[float]] = {engine: [] for engine in engines}
+    for _ in range(repeat):
+        for engine, prepare in engines.items():
+            call = prepare()
+            started = time.perf_counter()
+            call()
+            taken[engine].append(time.perf_counter() - started)
+    return {engine: statistics.median(times) for engine, times in taken.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--repeat", type=int, default=5)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        benchmark = Benchmark(Path(folder), given.rows)
+        print(f"{given.rows:,} rows, medians of {given.repeat} runs")
+        for name, engines in benchmark.cases().items():
+            measured = {engine: call for engine, call in engines.items() if engine != "deltalake" or benchmark.delta}
+            times = seconds(measured, given.repeat)
+            ratios = [
+                f"{times['deployer'] / own:.2f} × {engine}" for engine, own in times.items() if engine != "deployer"
+            ]
+            shown = ", ".join(f"{engine} {1000 * own:,.0f} ms" for engine, own in times.items())
+            print(f"{name}: {shown} ({', '.join(ratios)})")
+        if not benchmark.delta:
+            print("deltalake is not installed, so it was not measured")
+
+
+if __name__ == "__main__":
+    main()
