@@ -1,7 +1,7 @@
 """Changes of rows beside plain Lance and deltalake, in one run: `python -m benchmarks.rows [--rows N] [--repeat N]`.
 
-A table of 1,000,000 rows (id, part, text, two values). A merge of 10,000 rows, of which half are there; a deletion
-of 1% by a condition on the key, and on another column; an update of 1%. Each runs on a copy that was just made, with the
+A table of 1,000,000 rows (id, part, text, two values). A merge of 10,000 rows, of which half are there; a deletion of
+1% by a condition on the key, and on another column; an update of 1%. Each runs on a copy that was just made, with the
 dataset opened before: the medians of several runs are printed, and ours as a multiple of the others'. deltalake is
 measured where it is installed.
 """

@@ -93,7 +93,7 @@ def _planned(
     if found.mixed:
         mixed = frozenset(file.fragment_id for file in found.mixed)
         where = without_held(table, cutoff.where)
-        offsets = offsets_of([batch.column(ADDRESS) for batch in matching_rows(table, where, only=mixed)])
+        offsets = offsets_of([batch.column(ADDRESS) for batch in matching_rows(table, dataset, where, only=mixed)])
     whole = {file.fragment_id: file.rows for file in found.whole}
     gone: Mapping[int, int] = {**whole, **{number: len(rows) for number, rows in offsets.items()}}
     leaves = leaf_changes((leaf, RowCounts(deleted=n)) for leaf, n in rows_by_partition(table, gone))

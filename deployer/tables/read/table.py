@@ -53,9 +53,12 @@ def open_table(root: str, name: str) -> Table:
 class Table:
     """A table opened for reading, at the version it had then; `refresh` moves to the newest."""
 
-    def __init__(self, opened: ReadTable) -> None:
+    def __init__(self, opened: ReadTable, dataset: LanceDataset | None = None) -> None:
+        """`dataset` is that of the table's version, where it is open already."""
         self.opened = opened
         self._datasets: dict[tuple[int, int], LanceDataset] = {}
+        if dataset is not None:
+            self._datasets[opened.entry.dataset, opened.state.lance_version] = dataset
 
     def close(self) -> None:
         self.opened.store.close()

@@ -6,8 +6,8 @@ import contextlib
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.commit.done_jobs import find_job
 from deployer.datasets.commit.protocol import Committed, Intent, TableCommits
@@ -15,6 +15,7 @@ from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.files.writer import discard
 from deployer.datasets.lance_transactions import ChangeRows, InDoubt, NotTaken
 from deployer.datasets.recovery.restored_together import end_dead_restores
+from deployer.datasets.recovery.rollforward import current
 from deployer.errors import Conflict, DeployerError, NotFound, OutcomeUnknown, Refused
 from deployer.live.reader import has_unique_keys
 from deployer.platform.system.failpoints import reached
@@ -26,6 +27,9 @@ from deployer.tables.ingest.commit.unique_keys import dead_loads
 from deployer.tables.open_table import OpenTable
 from deployer.tables.rows.change import FragmentCounts, PlanRows, RowChange, RowPlan
 from deployer.tables.rows.matching import Deletions
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
 
 ATTEMPTS = 20  #: how often a change is computed again because others committed first
 _BACKOFF = Backoff(first=0.02, longest=1.0)
@@ -59,15 +63,16 @@ class RowJob:
         table = table.refreshed()
         if self.job_id and (job := find_job(table.store, table.root, table.entry.table_id, self.job_id)):
             return already_done(job)
-        plan = self.plan_rows(table, table.dataset())
+        dataset = table.dataset()
+        plan = self.plan_rows(table, dataset)
         try:
-            return self._committed(table, plan)
+            return self._committed(table, dataset, plan)
         except BaseException:
             if not self._sent_files:
                 self.files.discard()
             raise
 
-    def _committed(self, table: OpenTable, plan: RowPlan) -> RowChange:
+    def _committed(self, table: OpenTable, dataset: LanceDataset, plan: RowPlan) -> RowChange:
         if self.dry_run:
             return RowChange(None, plan.counts, plan.leaves, plan.fragments, plan.version, dry_run=True)
         with self._discarded(table, plan):
@@ -84,7 +89,7 @@ class RowJob:
                 return already_done(intent)
         reached("tables.rows.before-lance")
         try:
-            return self._sent(commits, table, plan, intent)
+            return self._sent(commits, table, dataset, plan, intent)
         except DeployerError:
             if self._sent_files:
                 raise
@@ -137,20 +142,22 @@ class RowJob:
                     raise moved(table, conflict.what) from conflict
         raise AssertionError("the loop returns or raises")
 
-    def _sent(self, commits: TableCommits, table: OpenTable, plan: RowPlan, intent: Intent) -> RowChange:
+    def _sent(
+        self, commits: TableCommits, table: OpenTable, dataset: LanceDataset, plan: RowPlan, intent: Intent
+    ) -> RowChange:
         """The commit as it is recorded. Loads on this machine wait meanwhile: this would lose race after race."""
-        for _ in _BACKOFF.attempts(ATTEMPTS):
-            with table.store.turn(table.entry.table_id):
-                table = table.refreshed()
+        for attempt in _BACKOFF.attempts(ATTEMPTS):
+            with table.store.turn(table.entry.table_id) as turn:
+                table = table.refreshed() if attempt or turn.waited else self._now(table, intent)
                 if job := table.state.jobs.get(intent.job_id):
                     self._discard(table, plan)
                     return already_done(job)
                 if table.entry.dataset != commits.entry.dataset:
                     self._discard(table, plan)
                     raise moved(table, "the table was rewritten meanwhile")
-                dataset = table.dataset()
                 if table.state.lance_version != plan.version:
                     self._discard(table, plan)
+                    dataset = table.dataset()
                     plan = self.plan_rows(table, dataset)
                     with self._discarded(table, plan):
                         self._require_rows_left(table, plan)
@@ -169,11 +176,18 @@ class RowJob:
                 jobs = commits.record(outcome).jobs
                 reached("tables.rows.after-state")
             if (found := jobs.get(intent.job_id)) is None:
+                if table.store.table(table.entry.table_id).dataset != commits.entry.dataset:
+                    raise moved(table, "the table was rewritten meanwhile")  # Lance has it in the old dataset
                 raise _unknown(table, "Lance took the commit, and it cannot be found again")
             self.files.discard(plan.changed)
             return RowChange(found, plan.counts, plan.leaves, plan.fragments, found.lance_version)
         self._discard(table, plan)
         raise moved(table, f"others changed the same rows first, {ATTEMPTS} times")
+
+    def _now(self, table: OpenTable, intent: Intent) -> OpenTable:
+        """The table as the log has it with the intent; what Lance alone has is recorded first."""
+        entry, state = current(table.store, table.root, table.entry, intent.state)
+        return replace(table, entry=entry, state=state)
 
     def _metadata(self, intent: Intent, plan: RowPlan) -> CommitMetadata:
         files = tuple(each.marked for each in plan.written)

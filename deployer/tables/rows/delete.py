@@ -41,7 +41,7 @@ def delete_rows(
         on_progress(Progress("looking for rows", 0, now.state.files.rows))
         if where is None:
             return _of_all(now)
-        found = offsets_of([batch.column(ADDRESS) for batch in matching_rows(now, where)])
+        found = offsets_of([batch.column(ADDRESS) for batch in matching_rows(now, dataset, where)])
         on_progress(Progress("deleting", 0, sum(map(len, found.values()))))
         return deletion(now, dataset, found, files, dry_run=dry_run, why=where)
 

@@ -30,6 +30,7 @@ ADDRESS = (
 
 def matching_rows(
     table: OpenTable,
+    dataset: LanceDataset,
     where: str,
     columns: Sequence[str] = (),
     *,
@@ -41,9 +42,8 @@ def matching_rows(
     `only` are the fragments that are looked into; None: all. Those whose ranges of keys exclude them are not opened.
     Raises InvalidInput for a condition that cannot be used.
     """
-    reader = Reader(table)
+    reader = Reader(table, dataset)
     condition, fragments = reader.candidates(where)
-    dataset = reader.dataset()
     every = [each for each in dataset.get_fragments() if only is None or each.fragment_id in only]
     candidates = [each for each in fragments if only is None or each.fragment_id in only]
     # Lance is to see the condition in any case: it may report a problem with it.
@@ -52,10 +52,11 @@ def matching_rows(
     yield from _scanned(reader, dataset, chosen, columns, condition.sql, condition, with_ids=with_ids)
 
 
-def rows_at(table: OpenTable, addresses: NDArray[np.uint64], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def rows_at(
+    table: OpenTable, dataset: LanceDataset, addresses: NDArray[np.uint64], columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
     """The columns of the rows at these ascending addresses, in their order."""
-    reader = Reader(table)
-    dataset = reader.dataset()
+    reader = Reader(table, dataset)
     for start in range(0, len(addresses), READ_AT_ONCE):
         wanted = addresses[start : start + READ_AT_ONCE]
         fragments = [dataset.get_fragment(int(number)) for number in np.unique(wanted >> np.uint64(32))]

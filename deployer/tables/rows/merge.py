@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from deployer.datasets.lance_types import LanceDataset
 
+READ_ROWS = 131_072  #: keys that are looked up at once
 WhenMatched = Literal["update", "delete", "ignore"]
 WhenNotMatched = Literal["insert", "ignore"]
 WhenNotMatchedBySource = Literal["keep", "delete"]
@@ -126,7 +127,9 @@ def _matched(table: OpenTable, dataset: LanceDataset, source: MergeSource) -> _M
     of_code = source.keyed[source.keys.first_rows()]
     addresses, ids, places = [], [], []
     try:
-        scanner = dataset.scanner(columns=names, fragments=fragments, with_row_address=True, with_row_id=stable)
+        scanner = dataset.scanner(
+            columns=names, fragments=fragments, with_row_address=True, with_row_id=stable, batch_size=READ_ROWS
+        )
         for batch in scanner.to_batches():
             codes, hits = _hits(source, batch.select(names))
             if not len(codes):
@@ -216,7 +219,10 @@ class _Merge:
         if self.rules.when_not_matched_by_source == "keep":
             return np.zeros(0, np.uint64)
         matched = np.sort(self.matches.addresses)
-        found = [np.asarray(each.column(ADDRESS)) for each in matching_rows(self.table, self.rules.where or "true")]
+        found = [
+            np.asarray(each.column(ADDRESS))
+            for each in matching_rows(self.table, self.dataset, self.rules.where or "true")
+        ]
         return np.concatenate([np.zeros(0, np.uint64), *(each[~among(each, matched)] for each in found)])
 
     @cached_property
@@ -250,7 +256,7 @@ class _Merge:
         order = np.argsort(self.matches.addresses, kind="stable")
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order))
-        found = rows_at(self.table, self.matches.addresses[order], names)
+        found = rows_at(self.table, self.dataset, self.matches.addresses[order], names)
         schema = pa.schema([self.table.schema.field(name) for name in names])
         rows = pa.Table.from_batches(found).select(list(names)).take(pa.array(places)).combine_chunks()
         columns = [with_type(column.chunk(0), field) for field, column in zip(schema, rows.columns, strict=True)]

@@ -57,7 +57,7 @@ def update_rows(
     def plan(now: OpenTable, dataset: LanceDataset) -> RowPlan:
         on_progress(Progress("looking for rows", 0, now.state.files.rows))
         if dry_run:
-            found = offsets_of([batch.column(ADDRESS) for batch in matching_rows(now, where or EVERY)])
+            found = offsets_of([batch.column(ADDRESS) for batch in matching_rows(now, dataset, where or EVERY)])
             return updated(now, dataset, {i: len(rows) for i, rows in found.items()}, None)
         addresses, keys = list[Any](), list[pa.RecordBatch]()
         batches = _new_values(now, dataset, where or EVERY, literals, expressions, addresses, keys)
@@ -149,7 +149,7 @@ def _new_values(
     """The rows with their new values; their addresses are put into `addresses`, and their new keys into `keys`."""
     schema, names, ids = table.schema, table.schema.names, bool(dataset.has_stable_row_ids)
     seen, bad = 0, BadRows()
-    for batch in matching_rows(table, where, names, with_ids=ids):
+    for batch in matching_rows(table, dataset, where, names, with_ids=ids):
         rows = batch.select(names)
         given = dict(zip(names, rows.columns, strict=True))
         if values:
