@@ -92,17 +92,18 @@ def clean(
     on_progress: OnProgress = no_progress,
     run_id: str = "",
     now: float | None = None,
+    grace: dt.timedelta = GRACE,
 ) -> CleanResult:
     """Removes old versions and unneeded files of one table. A run that is stopped has removed a part of them.
 
-    Files that no version has go once they are older than `tables.collect.GRACE`, whatever the options: a load may
-    commit younger ones yet. `now` is in seconds since 1970.
+    Files that no version has go once they are older than `grace`, whatever the options: a load may commit younger ones
+    yet. `now` is in seconds since 1970.
     """
     started = time.monotonic()
     on_progress(Progress("looking at what there is", 0, None, "files"))
     before = StorageUse.of(table)
     versions = OldVersions(options.older_than, options.keep_versions, run_id)
-    removed = collect(table, grace=GRACE, versions=versions, dry_run=options.dry_run, on_progress=on_progress, now=now)
+    removed = collect(table, grace=grace, versions=versions, dry_run=options.dry_run, on_progress=on_progress, now=now)
     after = before if options.dry_run else StorageUse.of(open_entry(table.store, table.root, table.entry))
     nothing = not (removed.files or removed.versions or removed.jobs or removed.datasets or removed.savepoints)
     if nothing:

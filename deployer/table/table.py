@@ -24,8 +24,13 @@ from deployer.tables.rows.merge import MergeRules, WhenMatched, WhenNotMatched, 
 from deployer.tables.rows.update import update_rows
 
 if TYPE_CHECKING:
+    import datetime as dt
+
     import pandas as pd
     from pyspark.sql import SparkSession
+
+    from deployer.services.erasure.results import ErasureResult
+    from deployer.table.optimize import CleanupResult, OptimizeResult
 
 
 class Table:
@@ -371,6 +376,37 @@ class Table:
         rules = MergeRules(when_matched, when_not_matched, when_not_matched_by_source, where)
         newest = self._newest()
         return merge_rows(newest, rows, on, rules, job_id=job_id, dry_run=dry_run, allow_destroy=allow_destroy)
+
+    def erase(self, where: str, *, delete_savepoints: bool = False) -> ErasureResult:
+        """Erases the rows for which the SQL condition is true from every version, replaced dataset and index.
+
+        The result says what could not be reached, and proves the rest by reading it. Raises Refused for rows under a
+        legal hold, and for rows of a savepoint unless `delete_savepoints`.
+        """
+        from deployer.services.erasure.erase import erase  # it loads the services
+
+        return erase(self._newest(), where, delete_savepoints=delete_savepoints)
+
+    def optimize(
+        self, *, cleanup_older_than: dt.timedelta | None = None, delete_unverified: bool = False
+    ) -> OptimizeResult:
+        """Runs COMPACT, brings indexes up to date and removes old versions, as `cleanup_old_versions`."""
+        from deployer.table.optimize import optimize
+
+        return optimize(self._newest(), cleanup_older_than, delete_unverified=delete_unverified)
+
+    def cleanup_old_versions(
+        self, older_than: dt.timedelta | None = None, *, delete_unverified: bool = False
+    ) -> CleanupResult:
+        """Removes versions older than that, by default as the table's CLEAN says, else 7 days.
+
+        Never what savepoints, read leases, tags and commits in progress need; the result says what stays and why. With
+        `delete_unverified`, files that no version has go although they are younger than 7 days, unless work is known to
+        be in progress. Raises Conflict while a run of CLEAN or RESTORE is running.
+        """
+        from deployer.table.optimize import cleanup
+
+        return cleanup(self._newest(), older_than, delete_unverified=delete_unverified)
 
     def _newest(self) -> OpenTable:
         self._opened = self._opened.refreshed()

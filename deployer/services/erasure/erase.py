@@ -122,7 +122,7 @@ def _delete(table: OpenTable, where: str, on_progress: OnProgress) -> int:
 
     def plan(now: OpenTable, dataset: LanceDataset) -> RowPlan:
         refuse_held(now, where, "erased")
-        found = offsets_of([batch.column(ADDRESS) for batch in matching_rows(now, where)])
+        found = offsets_of([batch.column(ADDRESS) for batch in matching_rows(now, dataset, where)])
         on_progress(Progress("deleting", 0, sum(map(len, found.values()))))
         return deletion(now, dataset, found, files, dry_run=False, why="true")
 

@@ -8,6 +8,7 @@ or a rewrite began, and all since.
 from __future__ import annotations
 
 import datetime as dt
+import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from deployer.datasets.dataset import open_dataset, versions_written
 from deployer.datasets.storage.refs import branch_points, tags_of
 from deployer.platform.system.failpoints import reached
+from deployer.platform.text.units import describe_duration
 from deployer.state.model.entities import TableState
 from deployer.tables.inspect.savepoint_tags import PREFIX
 from deployer.tables.open_table import OpenTable, ReadTable, to_change
@@ -65,6 +67,35 @@ def remove_versions(
     stats = dataset.cleanup_old_versions(versions=old, error_if_tagged_old_versions=False)
     reached("tables.collect.versions")
     return RemovedVersions(int(stats.old_versions), int(stats.bytes_removed), tuple(sorted(old)))
+
+
+def kept_versions(table: ReadTable, wanted: OldVersions, at: float | None = None) -> dict[int, str]:
+    """The versions below the newest that a clean-up at `at` (seconds since 1970) leaves, each with the reason."""
+    state, written = table.state, versions_written(table.location)
+    dataset = open_dataset(table.location)
+    reasons = {version: f"tag {name}" for name, version in tags_of(dataset).items() if not name.startswith(PREFIX)}
+    reasons |= dict.fromkeys(branch_points(dataset), "a branch begins at it")
+    reasons |= {
+        each.lance_version: f"savepoint {each.name}"
+        for each in state.savepoints.values()
+        if each.dataset == state.dataset
+    }
+    newest_first = sorted(written, reverse=True)
+    in_use = oldest_in_use(state, written, wanted.own_run)
+    gone = frozenset(_old(table, dataset, wanted, time.time() if at is None else at, (), ()))
+    found = {}
+    for place, version in enumerate(newest_first[1:], 1):
+        if version in gone:
+            continue
+        if version in reasons:
+            found[version] = reasons[version]
+        elif in_use is not None and version >= in_use:
+            found[version] = "work in progress may need it"
+        elif place < wanted.keep:
+            found[version] = f"one of the newest {wanted.keep:,}"
+        else:
+            found[version] = f"younger than {describe_duration(wanted.older_than)}"
+    return found
 
 
 def remove_numbered(table: OpenTable, versions: Collection[int]) -> int:

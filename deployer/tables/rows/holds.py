@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from deployer.errors import InvalidInput, Refused
 from deployer.live.reader import holds_of
 from deployer.platform.text.formatting import count
 from deployer.specs.model import Hold
 from deployer.tables.inspect.protection import RELEASE
-from deployer.tables.open_table import ReadTable
+from deployer.tables.open_table import OpenTable, ReadTable
 from deployer.tables.read.conditions import check_condition
 from deployer.tables.read.table import Table
+from deployer.tables.rows.matching import ADDRESS, matching_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 ALL = "true"  #: the condition of every row
 
@@ -42,15 +49,29 @@ def held_rows(table: ReadTable, where: str = ALL) -> tuple[HeldRows, ...]:
 
 def refuse_held(table: ReadTable, where: str, verb: str) -> None:
     """Raises Refused, naming the hold, when one covers rows for which `where` is true. `verb`: such as `deleted`."""
-    if found := held_rows(table, where):
-        first = found[0]
-        reason = f" ({first.hold.reason})" if first.hold.reason else ""
-        raise Refused(
-            f"{count(first.rows, 'row')} to be {verb} "
-            f"{'is' if first.rows == 1 else 'are'} under legal hold {first.hold.name}{reason}; nothing was changed",
-            where=table.address,
-            remedy=f"leave these rows out of the condition, or {RELEASE}",
-        )
+    for first in held_rows(table, where):
+        raise _held(table, first, verb)
+
+
+def _held(table: ReadTable, held: HeldRows, verb: str) -> Refused:
+    reason = f" ({held.hold.reason})" if held.hold.reason else ""
+    are = "is" if held.rows == 1 else "are"
+    return Refused(
+        f"{count(held.rows, 'row')} to be {verb} {are} under legal hold {held.hold.name}{reason}; nothing was changed",
+        where=table.address,
+        remedy=f"leave these rows out, or {RELEASE}",
+    )
+
+
+def refuse_held_addresses(table: OpenTable, addresses: NDArray[np.uint64], verb: str) -> None:
+    """As `refuse_held`, of the rows at these addresses. Nothing is read of a table without holds."""
+    for hold in holds_of(table.state) if len(addresses) else ():
+        rows = len(addresses)
+        if hold.where and is_usable(table, hold):
+            batches = matching_rows(table, hold.where)
+            rows = sum(int(np.isin(np.asarray(each.column(ADDRESS)), addresses).sum()) for each in batches)
+        if rows:
+            raise _held(table, HeldRows(hold, rows), verb)
 
 
 def without_held(table: ReadTable, where: str) -> str:

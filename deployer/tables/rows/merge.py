@@ -27,6 +27,7 @@ from deployer.tables.open_table import OpenTable
 from deployer.tables.rows.candidates import candidate_fragments
 from deployer.tables.rows.change import FragmentCounts, RowChange, RowPlan, leaf_changes, total
 from deployer.tables.rows.commit import RowJob
+from deployer.tables.rows.holds import refuse_held_addresses
 from deployer.tables.rows.matching import ADDRESS, Deletions, matching_rows, offsets_of, rows_at, rows_by_partition
 from deployer.tables.rows.new_rows import among, leaf_ranges, refuse_taken_keys, write_rows
 from deployer.tables.rows.source import MergeSource
@@ -173,8 +174,9 @@ class _Merge:
 
     def plan(self, files: Deletions, on_progress: OnProgress) -> RowPlan:
         """Writes the rows that come and the deletion files of those that go."""
-        updated, inserted = self._updated(), self._inserted
         gone = np.sort(np.concatenate([self._replaced(), self._deleted]))
+        refuse_held_addresses(self.table, gone, "changed")
+        updated, inserted = self._updated(), self._inserted
         coming = [each for each in (updated, inserted) if each is not None and each.num_rows]
         on_progress(Progress("writing", 0, sum(each.num_rows for each in coming)))
         compared = has_unique_keys(self.table.state) and bool(coming)
@@ -197,6 +199,7 @@ class _Merge:
 
     def foreseen(self) -> RowPlan:
         """The same without anything written; the fragments that come are one at least for each leaf."""
+        refuse_held_addresses(self.table, np.concatenate([self._replaced(), self._deleted]), "changed")
         leaves = leaf_changes(self._counts())
         counts = {i: len(rows) for i, rows in offsets_of([self._replaced(), self._deleted]).items()}
         held = {i: file.rows for i in counts if (file := self.table.state.files.get(i)) is not None}

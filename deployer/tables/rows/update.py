@@ -21,6 +21,7 @@ from deployer.tables.read.key_values import unknown_column
 from deployer.tables.read.zoned_literals import with_instants
 from deployer.tables.rows.change import FragmentCounts, RowChange, RowPlan, leaf_changes, total
 from deployer.tables.rows.commit import RowJob, discarded
+from deployer.tables.rows.holds import refuse_held
 from deployer.tables.rows.matching import ADDRESS, Deletions, matching_rows, offsets_of, rows_by_partition
 from deployer.tables.rows.new_rows import refuse_taken_keys, write_rows
 
@@ -55,6 +56,7 @@ def update_rows(
     _check_assignments(table, literals, expressions)
 
     def plan(now: OpenTable, dataset: LanceDataset) -> RowPlan:
+        refuse_held(now, where or EVERY, "changed")
         on_progress(Progress("looking for rows", 0, now.state.files.rows))
         if dry_run:
             found = offsets_of([batch.column(ADDRESS) for batch in matching_rows(now, dataset, where or EVERY)])

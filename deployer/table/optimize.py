@@ -1,0 +1,103 @@
+"""Upkeep of a table in one call: COMPACT, indexes and CLEAN, as runs of these services."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass, replace
+
+from deployer.platform.system.progress import OnProgress
+from deployer.services.clean import CLEAN, CleanOptions, CleanResult, clean
+from deployer.services.compact import compact_table
+from deployer.services.compact.results import CompactResult
+from deployer.services.definition import options_of
+from deployer.services.runs.runner import RunRequest, as_run
+from deployer.tables.collect.garbage import GRACE
+from deployer.tables.collect.versions import OldVersions, kept_versions
+from deployer.tables.indexes.build import CaughtUp, catch_up
+from deployer.tables.open_table import OpenTable
+
+
+@dataclass(frozen=True, slots=True)
+class KeptVersion:
+    """A version that a clean-up left, and the reason: its age, or what needs it."""
+
+    version: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupResult:
+    """What a clean-up removed: versions, and bytes of all files. `kept` are the versions left below the newest.
+
+    `kept_files` are files that no version has and that stay, for the reason `why_files`: they are young, or belong to
+    work in progress.
+    """
+
+    old_versions: int
+    bytes_removed: int
+    kept: tuple[KeptVersion, ...]
+    kept_files: int
+    why_files: str
+    run: CleanResult
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeResult:
+    """What the runs of COMPACT and CLEAN did, and which indexes were brought up to date in between."""
+
+    compacted: CompactResult
+    indexes: CaughtUp
+    cleaned: CleanupResult
+
+
+def optimize(
+    table: OpenTable, cleanup_older_than: dt.timedelta | None = None, *, delete_unverified: bool = False
+) -> OptimizeResult:
+    """Runs COMPACT with the options of the table's own service, brings indexes up to date, and cleans up.
+
+    Raises Conflict while a run of these services, or one that excludes them, is running.
+    """
+    compacted = compact_table(table.root, table.entry.full_name)
+    indexes = catch_up(table.store, table.root, table.entry.table_id)
+    cleaned = cleanup(table.refreshed(), cleanup_older_than, delete_unverified=delete_unverified)
+    return OptimizeResult(compacted, indexes, cleaned)
+
+
+def cleanup(
+    table: OpenTable, older_than: dt.timedelta | None = None, *, delete_unverified: bool = False
+) -> CleanupResult:
+    """Runs CLEAN: versions older than `older_than` go, but for the newest and those that something needs.
+
+    None: as the table's own CLEAN says, else 7 days. Files that no version has go once they are 7 days old; with
+    `delete_unverified` younger ones too, unless work is in progress: a load that has written files and not begun its
+    commit fails then, and loses nothing that was acknowledged.
+    """
+    options = CleanOptions.of(options_of(table.state, CLEAN.kind))
+    options = replace(options, dry_run=False, older_than=options.older_than if older_than is None else older_than)
+    busy = _work_in_progress(table) if delete_unverified else ""
+    grace = dt.timedelta(0) if delete_unverified and not busy else GRACE
+
+    def work(run_id: str, on_progress: OnProgress) -> CleanResult:
+        return clean(table.refreshed(), options, on_progress, run_id, grace=grace)
+
+    done = as_run(table.store, table.entry.table_id, CLEAN.kind, RunRequest(), work)
+    after = table.refreshed()
+    kept = kept_versions(after, OldVersions(options.older_than, options.keep_versions))
+    why = busy or (f"younger than {GRACE.days} days" if done.removed.young else "")
+    return CleanupResult(
+        done.removed.versions,
+        done.removed.bytes,
+        tuple(KeptVersion(version, reason) for version, reason in kept.items()),
+        done.removed.young,
+        why,
+        done,
+    )
+
+
+def _work_in_progress(table: OpenTable) -> str:
+    """What may have files that no version has yet; empty where nothing is known to."""
+    state = table.state
+    found = [f"commit of job {job}" for job in state.intents]
+    found += [f"run {run.run_id} of {run.service}" for run in state.runs.values() if run.is_open]
+    found += [f"rewrite to {each.location}" for each in state.datasets if each.status == "writing"]
+    return f"in progress: {', '.join(found)}" if found else ""
