@@ -68,7 +68,7 @@ def refuse_held_addresses(table: OpenTable, addresses: NDArray[np.uint64], verb:
     for hold in holds_of(table.state) if len(addresses) else ():
         rows = len(addresses)
         if hold.where and is_usable(table, hold):
-            batches = matching_rows(table, hold.where)
+            batches = matching_rows(table, table.dataset(), hold.where)
             rows = sum(int(np.isin(np.asarray(each.column(ADDRESS)), addresses).sum()) for each in batches)
         if rows:
             raise _held(table, HeldRows(hold, rows), verb)
