@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from deployer.cli.rows import change as row_change
+from deployer.cli.rows import erase as row_erase
 from deployer.cli.service import change, check, run, show
 from deployer.cli.state import log, rebuild, transfer, verify
 from deployer.cli.state import show as show_state
@@ -41,11 +42,12 @@ table_group = _group(
 table_group.add_typer(split.split_points)
 rows_group = _group(
     "rows",
-    "Update, delete and merge rows of a table.",
+    "Update, delete, merge and erase rows of a table.",
     {
         "update": row_change.update,
         "delete": row_change.delete,
         "merge": row_change.merge,
+        "erase": row_erase.erase,
     },
 )
 service_group = _group(

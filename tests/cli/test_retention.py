@@ -1,0 +1,115 @@
+"""Retention and legal holds as specs declare them: planned, applied, run, drifted and written back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from deployer.cli.main import run
+from deployer.live.declared_properties import declare
+from deployer.state import open_store
+from tests.projects import INSTANCE, make_project
+
+TABLE = """kind: Table
+database: air
+name: days
+columns:
+  - { name: day, type: date32, nullable: false }
+  - { name: id, type: int64, nullable: false }
+  - { name: note, type: string }
+row_keys: [day, id]
+"""
+OLD = "day,id,note\n2001-01-01,1,a\n2001-01-02,2,b\n"
+NEW = "day,id,note\n2090-01-01,3,c\n2090-01-02,4,d\n"
+RETENTION = "retention: { column: day, keep: 400d }\n"
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command in an applied project with a table of two loads."""
+    monkeypatch.chdir(make_project(tmp_path / "project", {"demo.yaml": INSTANCE, "days.yaml": TABLE}))
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = run(arguments)
+        return code, *capsys.readouterr()
+
+    assert call("up", "--yes")[0] == 0
+    for name, text in (("old.csv", OLD), ("new.csv", NEW)):
+        Path(name).write_text(text, encoding="utf-8")
+        assert call("ingest", "days", name)[0] == 0
+    return call
+
+
+def declared(more: str) -> None:
+    Path("specs/days.yaml").write_text(TABLE + more, encoding="utf-8")
+
+
+def rows(command: Run) -> int:
+    return len(json.loads(command("query", "days", "--json")[1])["rows"])
+
+
+def test_retention_is_previewed_applied_and_run(command: Run) -> None:
+    declared(RETENTION)
+    code, out, _ = command("preview")
+    assert "retention none → 400d by day" in out and "EXPIRE deletes 2 rows in 1 whole file now" in out
+    assert "create service expire" in out and "--allow-destroy table/air.days" in out
+    assert command("up", "--yes")[0] == 3
+    assert command("up", "--yes", "--allow-destroy", "table/air.days")[0] == 0
+    assert "nothing to do" in command("preview")[1].lower() or "0 to update" in command("preview")[1]
+    code, out, _ = command("service", "run", "days", "EXPIRE")
+    assert code == 0 and "2 rows of before" in out and "1 file of them whole" in out
+    assert rows(command) == 2
+    assert "EXPIRE" in command("service", "list")[1]
+    declared(RETENTION.replace("400d", "800d"))
+    code, out, _ = command("preview")
+    assert "safe" in out and "rows are kept longer" in out
+    declared("")
+    code, out, _ = command("preview")
+    assert "retention 400d by day → none" in out and "rows are kept for ever" in out
+    assert command("up", "--yes")[0] == 0
+    assert "EXPIRE" not in command("service", "list")[1]
+
+
+def test_a_held_table_is_kept_until_the_hold_is_released(command: Run) -> None:
+    hold = "holds:\n  - { name: audit, where: id = 1, reason: case 12 }\n"
+    declared(hold)
+    code, out, _ = command("preview")
+    assert "place legal hold audit" in out
+    assert command("up", "--yes")[0] == 0
+    code, _, error = command("rows", "erase", "days", "--where", "id < 3", "--yes")
+    assert code == 3 and "1 row to be erased is under legal hold audit (case 12)" in error
+    assert command("rows", "delete", "days", "--where", "id = 1", "--yes")[0] == 3
+    Path("specs/days.yaml").unlink()
+    code, out, _ = command("preview", "--allow-destroy", "table/air.days")
+    assert "legal hold audit keeps the table" in out
+    assert command("up", "--yes", "--allow-destroy", "table/air.days")[0] == 3
+    code, _, error = command("table", "delete", "days", "--force")
+    assert code == 3 and "legal hold audit keeps the table" in error
+    assert rows(command) == 4
+    declared("")
+    assert command("up", "--yes")[0] == 0
+    assert command("rows", "erase", "days", "--where", "id < 3", "--yes")[0] == 0
+    assert rows(command) == 2
+
+
+def test_what_others_declared_is_drift_and_written_back(command: Run) -> None:
+    root = next(Path.cwd().rglob("_state")).parent
+    store = open_store(str(root))
+    [entry] = store.instance().tables.values()
+    declare(
+        store,
+        entry.table_id,
+        {"retention": {"column": "day", "keep": "30d"}, "holds": [{"name": "audit", "where": "id = 1"}]},
+    )
+    store.close()
+    _, out, _ = command("drift")
+    assert "retention none → 30d by day" in out and "place legal hold audit" in out
+    command("drift", "--write-spec")
+    text = Path("specs/days.yaml").read_text(encoding="utf-8")
+    assert "retention:" in text and "keep: 30d" in text and "name: audit" in text
