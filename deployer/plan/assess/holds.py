@@ -28,7 +28,7 @@ def hold_refusal(change: c.Change, holds: Sequence[Hold], *, has_rows: bool = Tr
     match change:
         case c.DeleteTable():
             deletes = "the table"
-        case c.DropColumn():
+        case c.DropColumn() | c.ConvertColumn():
             deletes = "values of its rows"
         case _:
             return None

@@ -18,6 +18,7 @@ from deployer.services.savepoints.savepoints import tables_with
 from deployer.state.model.entities import Job, TableEntry, TableState
 from deployer.state.model.location import Location
 from deployer.state.store import StateStore
+from deployer.tables.inspect.protection import refuse_held_table
 from deployer.tables.open_table import OpenTable, open_entry
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def preview_restore_at(store: StateStore, root: str, entry: TableEntry, at: str)
 
 def undoing(table: OpenTable, point: RestorePoint) -> Undoing:
     """`preview_restore` of one open table."""
+    refuse_held_table(table.store, table.entry, "rows as they are now")
     now = table.state
     then = state_then(table, point)
     require_rows(table, point)

@@ -63,7 +63,7 @@ def refuse_savepoints(store: StateStore, entry: TableEntry) -> None:
         )
 
 
-def refuse_held_table(store: StateStore, entry: TableEntry) -> None:
+def refuse_held_table(store: StateStore, entry: TableEntry, what: str = "the table") -> None:
     """Raises Refused, naming them, for a table with legal holds, unless its log says that it has no rows.
 
     A table whose deletion was begun had none then, and one whose log cannot be read has none that are known.
@@ -76,7 +76,7 @@ def refuse_held_table(store: StateStore, entry: TableEntry) -> None:
         return
     if state.properties.declared.get(HOLDS) and (holds := holds_of(state)) and (state.files.rows or state.savepoints):
         raise Refused(
-            f"{describe_hold_names(holds)} keep{'s' if len(holds) == 1 else ''} the table",
+            f"{describe_hold_names(holds)} keep{'s' if len(holds) == 1 else ''} {what}",
             where=entry.address,
             remedy=RELEASE,
         )

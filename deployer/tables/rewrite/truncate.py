@@ -23,7 +23,7 @@ from deployer.state.model.entities import Partition
 from deployer.state.model.times import TIME
 from deployer.state.store import StateStore
 from deployer.tables.indexes.apply import settle_indexes
-from deployer.tables.inspect.protection import rows_held
+from deployer.tables.inspect.protection import refuse_held_table, rows_held
 from deployer.tables.open_table import OpenTable, open_entry
 from deployer.tables.partitions.split_points import declared_partitions
 from deployer.tables.rewrite.empty_dataset import ATTEMPTS, swap_in_empty
@@ -62,6 +62,7 @@ def reinitialise_table(
     for _ in range(ATTEMPTS):
         table = open_entry(store, root, store.instance().tables[table_id])
         live = live_table(table.entry, table.state)
+        refuse_held_table(store, table.entry)
         table.layout()  # raises Corrupt before anything is written where keys and columns disagree
         held = rows_held(root, live) if live.spec.deletion_protection and not allow_destroy else 0
         if held:

@@ -24,6 +24,7 @@ from deployer.tables.open_table import OpenTable
 from deployer.tables.rows.candidates import fragments_for
 from deployer.tables.rows.change import FragmentCounts, RowPlan, leaf_changes, total
 from deployer.tables.rows.commit import RowJob
+from deployer.tables.rows.holds import ALL, refuse_held, refuse_held_addresses
 from deployer.tables.rows.matching import ADDRESS, Deletions, offsets_of, rows_by_partition
 from deployer.tables.rows.new_rows import refuse_taken_keys
 from deployer.tables.rows.source import keys_of, refuse_repeated
@@ -56,6 +57,7 @@ def commit_load(
         _require_columns(table, now, dataset, written)
         on_progress(Progress("matching", 0, now.state.files.rows))
         if mode == "overwrite":
+            refuse_held(now, ALL, "replaced")
             return _in_place_of_all(now, written)
         return _upsert(now, dataset, names, written, files)
 
@@ -129,6 +131,7 @@ def _upsert(
         leaf = group[0].partition if len({each.partition for each in group}) == 1 else None
         counts.append((leaf, RowCounts(rows.num_rows - updated, updated, len(addresses) - updated)))
     addresses = np.sort(np.concatenate([np.zeros(0, np.uint64), *gone]))
+    refuse_held_addresses(table, addresses, "changed")
     if row_keys:
         refuse_taken_keys(table, dataset, pa.concat_tables(row_keys), addresses)
     changed, removed = files.without(dataset, offsets_of([addresses]))

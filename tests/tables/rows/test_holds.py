@@ -8,8 +8,10 @@ import pytest
 
 from deployer.errors import Refused
 from deployer.live.declared_properties import declare
+from deployer.services.restore.planning import preview_restore_at
 from deployer.tables.admin.deletion import delete_table
 from deployer.tables.open_table import OpenTable, open_to_change
+from deployer.tables.rewrite.truncate import reinitialise_table
 from deployer.tables.rows.delete import delete_rows
 from deployer.tables.rows.merge import MergeRules, merge_rows
 from deployer.tables.rows.update import update_rows
@@ -38,10 +40,22 @@ REFUSED: dict[str, Callable[[OpenTable], object]] = {
     "they are not in the source": lambda table: merge_rows(
         table, flights(5), KEYS, MergeRules("ignore", "insert", "delete")
     ),
+    "their table is emptied": lambda table: reinitialise_table(
+        table.store, table.root, table.entry.table_id, allow_destroy=True
+    ),
+    "their table is restored": lambda table: preview_restore_at(table.store, table.root, table.entry, "2"),
     "their table is deleted": lambda table: delete_table(
         table.store, table.root, table.entry.table_id, allow_destroy=True, delete_savepoints=True
     ),
 }
+
+
+@pytest.mark.parametrize("mode", ["upsert", "overwrite"])
+def test_held_rows_stay_when_a_load_would_replace_them(lake: Lake, mode: str) -> None:
+    held(lake, **HOLD)
+    with pytest.raises(Refused, match="legal hold audit"):
+        lake.ingest(lake.file(flights(60)), mode=mode)
+    assert sorted_rows(lake.open().scan().to_table()) == sorted_rows(flights(60))
 
 
 @pytest.mark.parametrize("name", REFUSED)
