@@ -47,7 +47,11 @@ def test_every_condition_is_there() -> None:
 
 
 def test_the_example_is_a_lake(tmp_path: Path) -> None:
-    [example] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    (tmp_path / "lake.yaml").write_text(example, encoding="utf-8")
+    lake, expiring = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "lake.yaml").write_text(lake, encoding="utf-8")
     [table] = load_lake(tmp_path, tmp_path).tables
     assert [each.kind for each in table.services] == ["COMPACT", "CLUSTER", "CLEAN"]
+    instance = lake.partition("---\n")[0]
+    (tmp_path / "lake.yaml").write_text(f"{instance}---\n{expiring}", encoding="utf-8")
+    [table] = load_lake(tmp_path, tmp_path).tables
+    assert [each.kind for each in table.services] == ["CLEAN", "EXPIRE"]

@@ -190,7 +190,9 @@ def _dry(root: str, table: str, kind: str, options: Mapping[str, Any] | None) ->
 
     able = [each for each in KINDS if "dry_run" in option_names(each)]
     if kind not in able:
-        raise InvalidInput(f"{kind} has no --dry-run of a single table", remedy=f"{' and '.join(able)} have one")
+        raise InvalidInput(
+            f"{kind} has no --dry-run of a single table", remedy=f"{', '.join(able[:-1])} and {able[-1]} have one"
+        )
     with closing(open_store(root)) as store:
         state = store.table(find_entry(store.instance().tables.values(), table).table_id)
     return {**options_of(state, runnable(kind), options), "dry_run": True}

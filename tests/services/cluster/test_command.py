@@ -41,7 +41,7 @@ def test_the_depth_is_said_before_and_after(loaded: Run) -> None:  # noqa: F811
     [
         ((*RUN, "-o", "columns=fligt"), "did you mean 'flight'?"),
         ((*RUN, "-o", "curve=peano"), "use one of sort, zorder, hilbert"),
-        (("service", "run", "flights", "COMPACT", "--dry-run"), "CLUSTER and CLEAN have one"),
+        (("service", "run", "flights", "COMPACT", "--dry-run"), "CLUSTER, CLEAN and EXPIRE have one"),
     ],
 )
 def test_bad_input_is_said_and_changes_nothing(loaded: Run, arguments: tuple[str, ...], message: str) -> None:  # noqa: F811
