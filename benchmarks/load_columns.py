@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 OURS, DUCKDB = "deployer load_columns", "duckdb join and COPY"
@@ -44,7 +45,7 @@ def made(folder: Path, rows: int, width: int, files: int, order: str) -> None:
     bounds = np.linspace(0, rows, files + 1).astype(int)
     with connect(root) as connection:
         table = connection.open_table("bench.rows")
-        for number, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+        for number, (start, stop) in enumerate(pairwise(bounds)):
             ids = np.arange(start, stop, dtype=np.int64)
             parts = pa.array(["p1", "p2", "p3"]).take(pa.array(ids % 3))
             batch = pa.table([pa.array(ids), parts, pa.array(ids * 0.5)], schema=schema)
@@ -55,7 +56,7 @@ def made(folder: Path, rows: int, width: int, files: int, order: str) -> None:
         np.random.default_rng(7).shuffle(keys)
     (folder / "source").mkdir()
     of_source = pa.schema([("id", pa.int64()), ("embedding", pa.list_(pa.float32(), width))])
-    for number, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for number, (start, stop) in enumerate(pairwise(bounds)):
         path = folder / "source" / f"{number}.parquet"
         with pq.ParquetWriter(path, of_source, compression="none", use_dictionary=False) as writer:
             for first in range(start, stop, 65_536):
@@ -92,10 +93,9 @@ def duckdb(folder: Path) -> float:
     connection.execute(f"SET memory_limit = '{LIMIT}'; SET temp_directory = '{folder / 'spilled'}'")
     connection.execute("SET preserve_insertion_order = false")
     begun = time.perf_counter()
-    connection.execute(
-        f"COPY (SELECT r.*, s.embedding FROM '{folder}/rows/*.parquet' r LEFT JOIN '{folder}/source/*.parquet' s USING (id)) "
-        f"TO '{folder}/joined' (FORMAT parquet, COMPRESSION uncompressed, PER_THREAD_OUTPUT, OVERWRITE)"
-    )
+    joined = f"'{folder}/rows/*.parquet' r LEFT JOIN '{folder}/source/*.parquet' s USING (id)"
+    options = "FORMAT parquet, COMPRESSION uncompressed, PER_THREAD_OUTPUT, OVERWRITE"
+    connection.execute(f"COPY (SELECT r.*, s.embedding FROM {joined}) TO '{folder}/joined' ({options})")  # noqa: S608
     return time.perf_counter() - begun
 
 

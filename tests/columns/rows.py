@@ -29,7 +29,7 @@ def rows(start: int, stop: int) -> pa.Table:
         [*ids],
         [f"name {i}" for i in ids],
         [dt.date(2020, 1, 1) + dt.timedelta(i) for i in ids],
-        [dt.datetime(2020, 1, 1) + dt.timedelta(hours=i) for i in ids],
+        [dt.datetime(2020, 1, 1) + dt.timedelta(hours=i) for i in ids],  # noqa: DTZ001
         [float(i) for i in ids],
     ]
     return pa.table(columns, schema=SCHEMA)

@@ -56,37 +56,81 @@ BAD_RATING = pa.table({"id": [1], "rating": pa.array(["x"])})
 LARGE = pa.table({"id": [1, 2], "day": pa.array([1 << 40, 2], pa.int64())})
 
 CASES: dict[str, tuple[Callable[[Lake], Arguments], type[DeployerError], str]] = {
-    "pk is not in the table": (of(GOOD.rename_columns(["key", "embedding", "label", "place"]), "key"), InvalidInput, "the table has no column key"),
+    "pk is not in the table": (
+        of(GOOD.rename_columns(["key", "embedding", "label", "place"]), "key"),
+        InvalidInput,
+        "the table has no column key",
+    ),
     "pk is not in the source": (of(GOOD, "name"), InvalidInput, "the source has no column name"),
     "a column is not in the source": (of(GOOD, columns=("lable",)), InvalidInput, "the source has no column lable"),
     "pk is null": (of(NULL_KEYS), Refused, r"2 of 30 rows of the source have a null id \(rows 3, 17\)"),
     "pk is there twice": (of(TWICE), Refused, "several rows for the same id, such as 4, 9"),
-    "pk has another type": (of(GOOD.set_column(0, "id", GOOD["label"])), InvalidInput, "column id is string in the source and int32 in the table"),
+    "pk has another type": (
+        of(GOOD.set_column(0, "id", GOOD["label"])),
+        InvalidInput,
+        "column id is string in the source and int32 in the table",
+    ),
     "pk is a float": (of(pa.table({"rating": [1.0], "label": ["a"]}), "rating"), InvalidInput, "not a type of keys"),
-    "values of another type": (of(BAD_RATING, columns=("rating",)), InvalidInput, "column rating is string in the source and float64 in the table"),
-    "a row key": (of(GOOD.append_column("x", GOOD["id"]), "id", columns=("id",)), InvalidInput, "is the primary key and is to be loaded too"),
-    "a row key by another key": (of(pa.table({"name": ["name 1"], "id": [1]}), "name", columns=("id",)), InvalidInput, "row key"),
+    "values of another type": (
+        of(BAD_RATING, columns=("rating",)),
+        InvalidInput,
+        "column rating is string in the source and float64 in the table",
+    ),
+    "a row key": (
+        of(GOOD.append_column("x", GOOD["id"]), "id", columns=("id",)),
+        InvalidInput,
+        "is the primary key and is to be loaded too",
+    ),
+    "a row key by another key": (
+        of(pa.table({"name": ["name 1"], "id": [1]}), "name", columns=("id",)),
+        InvalidInput,
+        "row key",
+    ),
     "no rows": (of(GOOD.slice(0, 0)), InvalidInput, "the source has no rows"),
-    "no such file": (lambda lake: {"source": f"{lake.folder}/none.parquet", "pk": "id", "columns": ["label"]}, NotFound, "no such file"),
+    "no such file": (
+        lambda lake: {"source": f"{lake.folder}/none.parquet", "pk": "id", "columns": ["label"]},
+        NotFound,
+        "no such file",
+    ),
     "a half-written Parquet file": (half_written, InvalidInput, "cannot be read as parquet"),
     "a cut IPC file": (cut_ipc, InvalidInput, "cannot be read as arrow"),
-    "a CSV file": (lambda lake: {"source": str(lake.text("a.csv", "id,label\n1,a\n")), "pk": "id", "columns": ["label"]}, InvalidInput, "not loaded from csv"),
+    "a CSV file": (
+        lambda lake: {"source": str(lake.text("a.csv", "id,label\n1,a\n")), "pk": "id", "columns": ["label"]},
+        InvalidInput,
+        "not loaded from csv",
+    ),
     "files of two types": (two_types, InvalidInput, "column label is int64 here, and string in"),
     "a Lance dataset among others": (two_lance, InvalidInput, "a Lance dataset is among them"),
     "no files": (lambda _: {"source": [], "pk": "id", "columns": ["label"]}, InvalidInput, "there is no source"),
-    "credentials in the address": (lambda _: {"source": "s3://me:pw@bucket/x", "pk": "id", "columns": ["label"]}, InvalidInput, "credentials"),
+    "credentials in the address": (
+        lambda _: {"source": "s3://me:pw@bucket/x", "pk": "id", "columns": ["label"]},
+        InvalidInput,
+        "credentials",
+    ),
     "no columns": (of(GOOD, columns=()), InvalidInput, "`columns` is not a list of names"),
     "a column twice": (of(GOOD, columns=("label", "label")), InvalidInput, "column label is named twice"),
     "an unknown mode": (of(GOOD, on_missing="keep"), InvalidInput, "on_missing='keep' is not valid"),
     "an unknown format": (of(GOOD, source_format="csv"), InvalidInput, "source_format='csv' is not valid"),
-    "a negative size": (of(GOOD, checkpoint_size=-1), InvalidInput, "checkpoint_size=-1 is not a positive whole number"),
+    "a negative size": (
+        of(GOOD, checkpoint_size=-1),
+        InvalidInput,
+        "checkpoint_size=-1 is not a positive whole number",
+    ),
     "no concurrency": (of(GOOD, concurrency=0), InvalidInput, "concurrency=0"),
     "a negative granularity": (of(GOOD, commit_granularity=-64), InvalidInput, "commit_granularity=-64"),
-    "a minimum above its maximum": (of(GOOD, min_checkpoint_size=9, max_checkpoint_size=8), InvalidInput, "min_checkpoint_size=9 is above max_checkpoint_size=8"),
+    "a minimum above its maximum": (
+        of(GOOD, min_checkpoint_size=9, max_checkpoint_size=8),
+        InvalidInput,
+        "min_checkpoint_size=9 is above max_checkpoint_size=8",
+    ),
     "a negative interval": (of(GOOD, checkpoint_interval_seconds=-1.0), InvalidInput, "is negative"),
     "a job id that is a path": (of(GOOD, job_id="../../x"), InvalidInput, "is not a valid job id"),
-    "rows without a match": (of(source(range(12)), on_missing="error"), Refused, "18 of 30 rows have no match in the source: id 12, 13, 14, 15, 16, 17, 18, 19, 20, 21"),
-}  # fmt: skip
+    "rows without a match": (
+        of(source(range(12)), on_missing="error"),
+        Refused,
+        "18 of 30 rows have no match in the source: id 12, 13, 14, 15, 16, 17, 18, 19, 20, 21",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", CASES)

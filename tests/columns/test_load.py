@@ -21,7 +21,7 @@ from tests.tables.lakes import Lake
 def folder_of_two(lake: Lake) -> str:
     folder = lake.folder / "parts"
     folder.mkdir()
-    pq.write_table(source(range(0, 15)), folder / "a.parquet")
+    pq.write_table(source(range(15)), folder / "a.parquet")
     pq.write_table(source(range(15, 30)), folder / "b.parquet")
     return str(folder)
 
@@ -114,6 +114,16 @@ def test_columns_of_the_table_are_loaded_in_their_type(table: Table, lake: Lake)
     given = pa.table({"id": [1, 2], "rating": pa.array([100, 200], pa.int16())})
     table.load_columns(str(lake.file(given)), "id", ["rating"])
     assert values(table, "rating") == {i: {1: 100.0, 2: 200.0}.get(i, float(i)) for i in range(30)}
+
+
+def test_a_new_column_is_loaded_beside_one_that_is_there(table: Table, lake: Lake) -> None:
+    given = source(range(30)).append_column("rating", pa.array([i * 2.0 for i in range(30)]))
+    version = table.version
+    table.load_columns(str(lake.file(given)), "id", ["label", "rating", "embedding"])
+    assert table.version == version + 4  # two columns are added, and then filled by one version for each sort
+    assert values(table, "rating") == {i: i * 2.0 for i in range(30)}
+    assert values(table, "label") == {i: f"label {i}" for i in range(30)}
+    assert values(table, "embedding")[7] == [7.0, 7.5, -7.0]
 
 
 def test_the_example_of_several_passes(table: Table, lake: Lake) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 
 from deployer.columns.fill.work import FragmentWork
 from deployer.datasets.files.column_files import ColumnFile
+from deployer.datasets.storage.job_folders import job_folder, remove_job_folder
 from deployer.datasets.storage.options import objects_at
-from deployer.datasets.storage.places import WORK, job_folder
 from deployer.errors import DeployerError, InvalidInput
 from deployer.platform.storage.envelope import seal, unseal
 from deployer.platform.storage.objects import Missing, ObjectStore
@@ -42,15 +42,23 @@ class Checkpoint:
 
     dataset: int
     work: FragmentWork
-    file: ColumnFile
+    files: tuple[ColumnFile, ...]
+
+    @property
+    def paths(self) -> frozenset[str]:
+        return frozenset(each.path for each in self.files)
 
     def holds(self, dataset: int, work: FragmentWork) -> bool:
-        """Whether these are still the values of the fragment, which is not committed."""
-        return (self.dataset, self.work) == (dataset, work)
+        """Whether these are still the values of the fragment, whether or not it has some of them."""
+        return (
+            self.dataset == dataset
+            and len(self.work.outputs) == len(work.outputs)
+            and work.is_still(self.work, self.paths)
+        )
 
     def is_committed(self, dataset: int, work: FragmentWork) -> bool:
         """Whether the fragment has these values."""
-        return self.dataset == dataset and self.work.inputs == work.inputs and self.file.path in work.outputs
+        return self.dataset == dataset and self.work.inputs == work.inputs and self.paths <= set(work.outputs)
 
 
 class JobFolder:
@@ -58,7 +66,8 @@ class JobFolder:
 
     def __init__(self, root: str, table_id: str, job_id: str) -> None:
         self._objects: ObjectStore = objects_at(root)
-        self._job_id, self._folder = job_id, job_folder(table_id, job_id)
+        self._root, self._table_id, self._job_id = root, table_id, job_id
+        self._folder = job_folder(table_id, job_id)
 
     def begin(self, document: Mapping[str, Any], where: str) -> bool:
         """Notes what the job is; returns whether it was begun before.
@@ -88,7 +97,7 @@ class JobFolder:
             "rows": checkpoint.work.physical_rows,
             "inputs": checkpoint.work.inputs,
             "outputs": checkpoint.work.outputs,
-            "file": checkpoint.file.metadata,
+            "files": [each.metadata for each in checkpoint.files],
         }
         name = f"fragment-{checkpoint.work.fragment_id}"
         self._objects.put(f"{self._folder}/{name}", seal(json.dumps(document).encode()))
@@ -103,13 +112,13 @@ class JobFolder:
             if document is not None:
                 rows, fragment = document["rows"], int(number)
                 work = FragmentWork(fragment, rows, tuple(document["inputs"]), tuple(document["outputs"]))
-                file = ColumnFile(fragment, rows, document["file"])
-                found[fragment] = Checkpoint(document["dataset"], work, file)
+                files = tuple(ColumnFile(fragment, rows, each) for each in document["files"])
+                found[fragment] = Checkpoint(document["dataset"], work, files)
         return found
 
     def remove(self) -> None:
         """Removes all checkpoints of the job."""
-        self._objects.delete(list(self._objects.list(self._folder)))
+        remove_job_folder(self._root, self._table_id, self._job_id)
 
     def _read(self, name: str) -> dict[str, Any] | None:
         where = f"{self._folder}/{name}"
@@ -118,9 +127,3 @@ class JobFolder:
         except (Missing, DeployerError, ValueError):
             return None
         return document if isinstance(document, dict) else None
-
-
-def tables_with(root: str, job_id: str) -> set[str]:
-    """The ids of the tables that have checkpoints of a job of that id."""
-    found = (path.split("/") for path in objects_at(root).list(WORK))
-    return {parts[1] for parts in found if len(parts) == 4 and parts[2] == job_id}

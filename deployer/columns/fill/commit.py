@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deployer.columns.fill.work import FragmentWork, Target, works_of
+from deployer.columns.fill.checkpoints import Checkpoint
+from deployer.columns.fill.work import Target, works_of
 from deployer.datasets.commit.protocol import Committed, TableCommits
 from deployer.datasets.commit_metadata import CommitMetadata
-from deployer.datasets.dataset import open_dataset
+from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.errors import first_line
 from deployer.datasets.files.column_files import ColumnFile
 from deployer.datasets.lance_transactions import FillColumns, InDoubt, NotTaken
 from deployer.datasets.recovery.rollforward import current
-from deployer.datasets.recovery.unrecorded import recorded_schema
 from deployer.errors import Conflict, OutcomeUnknown
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.retry import Backoff
@@ -54,6 +54,11 @@ class Filling:
     @property
     def address(self) -> str:
         return f"table/{self.entry.full_name}"
+
+    @property
+    def location(self) -> str:
+        """Path or URI of the Lance dataset."""
+        return dataset_location(self.root, self.entry)
 
     def claim(self, fragment_ids: Sequence[int]) -> bool:
         """Claims these fragments in the place of those before; returns whether they are all there still.
@@ -97,15 +102,26 @@ class Filling:
                 raise self.conflict(f"column {name}, which it reads, was dropped or renamed")
 
 
-def commit_columns(filling: Filling, works: Sequence[FragmentWork], files: Sequence[ColumnFile]) -> set[int]:
-    """Commits the files as one version of the dataset; returns the fragments whose values it has.
+def commit_columns(filling: Filling, checkpoints: Sequence[Checkpoint]) -> set[int]:
+    """Commits the files of fragments as one version of the dataset; returns the fragments whose values it has.
 
-    Raises Conflict where the run was lost, the table was rewritten or a column was changed, and OutcomeUnknown when
-    Lance did not answer.
+    Where fragments have values of some of the columns and none of others, these are two versions (see
+    `work.column_groups`). Raises Conflict where the run was lost, the table was rewritten or a column was changed, and
+    OutcomeUnknown when Lance did not answer.
     """
+    files = [(checkpoint, file) for checkpoint in checkpoints for file in checkpoint.files]
+    kinds = sorted({tuple(file.metadata["fields"]) for _, file in files})
+    committed = set[str]()
+    for kind in kinds:
+        chosen = [(checkpoint, file) for checkpoint, file in files if tuple(file.metadata["fields"]) == kind]
+        committed |= _of_one_kind(filling, chosen)
+    return {each.work.fragment_id for each in checkpoints if each.paths <= committed}
+
+
+def _of_one_kind(filling: Filling, chosen: Sequence[tuple[Checkpoint, ColumnFile]]) -> set[str]:
+    """Commits files with the same columns; returns the paths of those that the dataset has then."""
     store, entry = filling.store, filling.entry
     commits = TableCommits(store, filling.root, entry)
-    by_id = {each.fragment_id: each for each in files}
     for _ in _BACKOFF.attempts(ATTEMPTS):
         with store.turn(entry.table_id):
             now, state = current(store, filling.root, entry, store.table(entry.table_id))
@@ -113,12 +129,15 @@ def commit_columns(filling: Filling, works: Sequence[FragmentWork], files: Seque
                 raise filling.conflict("the table was rewritten meanwhile")
             dataset = open_dataset(commits.location, state.lance_version)
             filling.require_columns(dataset)
-            same = set(works_of(dataset, filling.target, filling.inputs)) & set(works)
-            chosen = [by_id[work.fragment_id] for work in works if work in same]
-            if not chosen:
-                return set()
-            if _committed(commits, filling, state, dataset, chosen):
-                return {each.fragment_id for each in chosen}
+            there = {work.fragment_id: work for work in works_of(dataset, filling.target, filling.inputs)}
+            same = [
+                (there[each.work.fragment_id], file)
+                for each, file in chosen
+                if each.work.fragment_id in there and each.holds(entry.dataset, there[each.work.fragment_id])
+            ]
+            missing = [file for work, file in same if file.path not in work.outputs]
+            if not missing or _committed(commits, filling, state, dataset, missing):
+                return {file.path for _, file in same}
     raise filling.conflict("others commit to the table faster than it can")
 
 
@@ -162,8 +181,3 @@ def record_done(filling: Filling, rows: int) -> None:
     required = to_fill_columns(filling.job_id, filling.run_id, filling.holder, state.schema, filling.entry.dataset)
     done = FilesAdded((), state.lance_version, filling.job_id, rows, filling.kind)
     filling.store.commit(filling.entry.table_id, [done], required)
-
-
-def table_columns(state: TableState) -> dict[str, object]:
-    """The types of the table's columns by name, as they are recorded."""
-    return {column.name: column.type for column in columns_of(recorded_schema(state))}

@@ -19,7 +19,7 @@ import pyarrow as pa
 from deployer.columns.fill.added_columns import add_columns
 from deployer.columns.fill.checkpoints import Checkpoint, JobFolder
 from deployer.columns.fill.commit import Filling, commit_columns, record_done
-from deployer.columns.fill.work import ColumnValues, FragmentWork, works_of
+from deployer.columns.fill.work import ColumnValues, FragmentWork, column_groups, works_of
 from deployer.datasets.files.column_files import ColumnFile, write_column_file
 from deployer.datasets.storage.options import objects_at
 from deployer.errors import Conflict, DeployerError, Interrupted
@@ -78,7 +78,7 @@ class FillRun:
         self._folder = JobFolder(filling.root, filling.entry.table_id, filling.job_id)
         self._saved: dict[int, Checkpoint] = {}
         self._done: dict[int, tuple[str | None, ...]] = {}  # the inputs of what is committed, by fragment
-        self._reusable: dict[int, ColumnFile] = {}
+        self._reusable: dict[int, Checkpoint] = {}
         self._lock, self._rows, self._of, self._stopped = threading.Lock(), 0, 0, False
 
     def fill(self) -> FillStats:
@@ -116,7 +116,7 @@ class FillRun:
         dataset = table.dataset()
         found = works_of(dataset, filling.target, filling.inputs)
         todo = [work for work in found if not self._is_done(work)]
-        self._reusable = {work.fragment_id: file for work in todo if (file := self._checkpoint(work)) is not None}
+        self._reusable = {work.fragment_id: saved for work in todo if (saved := self._checkpoint(work)) is not None}
         self._values.prepare(dataset, [work for work in todo if work.fragment_id not in self._reusable])
         reached("columns.run.prepared")
         if set(filling.target.names) <= set(dataset.schema.names):
@@ -138,17 +138,17 @@ class FillRun:
             return True
         return False
 
-    def _checkpoint(self, work: FragmentWork) -> ColumnFile | None:
-        """The file with the values of the fragment that an earlier run, or a commit in vain, has left."""
+    def _checkpoint(self, work: FragmentWork) -> Checkpoint | None:
+        """The values of the fragment that an earlier run has left, where their files are whole."""
         saved = self._saved.get(work.fragment_id)
         if saved is None or not saved.holds(self._filling.entry.dataset, work):
             return None
-        location = f"{self._filling.root.rstrip('/')}/{self._filling.entry.location}"
+        objects = objects_at(self._filling.location)
         try:
-            whole = objects_at(location).size(f"data/{saved.file.path}") == saved.file.bytes
+            whole = all(objects.size(f"data/{file.path}") == file.bytes for file in saved.files)
         except Missing:
             return None
-        return saved.file if whole else None
+        return saved if whole else None
 
     def _round(self, dataset: LanceDataset, todo: Sequence[FragmentWork]) -> None:
         size = self._sizes.commit_granularity or len(todo)
@@ -158,21 +158,21 @@ class FillRun:
             if not self._filling.claim([work.fragment_id for work in portion]):
                 return  # some were rewritten: those that took their place are looked for
             reached("columns.run.claimed")
-            files = self._written(dataset, portion)
-            committed = commit_columns(self._filling, portion, files)
-            done = [(work, file) for work, file in zip(portion, files, strict=True) if work.fragment_id in committed]
-            self._done.update((work.fragment_id, work.inputs) for work, _ in done)
+            written = self._written(dataset, portion)
+            committed = commit_columns(self._filling, written)
+            done = [each for each in written if each.work.fragment_id in committed]
+            self._done.update((each.work.fragment_id, each.work.inputs) for each in done)
             self.stats = replace(
                 self.stats,
-                rows=self.stats.rows + sum(work.physical_rows for work, _ in done),
+                rows=self.stats.rows + sum(each.work.physical_rows for each in done),
                 fragments=self.stats.fragments + len(done),
                 commits=self.stats.commits + bool(done),
-                bytes=self.stats.bytes + sum(file.bytes for _, file in done),
+                bytes=self.stats.bytes + sum(file.bytes for each in done for file in each.files),
             )
 
-    def _written(self, dataset: LanceDataset, portion: Sequence[FragmentWork]) -> list[ColumnFile]:
+    def _written(self, dataset: LanceDataset, portion: Sequence[FragmentWork]) -> list[Checkpoint]:
         with ThreadPoolExecutor(self._sizes.threads, thread_name_prefix="columns") as pool:
-            futures = [pool.submit(self._file_of, dataset, work) for work in portion]
+            futures = [pool.submit(self._checkpointed, dataset, work) for work in portion]
             try:
                 self._wait(futures)
             except BaseException:
@@ -182,7 +182,7 @@ class FillRun:
                 raise
             return [future.result() for future in futures]
 
-    def _wait(self, futures: Sequence[Future[ColumnFile]]) -> None:
+    def _wait(self, futures: Sequence[Future[Checkpoint]]) -> None:
         left = set(futures)
         while left:
             ended, left = wait(left, TICK, FIRST_EXCEPTION)
@@ -191,40 +191,44 @@ class FillRun:
             names = ", ".join(self._filling.target.names)
             self._on_progress(Progress(f"writing {names}", min(self._rows, self._of), self._of))
 
-    def _file_of(self, dataset: LanceDataset, work: FragmentWork) -> ColumnFile:
-        """The file of the fragment's values, with a checkpoint."""
+    def _checkpointed(self, dataset: LanceDataset, work: FragmentWork) -> Checkpoint:
+        """The files of the fragment's values, with a checkpoint."""
         if (known := self._reusable.get(work.fragment_id)) is not None:
             with self._lock:
                 self.stats = replace(self.stats, reused=self.stats.reused + 1)
                 self._rows += work.physical_rows
             return known
-        failures: list[Exception] = []
+        groups = column_groups(dataset, self._filling.target, work)
+        files = tuple(self._file_of(dataset, work, names) for names in groups)
+        reached("columns.run.written")
+        checkpoint = Checkpoint(self._filling.entry.dataset, work, files)
+        self._folder.save(checkpoint)
+        self._saved[work.fragment_id] = checkpoint
+        reached("columns.run.saved")
+        return checkpoint
+
+    def _file_of(self, dataset: LanceDataset, work: FragmentWork, names: Sequence[str]) -> ColumnFile:
         # Null is a placeholder for a deleted row in columns that are not nullable, too.
-        fields = [arrow_field(column).with_nullable(True) for column in self._filling.target.columns]
-        location = f"{self._filling.root.rstrip('/')}/{self._filling.entry.location}"
-        batches = self._counted(dataset, work, failures)
+        columns = [column for column in self._filling.target.columns if column.name in names]
+        schema = pa.schema([arrow_field(column).with_nullable(True) for column in columns])
+        failures: list[Exception] = []
+        batches = self._counted(dataset, work, names, failures)
         try:
-            file = write_column_file(dataset, location, work.fragment_id, pa.schema(fields), batches)
+            return write_column_file(dataset, self._filling.location, work.fragment_id, schema, batches)
         except DeployerError:
             if failures:
                 raise failures[0] from None
             raise
-        reached("columns.run.written")
-        checkpoint = Checkpoint(self._filling.entry.dataset, work, file)
-        self._folder.save(checkpoint)
-        self._saved[work.fragment_id] = checkpoint
-        reached("columns.run.saved")
-        return file
 
     def _counted(
-        self, dataset: LanceDataset, work: FragmentWork, failures: list[Exception]
+        self, dataset: LanceDataset, work: FragmentWork, names: Sequence[str], failures: list[Exception]
     ) -> Iterator[pa.RecordBatch]:
         """The values as Lance asks for them; it would change the type of what they raise, so `failures` keeps that."""
         try:
             for batch in self._values.of_fragment(dataset, work):
                 if self._stopped:
                     raise Interrupted("the run was stopped")
-                yield batch
+                yield batch.select(list(names))
                 with self._lock:
                     self._rows += batch.num_rows
         except Exception as failure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -29,6 +29,15 @@ class FragmentWork:
     physical_rows: int
     inputs: Places
     outputs: Places
+
+    def is_still(self, before: FragmentWork, own: Collection[str] = ()) -> bool:
+        """Whether the fragment is as it was before, but for the files `own` of the written columns."""
+        same = (self.fragment_id, self.physical_rows, self.inputs) == (
+            before.fragment_id,
+            before.physical_rows,
+            before.inputs,
+        )
+        return same and all(now == then or now in own for now, then in zip(self.outputs, before.outputs, strict=True))
 
 
 class ColumnValues(Protocol):
@@ -75,6 +84,20 @@ def works_of(dataset: LanceDataset, target: Target, inputs: Sequence[str]) -> li
 
 def _work(fragment: Fragment, rows: int, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> FragmentWork:
     return FragmentWork(fragment.fragment_id, rows, fragment.files_of(inputs), fragment.files_of(outputs))
+
+
+def column_groups(dataset: LanceDataset, target: Target, work: FragmentWork) -> list[tuple[str, ...]]:
+    """The columns that the fragment has values of, and those that it has none of.
+
+    Lance replaces files with columns of one of the two sorts, and refuses a file with columns of both.
+    """
+    present, absent = list[str](), list[str]()
+    start = 0
+    for name in target.names:
+        stop = start + len(field_ids_of(dataset, [name]))
+        (present if any(work.outputs[start:stop]) else absent).append(name)
+        start = stop
+    return [tuple(each) for each in (present, absent) if each]
 
 
 def target_fields(dataset: LanceDataset, target: Target) -> tuple[int, ...]:

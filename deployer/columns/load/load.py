@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployer.columns.fill.checkpoints import tables_with
 from deployer.columns.fill.commit import Filling
 from deployer.columns.fill.run import FillRun, FillSizes, FillStats
 from deployer.columns.fill.work import Target
@@ -13,6 +12,7 @@ from deployer.columns.load.joined import JoinedColumns
 from deployer.columns.load.keys import refuse_key_types
 from deployer.columns.load.request import LoadRequest
 from deployer.columns.load.source import LoadSource, find_load_source
+from deployer.datasets.storage.job_folders import tables_with_job
 from deployer.errors import Conflict, InvalidInput
 from deployer.platform.files.temporary import temporary_folder
 from deployer.platform.system.clock import Clock
@@ -127,7 +127,7 @@ def _refuse_used_id(table: OpenTable, job_id: str) -> None:
             where=table.address,
             remedy="wait for that run, or cancel it",
         )
-    tables = tables_with(table.root, job_id) - {table.entry.table_id}
+    tables = tables_with_job(table.root, job_id) - {table.entry.table_id}
     if tables:
         entry = table.store.instance().tables.get(min(tables))
         raise _other_job(table, job_id, f"it is one of table {entry.full_name if entry else min(tables)}")

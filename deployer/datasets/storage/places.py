@@ -14,18 +14,12 @@ from deployer.platform.storage.local_folders import names_in, opened, parts_of, 
 from deployer.platform.text.visible import shortened
 from deployer.state.model.location import Location
 
-WORK = "_work"  #: the folder below the root that has the checkpoints of jobs
 NOTES = "_rewrite"  #: what a rewrite keeps in the folder of the dataset that it writes; Lance leaves it alone
 
 #: What a dataset's folder holds beside names that begin with `_`, which are Lance's, and `_rewrite`.
 _OF_DATASETS = frozenset({"data", "tree", ".DS_Store"})
 _MANIFESTS = "_versions"  #: removed first, so that what is left by a removal that was cut off is not a dataset
 _FOLDERS_OF_LANCE = ("_versions", "_transactions", "_refs", "_deletions", "_indices", "data", "tree")
-
-
-def job_folder(table_id: str, job_id: str) -> str:
-    """The folder of a job's checkpoints, relative to the root."""
-    return f"{WORK}/{table_id}/{job_id}"
 
 
 def dataset_uri(root: str, location: str) -> str:

@@ -19,10 +19,12 @@ from dataclasses import dataclass, replace
 
 from deployer.datasets.errors import lance_errors
 from deployer.datasets.files.unreferenced_files import remove, unneeded
+from deployer.datasets.storage.job_folders import job_files, remove_job_folder
 from deployer.datasets.storage.options import objects_at
 from deployer.datasets.storage.places import dataset_uri, require_no_links
 from deployer.errors import Conflict, Refused
 from deployer.live.former_datasets import former_datasets
+from deployer.platform.storage.objects import ObjectInfo
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.state.log.requirements import JobNotDone
@@ -119,6 +121,8 @@ def _collect(
     expired = _expired(table, round(at * 1000), dry_run=dry_run)
     jobs = _abandon(table, before, dry_run=dry_run)
     found = replace(_replaced(table, at, before, dry_run=dry_run), jobs=jobs, savepoints=expired)
+    left = _job_files(table, before, dry_run=dry_run)
+    found = replace(found, files=found.files + len(left), bytes=found.bytes + sum(each.bytes for each in left))
     if versions is not None:
         on_progress(Progress("removing old versions", 0, None, "versions"))
         gone = remove_versions(table.refreshed(), versions, at, expired, jobs, dry_run=dry_run)
@@ -167,6 +171,18 @@ def _abandon(table: ReadTable, before: float, *, dry_run: bool) -> tuple[str, ..
             reached("tables.collect.abandoned")
         done.append(job)
     return tuple(done)
+
+
+def _job_files(table: ReadTable, before: float, *, dry_run: bool) -> list[ObjectInfo]:
+    """Checkpoints of jobs that no run works on, and that nobody has resumed since."""
+    in_use = {run.job for run in table.state.runs.values() if run.is_open}
+    gone = list[ObjectInfo]()
+    for job_id, files in job_files(table.root, table.state.table_id).items():
+        if job_id not in in_use and max(each.changed for each in files) < before:
+            gone += files
+            if not dry_run:
+                remove_job_folder(table.root, table.state.table_id, job_id)
+    return gone
 
 
 def _replaced(table: ReadTable, at: float, before: float, *, dry_run: bool) -> GarbageReport:

@@ -1,0 +1,54 @@
+"""Folders of jobs below the root, `_work/TABLE_ID/JOB_ID/`, which have checkpoints: see `deployer.columns.fill`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from deployer.datasets.storage.options import objects_at
+from deployer.platform.storage.objects import ObjectInfo
+
+WORK = "_work"
+
+
+def job_folder(table_id: str, job_id: str) -> str:
+    """The folder of a job's checkpoints, relative to the root."""
+    return f"{WORK}/{table_id}/{job_id}"
+
+
+def job_files(root: str, table_id: str) -> dict[str, list[ObjectInfo]]:
+    """The files of a table's jobs by the job's id."""
+    found: dict[str, list[ObjectInfo]] = {}
+    for each in objects_at(root).described(f"{WORK}/{table_id}"):
+        parts = each.path.split("/")
+        if len(parts) > 3:
+            found.setdefault(parts[2], []).append(each)
+    return found
+
+
+def tables_with_job(root: str, job_id: str) -> set[str]:
+    """The ids of the tables that have files of a job of that id."""
+    found = (path.split("/") for path in objects_at(root).list(WORK))
+    return {parts[1] for parts in found if len(parts) > 3 and parts[2] == job_id}
+
+
+def remove_job_folder(root: str, table_id: str, job_id: str) -> None:
+    """Removes all files of a job."""
+    _remove(root, job_folder(table_id, job_id))
+
+
+def remove_job_folders(root: str, table_id: str) -> None:
+    """Removes all files of all jobs of a table."""
+    for job_id in job_files(root, table_id):
+        remove_job_folder(root, table_id, job_id)
+    _remove(root, f"{WORK}/{table_id}")
+
+
+def _remove(root: str, folder: str) -> None:
+    objects = objects_at(root)
+    paths: Iterable[str] = list(objects.list(folder))
+    objects.delete(paths)
+    if "://" not in root:
+        with suppress(OSError):  # it is not empty, or not there
+            (Path(root) / folder).rmdir()

@@ -1,0 +1,13 @@
+"""A process that loads columns, a fragment a commit: `load_columns_worker.py ROOT SOURCE JOB`."""
+
+from __future__ import annotations
+
+import sys
+
+from deployer.table import connect
+
+if __name__ == "__main__":
+    root, source, job = sys.argv[1:]
+    with connect(root) as connection:
+        table = connection.open_table("flights")
+        print(table.load_columns(source, "id", ["embedding", "label"], job_id=job, commit_granularity=1, concurrency=1))
