@@ -1,4 +1,4 @@
-"""The groups whose commands have a package each: `deployer table`, `rows`, `service` and `state`."""
+"""The groups whose commands have a package each: `deployer table`, `rows`, `column`, `service` and `state`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from deployer.cli.column import load
 from deployer.cli.rows import change as row_change
 from deployer.cli.rows import erase as row_erase
 from deployer.cli.service import change, check, run, show
@@ -48,6 +49,13 @@ rows_group = _group(
         "delete": row_change.delete,
         "merge": row_change.merge,
         "erase": row_erase.erase,
+    },
+)
+column_group = _group(
+    "column",
+    "Write values of columns beside the rows that are there.",
+    {
+        "load": load.load,
     },
 )
 service_group = _group(

@@ -1,0 +1,1 @@
+"""The commands of `deployer column`: values of columns beside the rows that are there."""
