@@ -1,10 +1,12 @@
-"""Jobs in threads of this process: `load_columns_async` returns one."""
+"""Jobs of this process, and those in threads of their own, which `load_columns_async` returns."""
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as NotDone
 from contextlib import closing, suppress
@@ -13,11 +15,13 @@ from deployer.columns.fill.checkpoints import checked_job_id
 from deployer.columns.load.load import load_columns
 from deployer.columns.load.request import LoadRequest
 from deployer.platform.system.clock import Clock
+from deployer.platform.system.progress import OnProgress, Progress
 from deployer.services.runs.records import cancel_run
 from deployer.state import open_store
 from deployer.state.store import StateStore
 from deployer.tables.open_table import OpenTable, open_entry
 
+_log = logging.getLogger(__name__)
 _reported: set[str] = set()  #: arguments without a meaning that were reported
 
 
@@ -76,19 +80,42 @@ class JobFuture:
 
 def start_load(table: OpenTable, request: LoadRequest, job_id: str | None = None) -> JobFuture:
     """Starts `load_columns` in a thread with a connection of its own. Raises InvalidInput for an id that cannot be."""
-    own_id = Clock().new_id() if job_id is None else checked_job_id(job_id)
+    own_id = _id_of(job_id)
 
     def work(store: StateStore) -> object:
         entry = store.instance().tables[table.entry.table_id]
-        # An id that was just made cannot be that of another job: those are not looked for.
         return load_columns(open_entry(store, table.root, entry), request, own_id, is_new=job_id is None)
 
     return JobFuture(table.root, table.entry.table_id, own_id, work)
 
 
-def report_ignored(names: Sequence[str]) -> None:
-    """Warns of arguments that have no meaning here, once in a process."""
-    new = [name for name in names if name not in _reported]
+def run_load(table: OpenTable, request: LoadRequest, job_id: str | None, log_seconds: float) -> str:
+    """Does `load_columns` in this thread, and returns the job's id. Logs the progress every so many seconds."""
+    own_id = _id_of(job_id)
+    load_columns(table, request, own_id, _logging(own_id, log_seconds), is_new=job_id is None)
+    return own_id
+
+
+def _id_of(job_id: str | None) -> str:
+    return Clock().new_id() if job_id is None else checked_job_id(job_id)
+
+
+def _logging(job_id: str, seconds: float) -> OnProgress:
+    last = time.monotonic()
+
+    def log(now: Progress) -> None:
+        nonlocal last
+        if time.monotonic() - last >= seconds:
+            last = time.monotonic()
+            of = "" if now.total is None else f" of {now.total:,}"
+            _log.info("job %s: %s, %s%s %s", job_id, now.doing, f"{now.done:,}", of, now.unit)
+
+    return log
+
+
+def report_ignored(**given: object) -> None:
+    """Warns of arguments that are given, which is not None, and have no meaning here: once in a process."""
+    new = [name for name, value in given.items() if value is not None and name not in _reported]
     if new:
         _reported.update(new)
         warnings.warn(f"{', '.join(new)} has no meaning here and is ignored", UserWarning, stacklevel=3)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from deployer.columns.jobs import JobFuture, report_ignored, start_load
+from deployer.columns.jobs import JobFuture, report_ignored, run_load, start_load
+from deployer.columns.load.request import checked_request
 from deployer.platform.isolation.trusted_functions import NONE_TRUSTED, TrustedFunctions
 from deployer.search import SearchBuilder, SearchTarget, search
 from deployer.table import indexes as of_indexes
@@ -132,8 +133,15 @@ class Table:
         enable_job_tracker_saves: bool = True,
         job_id: str | None = None,
     ) -> str:
-        """As `load_columns_async`, and waits for the end; returns the job's id."""
-        return self.load_columns_async(
+        """As `load_columns_async`, in this thread; returns the job's id. Ctrl-C cancels the job.
+
+        Logs the progress every `refresh_status_secs`.
+        """
+        report_ignored(
+            task_size=task_size, _loader_cpus=_loader_cpus, _loader_memory=_loader_memory,
+            enable_job_tracker_saves=None if enable_job_tracker_saves else False,
+        )  # fmt: skip
+        request = checked_request(
             source,
             pk,
             columns,
@@ -145,12 +153,9 @@ class Table:
             min_checkpoint_size=min_checkpoint_size,
             max_checkpoint_size=max_checkpoint_size,
             checkpoint_interval_seconds=checkpoint_interval_seconds,
-            _loader_cpus=_loader_cpus,
-            _loader_memory=_loader_memory,
             commit_granularity=commit_granularity,
-            enable_job_tracker_saves=enable_job_tracker_saves,
-            job_id=job_id,
-        ).result()
+        )
+        return run_load(self._newest(), request, job_id, refresh_status_secs)
 
     def load_columns_async(
         self,
@@ -182,12 +187,10 @@ class Table:
 
         Raises InvalidInput for arguments that cannot be. The job raises as `deployer.columns.load.load` says.
         """
-        from deployer.columns.load.request import checked_request
-
-        ignored = {"task_size": task_size, "_loader_cpus": _loader_cpus, "_loader_memory": _loader_memory}
-        report_ignored([name for name, value in ignored.items() if value is not None])
-        if not enable_job_tracker_saves:
-            report_ignored(["enable_job_tracker_saves"])
+        report_ignored(
+            task_size=task_size, _loader_cpus=_loader_cpus, _loader_memory=_loader_memory,
+            enable_job_tracker_saves=None if enable_job_tracker_saves else False,
+        )  # fmt: skip
         request = checked_request(
             source,
             pk,

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from deployer.columns.fill.work import FragmentWork
+from deployer.tables.ingest.files.columnar import ALIGNED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -90,7 +91,10 @@ class BucketValues:
             if bucket.number in self._open:
                 self._open.move_to_end(bucket.number)
                 return self._open[bucket.number]
-            with pa.OSFile(str(_path(self._folder, bucket))) as file, pa.ipc.open_stream(file) as reader:
+            with (
+                pa.memory_map(str(_path(self._folder, bucket))) as file,
+                pa.ipc.open_stream(file, options=ALIGNED) as reader,
+            ):
                 table = reader.read_all().combine_chunks()
             self._open[bucket.number] = table
             while len(self._open) > OPEN_BUCKETS:
