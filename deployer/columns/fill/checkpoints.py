@@ -69,18 +69,15 @@ class JobFolder:
         self._root, self._table_id, self._job_id = root, table_id, job_id
         self._folder = job_folder(table_id, job_id)
 
-    def begin(self, document: Mapping[str, Any], where: str) -> bool:
-        """Notes what the job is; returns whether it was begun before.
-
-        Raises InvalidInput where the id is that of a job that does something else.
-        """
-        text = json.dumps(document, sort_keys=True).encode()
-        if self._objects.replace(f"{self._folder}/{_JOB}", seal(text), None) is not None:
-            return False
+    def begin(self, document: Mapping[str, Any], where: str) -> None:
+        """Notes what the job is. Raises InvalidInput where the id is that of a job that does something else."""
+        text = seal(json.dumps(document, sort_keys=True).encode())
+        if self._objects.replace(f"{self._folder}/{_JOB}", text, None) is not None:
+            return
         known = self._read(_JOB)
         if known is None:
-            self._objects.put(f"{self._folder}/{_JOB}", seal(text))
-            return True
+            self._objects.put(f"{self._folder}/{_JOB}", text)
+            return
         differing = sorted(name for name in {*known, *document} if known.get(name) != document.get(name))
         if differing:
             raise InvalidInput(
@@ -88,7 +85,6 @@ class JobFolder:
                 where=where,
                 remedy="give the job's own arguments to resume it, or another job id",
             )
-        return True
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Stores the checkpoint of a fragment; it is durable when this returns."""

@@ -88,8 +88,8 @@ class FillRun:
         was lost, or the table or its columns were changed so that it cannot continue.
         """
         table = self._open()
-        was_begun = self._folder.begin(self._document, self._filling.address)
-        self._saved = self._folder.saved() if was_begun else {}
+        self._folder.begin(self._document, self._filling.address)
+        self._saved = self._folder.saved()
         try:
             table, todo = self._next(table)
         except BaseException:
