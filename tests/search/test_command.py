@@ -18,7 +18,7 @@ from tests.cli.conftest import deployer as deployer
 from tests.projects import INSTANCE, make_project, table
 
 EMBEDDING = "embedding: {function: 'words:vectors', column: note, vector: vector}\n"
-INDEXES = "indexes: [{columns: [note], kind: inverted, stem: false, with_position: true}]\n"
+INDEXES = "indexes: [{columns: [note], kind: inverted, stem: false, remove_stop_words: false, with_position: true}]\n"
 SPEC = table("flights", "note: string", "vector: vector<float32, 3>", more=INDEXES + EMBEDDING)
 NOTES = ("late by fog", "on time", "fog all day", "late again")
 WORDS = "def vectors(texts):\n    return [[float(len(text)), 0.0, 1.0] for text in texts]\n"

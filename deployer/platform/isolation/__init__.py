@@ -5,4 +5,7 @@ and takes back nothing but data, which it checks on receipt: protobuf messages o
 
 A project's code still runs with the rights of the user. What is kept from it: the command's streams and terminal, its
 memory, other open files, and the credentials in its environment that only deployer itself uses (`surroundings`).
+
+Functions that tables name are the exception: a search imports one in its own process, and only when its caller allows
+the name (`trusted_functions`).
 """
