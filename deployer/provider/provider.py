@@ -73,6 +73,8 @@ class LakeProvider:
         if refusals := self._refusals(urn):
             return news, tuple(CheckFailure("", reason) for reason in refusals)
         kind, declared = _kind(urn), self.stores.declared
+        if declared is not None and (as_declared := declared.canonical(address_of(urn) or "", news)) is not None:
+            return as_declared, ()
         inputs, failures = kind.check(news)
         if not failures:  # what the specs declare has been through their rules
             failures = declared.check(address_of(urn) or "", inputs) if declared is not None else kind.faults(inputs)

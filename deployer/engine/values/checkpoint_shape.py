@@ -1,6 +1,8 @@
 """Whether a deployment has the shape of Pulumi's format: what is read from a backend or a file may be anybody's.
 
-A deployment is what a JSON parser makes: its objects are dicts, which are found much faster than other mappings. Names of provider packages become names of programs that are started, so they are held to the form that Pulumi's
+A deployment is what a JSON parser makes: its objects are dicts, which are found much faster than other mappings.
+
+Names of provider packages become names of programs that are started, so they are held to the form that Pulumi's
 registry gives them. No URL is fetched. Fields of the format that this engine only carries on are not looked at.
 """
 

@@ -24,6 +24,12 @@ class Declared:
         """The instance's root as the specs declare it."""
         return self._lake.instance.root
 
+    def canonical(self, address: str, inputs: Properties) -> Properties | None:
+        """The inputs, if they are what the specs declare as `check` wants them; then nothing else is to be checked,
+        as the specs have been. None where they differ, also in their form alone."""
+        declared = self._inputs().get(address)
+        return inputs if declared is not None and _identical(inputs, declared) else None
+
     def check(self, address: str, inputs: Properties) -> tuple[CheckFailure, ...]:
         """Why the program may not register this; `inputs` are canonical."""
         declared = self._inputs().get(address)
@@ -50,6 +56,17 @@ class Declared:
         instance = self._lake.instance
         tables = {table.address: table_inputs(table, instance.root) for table in self._lake.tables}
         return {instance.address: instance_inputs(instance), **tables}
+
+
+def _identical(one: Any, other: Any) -> bool:
+    """Whether two JSON values are the same in their types too: for Python 1, 1.0 and true are equal."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_identical(value, other[name]) for name, value in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_identical, one, other))
+    return bool(one == other)
 
 
 def _allowed(name: str, declared: Any) -> tuple[Any, ...]:

@@ -77,8 +77,18 @@ def column_to_json(column: Column) -> dict[str, JSON]:
 
 def column_from_json(form: Mapping[str, JSON]) -> Column:
     """The inverse of `column_to_json`; raises InvalidInput for a form that is not a column's."""
-    column = Column(text(form, "name"), parse_type(text(form, "type")), flag(form, "nullable", True))
-    return _with_notes(column, form)
+    column = Column(
+        text(form, "name"),
+        parse_type(text(form, "type")),
+        flag(form, "nullable", True),
+        description=text(form, "description", ""),
+        renamed_from=optional_text(form, "renamed_from"),
+        default=text(form, "default", ""),
+        using=optional_text(form, "using"),
+        source=optional_text(form, "source"),
+    )
+    fields = mapping(form, "fields", {})
+    return replace(column, type=_type_with_notes(column.type, fields)) if fields else column
 
 
 def _notes(column: Column) -> dict[str, JSON]:

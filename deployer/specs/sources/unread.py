@@ -32,7 +32,7 @@ def unread_files(project: Path, specs: Path, read: Collection[str]) -> list[str]
     top = Path(os.path.realpath(top))
     if not top.is_relative_to(project) or (top == project and not specs.is_dir()):
         return []
-    known = {os.path.join(project, name) for name in read}
+    known = {os.path.join(project, name) for name in read}  # noqa: PTH118 (there are thousands, as below)
     found = dict(_spec_files(top, known))
     if not found:
         return []
@@ -52,14 +52,14 @@ def _spec_files(top: Path, known: Collection[str]) -> Iterator[tuple[Path, bytes
             return
         folders[:] = [each for each in folders if not each.startswith(".") and each not in _NOT_SPECS]
         for name in names:
-            if not name.endswith(SUFFIXES) or name.startswith((".", "Pulumi.")) or os.path.join(folder, name) in known:
+            if not name.endswith(SUFFIXES) or name.startswith((".", "Pulumi.")):
                 continue
-            path = Path(folder, name)
-            if path.is_symlink():
+            path = os.path.join(folder, name)  # noqa: PTH118
+            if path in known or os.path.islink(path):  # noqa: PTH114
                 continue
-            data = _content(path)
+            data = _content(Path(path))
             if any(each.decode() in KINDS for each in _KIND.findall(data)):
-                yield path, data
+                yield Path(path), data
 
 
 def _included(project: Path, known: Iterable[Path]) -> set[Path]:

@@ -22,6 +22,9 @@ _SHAPES: dict[str, Shape] = {}  # by the label of the part, made when first need
 
 
 def text(form: Mapping[str, Any], name: str, default: str = _REQUIRED) -> str:
+    found = form.get(name)
+    if isinstance(found, str):
+        return found
     return str(_member(form, name, default, lambda value: isinstance(value, str), "text"))
 
 
