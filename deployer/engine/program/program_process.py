@@ -59,13 +59,16 @@ _LONGEST_WARNING = 4_000
 
 def main(channel: Channel) -> None:
     """Runs the program that the first frame names, and says how that ended."""
-    asked: dict[str, Any] = json.loads(channel.receive() or b"{}")
-    open_memory()  # a program may look at its own
-    learn(asked["known"])
-    calls = _Calls(channel)
+    with busy_interpreter():
+        asked: dict[str, Any] = json.loads(channel.receive() or b"{}")
+        open_memory()  # a program may look at its own
+        learn(asked["known"])
+        _run_to_the_end(asked, _Calls(channel))
+
+
+def _run_to_the_end(asked: Mapping[str, Any], calls: _Calls) -> None:
     try:
-        with busy_interpreter():
-            _run(asked, calls)
+        _run(asked, calls)
     except DeployerError as error:
         calls.end(FAILED + error_as_bytes(error))
     else:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -37,12 +38,15 @@ _MOST_BYTES = 1 << 16
 #: What the command sends is its own, and a lake of many tables is long.
 _FROM_COMMAND = 1 << 31
 _LOOK_SECONDS = 0.002
+#: As in the command itself: modules make no garbage, and looking for some while they are loaded takes a while.
+_COLLECT = (500_000, 50, 50)
 
 Main = Callable[[Channel], None]
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
     """Serves requests until the command is gone; the argument is the descriptor of the socket."""
+    gc.set_threshold(*_COLLECT)
     control = socket.socket(fileno=int(arguments[0]))
     close_memory()
     adopt_orphans()

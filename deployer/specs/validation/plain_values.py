@@ -33,6 +33,8 @@ def optional_text(form: Mapping[str, Any], name: str) -> str | None:
 
 
 def flag(form: Mapping[str, Any], name: str, default: bool = _REQUIRED) -> bool:
+    if default is not _REQUIRED and name not in form:  # as most are
+        return default
     return bool(_member(form, name, default, lambda value: isinstance(value, bool), "true or false"))
 
 
@@ -52,6 +54,8 @@ def texts(form: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def mapping(form: Mapping[str, Any], name: str, default: Mapping[str, Any] = _REQUIRED) -> Mapping[str, Any]:
+    if default is not _REQUIRED and name not in form:  # as most are
+        return default
     found: Mapping[str, Any] = _member(form, name, default, is_object, "an object")
     return found
 
