@@ -17,7 +17,7 @@ from deployer.tables.read.scan_plan import ScanPlan
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-LEAST_BYTES = 16 << 20  #: of a task: starting one takes about as long as reading a tenth of it
+LEAST_BYTES = 32 << 20  #: of a task: starting one takes about as long as reading a tenth of it
 MOST_BYTES = 128 << 20
 TASKS = 64  #: that a reading is divided into, within these limits
 BATCH_BYTES = 16 << 20  #: of one Arrow batch, by the average size of a row in files

