@@ -76,7 +76,7 @@ class ReadOptions:
             raise InvalidInput("the options `version` and `time` exclude each other", remedy="give one of them")
         columns = options.get("columns")
         return ReadOptions(
-            _absolute(options["root"]),
+            absolute_root(options["root"]),
             options["path"],
             _time(options["time"]) if "time" in options else options.get("version"),
             None if columns is None else tuple(split_names(columns, "columns")),
@@ -97,7 +97,7 @@ def _unknown(name: str) -> InvalidInput:
     return InvalidInput(f"there is no option `{name}`", remedy=remedy)
 
 
-def _absolute(root: str) -> str:
+def absolute_root(root: str) -> str:
     """Returns the root as processes in other folders find it."""
     return root if "://" in root else str(Path(root).absolute())
 

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import datasource
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    InputPartition,
+)
 from pyspark.sql.types import StructType
 
 from deployer.errors import DeployerError, InvalidInput
@@ -18,6 +24,7 @@ from deployer.spark.options import ReadOptions
 from deployer.spark.partitions import TaskPlan
 from deployer.spark.snapshot import Snapshot, selected, take_snapshot, tasks
 from deployer.spark.type_mapping import exchange_type, spark_schema, spark_type
+from deployer.spark.writing.writers import stream_writer, table_writer
 from deployer.specs.types.arrow import arrow_schema
 from deployer.specs.types.types import Column
 
@@ -75,6 +82,14 @@ class DeployerDataSource(DataSource):
         options = ReadOptions.of(self.options)
         snapshot = self._snapshot or take_snapshot(options)
         return TableReader(options, snapshot, _columns(snapshot, schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """The writer of one DataFrame. Raises InvalidInput for columns and options that do not fit the table."""
+        return table_writer(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """The writer of one batch of a stream. Raises as `writer`."""
+        return stream_writer(self.options, schema, overwrite=overwrite)
 
 
 def _columns(snapshot: Snapshot, schema: StructType) -> tuple[Column, ...]:

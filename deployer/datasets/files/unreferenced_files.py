@@ -15,7 +15,8 @@ from deployer.platform.system.failpoints import reached
 if TYPE_CHECKING:
     import lance
 
-_FOLDERS = ("data", "_deletions", "_indices")
+WRITING = "_writing"  #: notes of tasks that write; those of a driver that was killed are needed by nothing
+_FOLDERS = ("data", "_deletions", "_indices", WRITING)
 
 
 @dataclass(slots=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,21 @@ class WrittenFragment:
     @property
     def marked(self) -> CommittedFile:
         return CommittedFile(self.path, self.partition, self.keys, self.sorted, self.clustered)
+
+
+#: What is called with the path of each data file, relative to the dataset, as soon as it is there.
+_on_file: ContextVar[Callable[[str], None] | None] = ContextVar("_on_file", default=None)
+
+
+@contextlib.contextmanager
+def reported_files(on_file: Callable[[str], None]) -> Iterator[None]:
+    """Calls `on_file` with the path of each data file that is written inside, relative to the dataset, once it is
+    there: for writers that may be killed before they know all of their files."""
+    token = _on_file.set(on_file)
+    try:
+        yield
+    finally:
+        _on_file.reset(token)
 
 
 def write_sorted(
@@ -146,6 +162,7 @@ def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa
 def _write(layout: Layout, reader: pa.RecordBatchReader, dataset: lance.LanceDataset | None) -> Sequence[Any]:
     from lance.fragment import write_fragments
 
+    report = _on_file.get()
     try:
         fragments: Sequence[Any] = write_fragments(
             _without_slices(reader),
@@ -156,6 +173,7 @@ def _write(layout: Layout, reader: pa.RecordBatchReader, dataset: lance.LanceDat
             max_bytes_per_file=layout.max_bytes_per_file,
             data_storage_version=layout.data_storage_version,
             storage_options=storage_options(layout.location),
+            progress=None if report is None else _progress(report),
         )
     except (OSError, ValueError) as failure:
         raise _unwritten(layout, failure) from failure
@@ -163,7 +181,25 @@ def _write(layout: Layout, reader: pa.RecordBatchReader, dataset: lance.LanceDat
         if type(failure).__name__ != "PanicException":  # Rust's panics are not an Exception
             raise
         raise _unwritten(layout, failure) from failure
+    if report is not None and fragments:
+        for file in fragments[-1].files:
+            report(f"data/{file.path}")
     return [fragment for fragment in fragments if fragment.physical_rows]
+
+
+def _progress(report: Callable[[str], None]) -> Any:
+    """Lance's observer of a writing, which reports each file but the last one."""
+    from lance.progress import FragmentWriteProgress
+
+    class Reported(FragmentWriteProgress):  # type: ignore[misc]
+        def begin(self, fragment: Any, **_: Any) -> None:
+            pass
+
+        def complete(self, fragment: Any, **_: Any) -> None:
+            for file in fragment.files:
+                report(f"data/{file.path}")
+
+    return Reported()
 
 
 def _without_slices(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:

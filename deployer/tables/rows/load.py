@@ -7,6 +7,7 @@ are read, of the files whose ranges can hold a key, one range of keys after the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +17,15 @@ import pyarrow.compute as pc
 from deployer.datasets.files.writer import WrittenFragment, read_written
 from deployer.errors import Conflict
 from deployer.live.reader import has_unique_keys
-from deployer.platform.system.progress import OnProgress, Progress
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
+from deployer.state.log.requirements import schema_fingerprint
 from deployer.state.model.entities import Job, RowCounts
+from deployer.tables.ingest.commit.pending import Pending, has_fields, has_files
 from deployer.tables.ingest.keys.sets import KeySet
 from deployer.tables.ingest.keys.unique import READ_ROWS
 from deployer.tables.open_table import OpenTable
 from deployer.tables.rows.candidates import fragments_for
-from deployer.tables.rows.change import FragmentCounts, RowPlan, leaf_changes, total
+from deployer.tables.rows.change import FragmentCounts, RowChange, RowPlan, leaf_changes, total
 from deployer.tables.rows.commit import RowJob
 from deployer.tables.rows.holds import ALL, refuse_held, refuse_held_addresses
 from deployer.tables.rows.matching import ADDRESS, Deletions, offsets_of, rows_by_partition
@@ -33,6 +36,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from deployer.datasets.lance_types import LanceDataset
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRows:
+    """Files of new rows, and what they were written for: the table's recorded schema and the number of its dataset."""
+
+    fragments: tuple[WrittenFragment, ...]
+    schema: bytes
+    dataset: int
 
 
 def commit_load(
@@ -46,43 +58,61 @@ def commit_load(
 ) -> tuple[Job, bool]:
     """The job of a load in mode `upsert` or `overwrite`, and whether an earlier run had done it.
 
-    Raises Refused where two rows of an upsert have one key, where a unique key is taken, and where no row would be left
-    of a protected table; Conflict where the table's columns were changed since the rows were written. The files of a
-    load that fails are its caller's to remove.
+    The rows were written for the table as it is opened. Raises as `commit_written` does.
     """
-    files = Deletions(table.location)
-    names = keys_of(on or None, table) if mode == "upsert" else ()
-
-    def plan(now: OpenTable, dataset: LanceDataset) -> RowPlan:
-        _require_columns(table, now, dataset, written)
-        on_progress(Progress("matching", 0, now.state.files.rows))
-        if mode == "overwrite":
-            refuse_held(now, ALL, "replaced")
-            return _in_place_of_all(now, written)
-        return _upsert(now, dataset, names, written, files)
-
-    job = RowJob(mode, plan, files, job_id, sources=sources, owns_rows=False)
-    done = job.run(table)
+    rows = WrittenRows(tuple(written), table.state.schema, table.entry.dataset)
+    done = commit_written(table, rows, mode, job_id, on=on, sources=sources, on_progress=on_progress)
     if done.job is None:
         raise AssertionError("a change with a job id has a job")
     return done.job, done.already_done
 
 
-def _require_columns(
-    table: OpenTable, now: OpenTable, dataset: LanceDataset, written: Sequence[WrittenFragment]
-) -> None:
-    """Raises Conflict unless the table still has the columns that the rows were written for, by Lance's field ids."""
-    ids = {field for each in written for file in each.metadata["files"] for field in file["fields"] if field >= 0}
-    pending = [*dataset.lance_schema.fields()]
-    while pending:
-        field = pending.pop()
-        ids.discard(field.id())
-        pending += field.children()
-    if ids or now.state.schema != table.state.schema or now.entry.dataset != table.entry.dataset:
+def commit_written(
+    table: OpenTable,
+    rows: WrittenRows,
+    mode: str,
+    job_id: str,
+    *,
+    on: Sequence[str] = (),
+    sources: str = "",
+    on_progress: OnProgress = no_progress,
+) -> RowChange:
+    """Makes the rows part of the table as one version: in place of those with the same keys (`upsert`: the columns
+    `on`, else the row keys), or in place of all (`overwrite`).
+
+    With the id of a job that is done, nothing is changed. Raises Refused where two rows of an upsert have one key,
+    where a unique key is taken, and where no row would be left of a protected table; Conflict where the table's columns
+    were changed since the rows were written. The files of rows that are not committed are the caller's to remove.
+    """
+    files = Deletions(table.location)
+    names = keys_of(on or None, table) if mode == "upsert" else ()
+
+    def plan(now: OpenTable, dataset: LanceDataset) -> RowPlan:
+        _require_same_table(now, dataset, rows, job_id, mode)
+        on_progress(Progress("matching", 0, now.state.files.rows))
+        if mode == "overwrite":
+            refuse_held(now, ALL, "replaced")
+            return _in_place_of_all(now, rows.fragments)
+        return _upsert(now, dataset, names, rows.fragments, files)
+
+    return RowJob(mode, plan, files, job_id, sources=sources, owns_rows=False).run(table)
+
+
+def _require_same_table(table: OpenTable, dataset: LanceDataset, rows: WrittenRows, job_id: str, mode: str) -> None:
+    """Raises Conflict unless the table has the columns that the rows were written for, and the files are there."""
+    pending = Pending.of(job_id, mode, rows.fragments, rows.schema, rows.dataset)
+    is_same = schema_fingerprint(table.state.schema) == schema_fingerprint(rows.schema)
+    if not is_same or table.entry.dataset != rows.dataset or not has_fields(dataset, pending):
         raise Conflict(
             "the table was changed while rows were being written for it",
             where=table.address,
             remedy="run the ingest again",
+        )
+    if not has_files(table.location, pending):
+        raise Conflict(
+            "files of new rows were removed before their commit: it took longer than the grace period of `table gc`",
+            where=table.address,
+            remedy="write the rows again, and let `deployer table gc` have a longer --grace",
         )
 
 

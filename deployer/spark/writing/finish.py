@@ -1,0 +1,167 @@
+"""The driver half of a write once its tasks have ended: what they report is judged, and one commit is made, or none."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from deployer.datasets.commit.done_jobs import find_job
+from deployer.datasets.files.writer import WrittenFragment
+from deployer.errors import Conflict, DeployerError
+from deployer.live.reader import has_unique_keys
+from deployer.platform.system.failpoints import reached
+from deployer.services.triggers.after_load import run_due_services
+from deployer.spark.writing.cross_task_keys import refuse_repeated, without_repeated
+from deployer.spark.writing.file_notes import WriteNotes
+from deployer.spark.writing.plan import WritePlan
+from deployer.spark.writing.remedies import in_options
+from deployer.spark.writing.task import TaskMessage
+from deployer.state import open_store
+from deployer.state.model.entities import Job
+from deployer.tables.indexes.build import catch_up
+from deployer.tables.ingest.commit.append import commit_append
+from deployer.tables.ingest.commit.lance_append import fence_appends
+from deployer.tables.ingest.keys.unique import Admission, Duplicates
+from deployer.tables.ingest.loading import LoadedFragments, refused_duplicates, with_duplicates_set_aside
+from deployer.tables.ingest.rows.bad_row_files import remove_bad_rows, write_bad_rows
+from deployer.tables.ingest.rows.bad_rows import BadRows, refusal, too_many
+from deployer.tables.open_table import OpenTable, open_entry
+from deployer.tables.partitions.split import split_after_load
+from deployer.tables.rows.load import WrittenRows, commit_written
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One write whose tasks have ended. `owner` is the stream that it is a batch of, empty for other writes; `bad_rows`
+    is the file for its bad rows, and `all_may_be_bad` allows that no row is good."""
+
+    plan: WritePlan
+    job_id: str
+    owner: str = ""
+    bad_rows: str | None = None
+    all_may_be_bad: bool = False
+
+    @property
+    def notes(self) -> WriteNotes:
+        return WriteNotes(self.plan.location, self.plan.scope)
+
+    def commit(self, messages: Sequence[TaskMessage]) -> Job | None:
+        """Commits the rows as one version, or nothing; with a job id that is done, nothing. Then removes the files of
+        attempts that did not count.
+
+        Returns the job; None where no row was to be written. Raises Refused and InvalidInput for rows that cannot be
+        written, Conflict when the table was changed meanwhile.
+        """
+        with in_options(), contextlib.closing(open_store(self.plan.options.root)) as store:
+            entry = store.instance().tables.get(self.plan.table_id)
+            if entry is None or entry.status != "active":
+                raise Conflict("the table was removed while rows were being written for it", where=self.plan.address)
+            if known := find_job(store, self.plan.options.root, self.plan.table_id, self.job_id):
+                self.notes.remove_files()
+                return known
+            table = open_entry(store, self.plan.options.root, entry)
+            done, committed = self._committed(table, messages)
+        self.notes.remove_files({f"data/{each.path}" for each in committed})
+        return done
+
+    def _committed(
+        self, table: OpenTable, messages: Sequence[TaskMessage]
+    ) -> tuple[Job | None, Sequence[WrittenFragment]]:
+        loaded = self._admitted(table, messages)
+        options, written = self.plan.options, loaded.written
+        if not written and options.mode != "overwrite":
+            return None, ()
+        reached("spark.commit.checked")
+        self.notes.begin_commit()
+        try:
+            if options.mode == "append":
+                unique = self.plan.unique
+                job: Job | None
+                done = commit_append(
+                    table.store,
+                    table.root,
+                    replace(table.entry, dataset=self.plan.dataset),
+                    self.job_id,
+                    "append",
+                    written,
+                    self.plan.schema,
+                    admission=None if unique is None else Admission(unique.taken, self.plan.layout, written),
+                )
+                job, already_done = done.job, done.already_done
+            else:
+                if options.mode == "overwrite" and has_unique_keys(table.state):
+                    refuse_repeated(self.plan, written)
+                rows = WrittenRows(tuple(written), self.plan.schema, self.plan.dataset)
+                changed = commit_written(table, rows, options.mode, self.job_id)
+                job, already_done = changed.job, changed.already_done
+        except Conflict:
+            if self.bad_rows is not None:
+                remove_bad_rows(self.bad_rows)
+            self.plan.require_columns(table.refreshed())
+            raise
+        reached("spark.commit.committed")
+        return job, () if already_done else written
+
+    def _admitted(self, table: OpenTable, messages: Sequence[TaskMessage]) -> LoadedFragments:
+        """What is to be committed. Raises what refuses the write; bad rows are then set aside, or not at all."""
+        plan, address = self.plan, self.plan.address
+        for message in messages:
+            if message.report.error is not None:
+                raise message.report.error.as_error()
+        messages = without_repeated(plan, messages)
+        duplicates = reduce(Duplicates.joined, (each.duplicates for each in messages), Duplicates())
+        loaded = LoadedFragments(
+            tuple(fragment for each in messages for fragment in each.written),
+            {each.number: each.report for each in messages},
+            duplicates,
+        )
+        loaded = with_duplicates_set_aside(loaded)
+        bad = _by_task(loaded)
+        rows, bad_rows = sum(each.report.rows for each in messages), sum(each.rows for each in bad.values())
+        if bad_rows and self.bad_rows is None:
+            raise refusal(bad, address)
+        if plan.unique is not None and (refused := refused_duplicates(loaded, plan.unique, rows, address)):
+            raise refused
+        if bad_rows and self.bad_rows is not None:
+            if self.owner:
+                remove_bad_rows(self.bad_rows)  # of an attempt of the same batch
+            write_bad_rows(self.bad_rows, bad)
+            limit = plan.options.max_bad_rows
+            all_bad = bad_rows == rows and not self.all_may_be_bad
+            if all_bad or (limit is not None and not limit.allows(bad_rows, rows)):
+                raise too_many(bad, rows, limit, self.bad_rows, address)
+        return loaded
+
+    def abort(self) -> None:
+        """Removes all files of the write, unless they are committed, or may be."""
+        with contextlib.closing(open_store(self.plan.options.root)) as store:
+            root, table_id = self.plan.options.root, self.plan.table_id
+            if self.notes.has_begun_commit:
+                with contextlib.suppress(DeployerError):
+                    fence_appends(self.plan.location, self.job_id)
+                    if find_job(store, root, table_id, self.job_id) is None and (
+                        self.job_id not in store.table(table_id).intents
+                    ):
+                        self.notes.remove_files()
+                return
+        self.notes.remove_files()
+
+    def run_services(self) -> None:
+        """Splits leaves that are too large now, brings indexes up to date and runs the services that are due.
+
+        The rows are there already: what fails of it is tried again after the next load.
+        """
+        options = self.plan.options
+        with contextlib.suppress(DeployerError), contextlib.closing(open_store(options.root)) as store:
+            split_after_load(store, options.root, self.plan.table_id)
+            if options.indexes:
+                catch_up(store, options.root, self.plan.table_id)
+        if options.services:
+            run_due_services(options.root, self.plan.address.removeprefix("table/"))
+
+
+def _by_task(loaded: LoadedFragments) -> dict[str, BadRows]:
+    found = {number: report.bad for number, report in sorted(loaded.reports.items())}
+    return {f"partition {number} of the DataFrame": bad for number, bad in found.items() if bad.rows}

@@ -1,0 +1,108 @@
+"""The task half of a write: rows as Spark has them become sorted files, those of each leaf apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql.datasource import WriterCommitMessage
+
+from deployer.datasets.dataset import open_dataset
+from deployer.datasets.files.writer import WrittenFragment, reported_files, write_stream
+from deployer.errors import DeployerError
+from deployer.platform.system.failpoints import reached
+from deployer.spark.writing.file_notes import AttemptNotes
+from deployer.spark.writing.from_spark import source_rows
+from deployer.spark.writing.plan import WritePlan
+from deployer.tables.ingest.driver import FlushedRows, Held, hold
+from deployer.tables.ingest.keys.unique import Duplicates, with_places
+from deployer.tables.ingest.readers.splits import SplitError, SplitReport
+from deployer.tables.ingest.rows.check import check
+from deployer.tables.ingest.rows.kept_rows import with_rows
+
+RUN_BYTES = 512 * 1024 * 1024  #: rows that a task sorts in memory at a time
+
+
+@dataclass
+class TaskMessage(WriterCommitMessage):
+    """What a task did: its files, the report of its rows by the number of its partition, and rows with keys that were
+    there. `owner` is the stream that the rows are of; empty for other writes."""
+
+    number: int
+    report: SplitReport
+    written: tuple[WrittenFragment, ...] = ()
+    duplicates: Duplicates = field(default_factory=Duplicates)
+    owner: str = ""
+
+
+def write_task(plan: WritePlan, batches: Iterable[pa.RecordBatch], number: int, owner: str = "") -> TaskMessage:
+    """Writes the good rows of the task `number`; an error of the rows is in the message, for the driver to raise.
+
+    Nothing stays of an attempt that raises.
+    """
+    message = TaskMessage(number, SplitReport(number), owner=owner)
+    if plan.is_done:
+        for _ in batches:  # Spark has them sent already
+            pass
+        return message
+    notes = AttemptNotes(plan.location, plan.scope)
+    try:
+        with reported_files(notes.add):
+            _write(plan, _checked(plan, batches, message.report), message)
+    except BaseException:
+        notes.remove_files()
+        raise
+    reached("spark.task.written")
+    return message
+
+
+def _write(plan: WritePlan, rows: Iterator[pa.RecordBatch], message: TaskMessage) -> None:
+    layout, unique = plan.layout, plan.unique
+    first = next(rows, None)
+    if first is None:
+        return
+    dataset = open_dataset(plan.location)
+    rows = _chained(first, rows)
+    if not layout.order:
+        message.written = tuple(write_stream(layout, rows, plan.ranges.partitions[0], dataset))
+        return
+    splitter = plan.ranges.splitter(layout.arrow_schema, layout.row_keys)
+    held: Held = {}
+    size, flushed = 0, FlushedRows(layout, plan.ranges, unique, dataset)
+    for batch in rows:
+        hold(batch, layout, splitter, held)
+        size += batch.nbytes
+        if size >= RUN_BYTES:
+            flushed.flush(held)
+            size = 0
+    flushed.flush(held)
+    message.written, message.duplicates = tuple(flushed.written), flushed.duplicates
+
+
+def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest
+
+
+def _checked(plan: WritePlan, batches: Iterable[pa.RecordBatch], report: SplitReport) -> Iterator[pa.RecordBatch]:
+    """The good rows; once the write is refused by an error, and by bad rows that are not set aside, the others are only
+    counted."""
+    table, keys = plan.layout.arrow_schema, plan.layout.row_keys
+    for batch in batches:
+        if report.error is not None:
+            continue
+        try:
+            source = source_rows(batch, report.rows + 1, table, plan.fields)
+            report.rows += batch.num_rows
+            found = check(source, table, keys, text=False, listed=plan.listed)
+            bad = found.bad.named(source.fields)
+            if plan.listed is not None:
+                report.bad = report.bad.joined(bad).first(plan.listed)
+            elif bad.rows:
+                report.bad = report.bad.joined(with_rows(bad, source, table, {}, plan.fields))
+        except DeployerError as error:
+            report.error = SplitError.of(error)
+            continue
+        if found.rows.num_rows and not (report.bad.rows and plan.listed is not None):
+            yield with_places(found.rows, report.number, found.numbers) if plan.unique is not None else found.rows
