@@ -12,6 +12,7 @@ import json
 import uuid
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from deployer.datasets.files.unreferenced_files import WRITING
 from deployer.datasets.storage.options import objects_at
@@ -32,8 +33,16 @@ class AttemptNotes:
 
     def add(self, path: str) -> None:
         self._paths.append(path)
-        document = {"files": self._paths}
-        objects_at(self.location).put(f"{WRITING}/{self.scope}.{self._name}.json", json.dumps(document).encode())
+        note = f"{WRITING}/{self.scope}.{self._name}.json"
+        data = json.dumps({"files": self._paths}).encode()
+        if "://" in self.location:
+            objects_at(self.location).put(note, data)
+            return
+        place = Path(self.location, note)  # not synced: if the machine fails, `table gc` removes what is left
+        place.parent.mkdir(exist_ok=True)
+        beside = place.with_suffix(".new")
+        beside.write_bytes(data)
+        beside.replace(place)
 
     def remove_files(self) -> None:
         """Removes the files of an attempt that failed, and its note."""

@@ -16,7 +16,6 @@ from deployer.services.triggers.after_load import run_due_services
 from deployer.spark.writing.cross_task_keys import refuse_repeated, without_repeated
 from deployer.spark.writing.file_notes import WriteNotes
 from deployer.spark.writing.plan import WritePlan
-from deployer.spark.writing.remedies import in_options
 from deployer.spark.writing.task import TaskMessage
 from deployer.state import open_store
 from deployer.state.model.entities import Job
@@ -54,7 +53,7 @@ class Write:
         Returns the job; None where no row was to be written. Raises Refused and InvalidInput for rows that cannot be
         written, Conflict when the table was changed meanwhile.
         """
-        with in_options(), contextlib.closing(open_store(self.plan.options.root)) as store:
+        with contextlib.closing(open_store(self.plan.options.root)) as store:
             entry = store.instance().tables.get(self.plan.table_id)
             if entry is None or entry.status != "active":
                 raise Conflict("the table was removed while rows were being written for it", where=self.plan.address)

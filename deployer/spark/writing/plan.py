@@ -14,7 +14,6 @@ from deployer.datasets.files.writer import Layout
 from deployer.errors import InvalidInput
 from deployer.spark.writing.from_spark import taken_schema
 from deployer.spark.writing.options import WriteOptions
-from deployer.spark.writing.remedies import in_options
 from deployer.tables.conversion.defaults import default_of
 from deployer.tables.ingest.keys.unique import UniqueLoad
 from deployer.tables.ingest.loading import unique_load
@@ -75,12 +74,11 @@ def plan_write(options: WriteOptions, columns: pa.Schema, *, stream: bool = Fals
     Raises InvalidInput, naming every column at once, where they cannot be the table's, and for options that do not fit
     the table; NotFound for a table that is not there.
     """
-    with in_options():
-        table = open_to_change(options.root, options.table)
-        try:
-            return _plan(table, options, columns, stream=stream)
-        finally:
-            table.store.close()
+    table = open_to_change(options.root, options.table)
+    try:
+        return _plan(table, options, columns, stream=stream)
+    finally:
+        table.store.close()
 
 
 def _plan(table: OpenTable, options: WriteOptions, columns: pa.Schema, *, stream: bool) -> WritePlan:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from deployer.errors import DeployerError
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _OPTIONS = (
     (re.compile(r"(?:with )?--bad-rows FILE"), "by the option `bad_rows`"),
@@ -29,11 +33,15 @@ def in_words_of_spark(text: str) -> str:
     return text.replace("`max-bad-rows`", "`max_bad_rows`").replace("`job-id`", "`job_id`")
 
 
-@contextmanager
-def in_options() -> Iterator[None]:
-    """Words the errors that are raised inside for users of Spark, without the calls that led to them."""
-    try:
-        yield
-    except DeployerError as error:
-        error.what, error.remedy = in_words_of_spark(error.what), in_words_of_spark(error.remedy)
-        raise error.with_traceback(None) from None
+def reports_in_options(function: Callable[P, R]) -> Callable[P, R]:
+    """Words the errors of the function for users of Spark, which prints them without the calls that led to them."""
+
+    @wraps(function)
+    def reporting(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except DeployerError as error:
+            error.what, error.remedy = in_words_of_spark(error.what), in_words_of_spark(error.remedy)
+            raise error.with_traceback(None) from None
+
+    return reporting

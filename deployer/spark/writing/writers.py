@@ -17,7 +17,7 @@ from deployer.spark.type_mapping import column_of, exchange_type
 from deployer.spark.writing.finish import Write
 from deployer.spark.writing.options import WriteOptions
 from deployer.spark.writing.plan import WritePlan, of_batch, plan_write
-from deployer.spark.writing.remedies import in_options
+from deployer.spark.writing.remedies import reports_in_options
 from deployer.spark.writing.task import TaskMessage, write_task
 
 if TYPE_CHECKING:
@@ -34,11 +34,12 @@ class TableWriter(DataSourceArrowWriter):
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
 
+    @reports_in_options
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         """The rows of one task, as files that are not committed yet."""
-        with in_options():
-            return write_task(self._plan, iterator, _partition())
+        return write_task(self._plan, iterator, _partition())
 
+    @reports_in_options
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commits the rows of all tasks as one version, or none. Spark calls `abort` where it raises."""
         write = self._write()
@@ -64,12 +65,13 @@ class _StreamWriter:
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
 
+    @reports_in_options
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         """The rows of one task, as files that are not committed yet."""
-        with in_options():
-            query, batch = _batch_of_task()
-            return write_task(of_batch(self._plan, query, batch), iterator, _partition(), query)
+        query, batch = _batch_of_task()
+        return write_task(of_batch(self._plan, query, batch), iterator, _partition(), query)
 
+    @reports_in_options
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
         """Commits a batch once, however often Spark repeats it."""
         found = _of_tasks(messages)
@@ -111,17 +113,17 @@ if hasattr(datasource, "DataSourceStreamArrowWriter"):  # since 4.1
         """Takes Arrow's batches from Spark."""
 
 
+@reports_in_options
 def table_writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> TableWriter:
     """The writer of one DataFrame. Raises as `plan_write`."""
-    with in_options():
-        return TableWriter(plan_write(WriteOptions.of(options, overwrite=overwrite), columns_from_spark(schema)))
+    return TableWriter(plan_write(WriteOptions.of(options, overwrite=overwrite), columns_from_spark(schema)))
 
 
+@reports_in_options
 def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> DataSourceStreamWriter:
     """The writer of one batch of a stream. Raises as `plan_write`."""
-    with in_options():
-        given = WriteOptions.of(options, overwrite=overwrite, stream=True)
-        plan = plan_write(given, columns_from_spark(schema), stream=True)
+    given = WriteOptions.of(options, overwrite=overwrite, stream=True)
+    plan = plan_write(given, columns_from_spark(schema), stream=True)
     arrow = hasattr(datasource, "DataSourceStreamArrowWriter")
     return ArrowStreamWriter(plan) if arrow else RowStreamWriter(plan, schema)
 
