@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from deployer.datasets.dataset import field_ids, open_dataset
 from deployer.datasets.ordering.clustering import clustered_fields
-from deployer.errors import DeployerError, InvalidInput
+from deployer.errors import InvalidInput
 from deployer.state import open_reader
 from deployer.tables.inspect.past_keys import KeysThen, keys_at
 from deployer.tables.inspect.versions import At, TableVersion, dataset_at, history
 from deployer.tables.open_table import ReadTable, find_entry, read_entry
-from deployer.tables.read.conditions import check_condition, read_failure
+from deployer.tables.read.conditions import check_condition
 from deployer.tables.read.key_values import Interval, require_ordered, unknown_column
 from deployer.tables.read.predicate import KeyPredicate, key_predicate
 from deployer.tables.read.scan_plan import Condition, ScanPlan, fragments_by_id
@@ -239,16 +239,6 @@ class Table:
             if name not in known:
                 raise unknown_column(name, schema.names, self.opened.address)
         return list(columns)
-
-    def read_failure(self, failure: BaseException, condition: Condition | None) -> DeployerError:
-        """The error for what Lance raised while it read rows with the condition."""
-        return read_failure(
-            failure,
-            condition.written if condition is not None else None,
-            self.dataset().schema,
-            self.opened.location,
-            self.opened.address,
-        )
 
 
 def _chained(first: pa.RecordBatch | None, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.state.model.entities import RowCounts
@@ -10,7 +10,8 @@ from deployer.tables.open_table import OpenTable
 from deployer.tables.rows.change import FragmentCounts, Offsets, RowChange, RowPlan, leaf_changes, total
 from deployer.tables.rows.commit import RowJob
 from deployer.tables.rows.holds import ALL, refuse_held
-from deployer.tables.rows.matching import ADDRESS, Deletions, matching_rows, offsets_of, rows_by_partition
+from deployer.tables.rows.matching import Deletions, rows_by_partition
+from deployer.tables.rows.tasks import RunTasks, run_here, tasks_of
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
@@ -25,11 +26,13 @@ def delete_rows(
     dry_run: bool = False,
     allow_destroy: bool = False,
     on_progress: OnProgress = no_progress,
+    run_tasks: RunTasks = run_here,
 ) -> RowChange:
     """Deletes the rows for which the SQL condition is true, as one version; None deletes all.
 
     A condition that is null for a row does not delete it. `kind` names the job in the log and in `history`. With the id
-    of a job that is done, nothing is deleted. The rows stay in earlier versions, savepoints included.
+    of a job that is done, nothing is deleted. The rows stay in earlier versions, savepoints included. `run_tasks` looks
+    for the rows elsewhere, by leaf.
 
     Raises InvalidInput for a condition that cannot be used; Refused where no row would be left of a table that is
     protected from deletion, unless `allow_destroy`; Conflict and OutcomeUnknown as `RowJob.run`.
@@ -41,7 +44,11 @@ def delete_rows(
         on_progress(Progress("looking for rows", 0, now.state.files.rows))
         if where is None:
             return _of_all(now)
-        found = offsets_of([batch.column(ADDRESS) for batch in matching_rows(now, dataset, where)])
+        found: dict[int, Any] = {}
+        for done in run_tasks(dataset, tasks_of(now, dataset, where, in_parts=run_tasks is not run_here)):
+            if done.error is not None:
+                raise done.error
+            found |= done.offsets
         on_progress(Progress("deleting", 0, sum(map(len, found.values()))))
         return deletion(now, dataset, found, files, dry_run=dry_run, why=where)
 

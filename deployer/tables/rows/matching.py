@@ -13,6 +13,7 @@ from deployer.datasets.errors import is_of_lance
 from deployer.datasets.storage.options import objects_at
 from deployer.errors import DeployerError
 from deployer.tables.open_table import OpenTable
+from deployer.tables.read.conditions import read_failure
 from deployer.tables.read.scan_plan import Condition
 from deployer.tables.read.table import Table as Reader
 from deployer.tables.rows.change import Offsets
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
 READ_AT_ONCE = 20_000  #: rows that are named in one condition
-ADDRESS = (
-    "_rowaddr"  #: Lance's column of row addresses: the fragment's id in the upper 32 bits, the offset in the lower
-)
+ADDRESS = "_rowaddr"  #: Lance's column of row addresses: a fragment's id in the upper 32 bits, an offset in the lower
 
 
 def matching_rows(
@@ -34,10 +33,9 @@ def matching_rows(
     where: str,
     columns: Sequence[str] = (),
     *,
-    with_ids: bool = False,
     only: frozenset[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows for which the condition is true, with the column `_rowaddr`, and with `_rowid` where that is asked for.
+    """Rows for which the condition is true, with the column `_rowaddr`.
 
     `only` are the fragments that are looked into; None: all. Those whose ranges of keys exclude them are not opened.
     Raises InvalidInput for a condition that cannot be used.
@@ -49,23 +47,24 @@ def matching_rows(
     # Lance is to see the condition in any case: it may report a problem with it.
     candidates = candidates or every[:1]
     chosen = None if only is None and len(candidates) == len(every) else candidates
-    yield from _scanned(reader, dataset, chosen, columns, condition.sql, condition, with_ids=with_ids)
+    place = (table.location, table.address)
+    yield from scanned(place, dataset, chosen, columns, condition.sql, condition, with_ids=False)
 
 
 def rows_at(
     table: OpenTable, dataset: LanceDataset, addresses: NDArray[np.uint64], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """The columns of the rows at these ascending addresses, in their order."""
-    reader = Reader(table, dataset)
+    place = (table.location, table.address)
     for start in range(0, len(addresses), READ_AT_ONCE):
         wanted = addresses[start : start + READ_AT_ONCE]
         fragments = [dataset.get_fragment(int(number)) for number in np.unique(wanted >> np.uint64(32))]
         sql = f"{ADDRESS} IN ({', '.join(map(str, wanted.tolist()))})"
-        yield from _scanned(reader, dataset, fragments, columns, sql, None, with_ids=False)
+        yield from scanned(place, dataset, fragments, columns, sql, None, with_ids=False)
 
 
-def _scanned(
-    reader: Reader,
+def scanned(
+    place: tuple[str, str],
     dataset: LanceDataset,
     fragments: Sequence[Any] | None,
     columns: Sequence[str],
@@ -74,7 +73,8 @@ def _scanned(
     *,
     with_ids: bool,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of the fragments, or of all, in their order; `condition` is the user's own, for errors."""
+    """Rows of the fragments, or of all, in their order. `place` is the table's location and address, and `condition`
+    the user's own, for errors."""
     try:
         scanner = dataset.scanner(
             columns=list(columns),
@@ -93,7 +93,8 @@ def _scanned(
     except BaseException as failure:
         if not is_of_lance(failure):
             raise
-        raise reader.read_failure(failure, condition) from failure
+        written = condition.written if condition is not None else None
+        raise read_failure(failure, written, dataset.schema, *place) from failure
 
 
 def offsets_of(addresses: Sequence[Any]) -> Offsets:
@@ -107,6 +108,12 @@ def offsets_of(addresses: Sequence[Any]) -> Offsets:
     present, starts = np.unique(numbers, return_index=True)
     stops = [*starts[1:], len(found)]
     return {int(n): offsets[start:stop] for n, start, stop in zip(present, starts, stops, strict=True)}
+
+
+def addresses_of(offsets: Offsets) -> NDArray[np.uint64]:
+    """The ascending addresses of rows by their offsets within fragments."""
+    parts = [(np.uint64(number) << np.uint64(32)) | offsets[number].astype(np.uint64) for number in sorted(offsets)]
+    return np.concatenate([np.zeros(0, np.uint64), *parts])
 
 
 @dataclass(slots=True)

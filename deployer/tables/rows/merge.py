@@ -187,7 +187,7 @@ class _Merge:
         written = list[WrittenFragment]()
         try:
             for group in self._written_together(coming):
-                written += write_rows(self.table, self.dataset, group)
+                written += write_rows(self.table.layout(), leaf_ranges(self.table), self.dataset, group)
             changed, removed = files.without(self.dataset, offsets_of([gone]) if len(gone) else {})
         except BaseException:
             discard(self.table.location, written)

@@ -32,12 +32,13 @@ def leaf_ranges(table: OpenTable) -> Ranges:
     return Ranges(tuple(table.splits), tuple(leaf.partition_id for leaf in table.state.leaves()))
 
 
-def write_rows(table: OpenTable, dataset: LanceDataset, batches: Iterable[pa.RecordBatch]) -> list[WrittenFragment]:
+def write_rows(
+    layout: Layout, ranges: Ranges, dataset: LanceDataset, batches: Iterable[pa.RecordBatch]
+) -> list[WrittenFragment]:
     """Writes rows with the table's columns; with the column `_rowid` too they keep these ids.
 
     What is held at once is limited by `FLUSH_BYTES`. Nothing stays where it fails.
     """
-    layout, ranges = table.layout(), leaf_ranges(table)
     splitter = ranges.splitter(layout.arrow_schema, layout.row_keys)
     held: Held = {}
     written: dict[int, list[WrittenFragment]] = {}

@@ -118,3 +118,15 @@ def test_an_upsert_needs_keys(lake: Lake) -> None:
     with pytest.raises(InvalidInput, match="no column 'carier'; did you mean 'carrier'"):
         lake.ingest(lake.file(flights(5)), mode="upsert", on=("carier",))
     assert lake.data_files() == files
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", ["keyed", "keyless"])
+def test_spark_replaces_rows_too(lake: Lake, case: str, spark: Any) -> None:
+    filled(lake, 200, **OPTIONS[case])
+    source = later(60, 170)
+    result = lake.ingest(lake.file(source), mode="upsert", on=ON, engine="spark")
+    assert result.counts == RowCounts(inserted=30, updated=30)
+    assert rows_of(lake) == sorted_rows(pa.concat_tables([flights(170), source]))
+    lake.ingest(lake.file(flights(40)), mode="overwrite", engine="spark")
+    assert rows_of(lake) == sorted_rows(flights(40)) and differences(lake) == []

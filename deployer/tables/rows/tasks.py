@@ -1,0 +1,175 @@
+"""A change of rows in parts: each finds rows in some fragments, and writes their new values. Nothing is committed.
+
+A part has all that a process needs to do it, so that Spark's tasks and this process do the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from deployer.datasets.files.row_ids import ROW_ID
+from deployer.datasets.files.writer import Layout, WrittenFragment
+from deployer.errors import DeployerError, InvalidInput
+from deployer.tables.conversion.sql_values import computed_here
+from deployer.tables.ingest.rows.bad_rows import BadRows, refusal
+from deployer.tables.ingest.rows.check import SourceRows, check
+from deployer.tables.open_table import OpenTable
+from deployer.tables.partitions.key_ranges import Ranges
+from deployer.tables.read.scan_plan import Condition
+from deployer.tables.read.table import Table as Reader
+from deployer.tables.rows.change import Offsets
+from deployer.tables.rows.matching import ADDRESS, offsets_of, scanned
+from deployer.tables.rows.new_rows import leaf_ranges, write_rows
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
+
+LISTED = 10  #: rows that an error lists
+TASK_ROWS = 1_048_576  #: rows that one part looks through
+
+
+@dataclass(frozen=True, slots=True)
+class Assignments:
+    """New values of columns: Python values, and SQL expressions over the row as it was."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    expressions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((*self.values, *self.expressions))
+
+
+@dataclass(frozen=True, slots=True)
+class RowsTask:
+    """Rows of some fragments of `version` for which the condition is true. With `assign` they are written again."""
+
+    address: str
+    version: int
+    fragment_ids: tuple[int, ...]
+    condition: Condition
+    layout: Layout
+    ranges: Ranges
+    assign: Assignments | None = None
+
+    def done(self, dataset: LanceDataset) -> RowsDone:
+        """Finds the rows; `dataset` is open at `version`. What is wrong with rows or the condition is in the result."""
+        addresses: list[Any] = []
+        try:
+            if self.assign is None:
+                addresses += [batch.column(ADDRESS) for batch in self._rows(dataset, (), ids=False)]
+                return RowsDone(offsets_of(addresses))
+            written = write_rows(self.layout, self.ranges, dataset, self._changed(dataset, self.assign, addresses))
+        except DeployerError as error:
+            return RowsDone({}, error=error)
+        return RowsDone(offsets_of(addresses), tuple(written))
+
+    def _rows(self, dataset: LanceDataset, columns: Sequence[str], *, ids: bool) -> Iterator[pa.RecordBatch]:
+        fragments = [dataset.get_fragment(number) for number in self.fragment_ids]
+        place = (self.layout.location, self.address)
+        return scanned(place, dataset, fragments, columns, self.condition.sql, self.condition, with_ids=ids)
+
+    def _changed(self, dataset: LanceDataset, assign: Assignments, addresses: list[Any]) -> Iterator[pa.RecordBatch]:
+        """The rows with their new values; their addresses are put into `addresses`."""
+        schema, ids = self.layout.arrow_schema, bool(dataset.has_stable_row_ids)
+        seen, bad = 0, BadRows()
+        for batch in self._rows(dataset, schema.names, ids=ids):
+            rows = batch.select(schema.names)
+            given = dict(zip(schema.names, rows.columns, strict=True))
+            given |= columns_of(assign.values, rows.num_rows, self.address)
+            given |= {name: self._computed(rows, name, sql) for name, sql in assign.expressions.items()}
+            numbers = np.arange(seen + 1, seen + rows.num_rows + 1)
+            seen += rows.num_rows
+            new = pa.RecordBatch.from_arrays(list(given.values()), names=schema.names)
+            checked = check(SourceRows(new, numbers), schema, self.layout.row_keys, text=False, listed=LISTED)
+            bad = bad.joined(checked.bad)
+            if bad.rows:
+                continue
+            addresses.append(batch.column(ADDRESS))
+            yield checked.rows.append_column(ROW_ID, batch.column(ROW_ID)) if ids else checked.rows
+        if bad.rows:
+            raise refusal({"the rows that it finds": bad.first(LISTED)}, self.address, "updated")
+
+    def _computed(self, rows: pa.RecordBatch, name: str, expression: str) -> Any:
+        try:
+            return computed_here(rows, expression)
+        except ValueError as failure:
+            raise InvalidInput(
+                f"the expression {expression!r} of column {name!r} cannot be computed for all rows: {failure}",
+                where=self.address,
+                remedy="change the expression, or leave these rows out by the condition",
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class RowsDone:
+    """The rows that a task found, and what it wrote; or the error that it ended with, and nothing is left then."""
+
+    offsets: Offsets
+    written: tuple[WrittenFragment, ...] = ()
+    error: DeployerError | None = None
+
+
+#: Does tasks on a dataset, and gives what each did, in their order.
+RunTasks = Callable[["LanceDataset", Sequence[RowsTask]], list[RowsDone]]
+
+
+def run_here(dataset: LanceDataset, tasks: Sequence[RowsTask]) -> list[RowsDone]:
+    """Does the tasks in this process, until one ends with an error."""
+    done: list[RowsDone] = []
+    for task in tasks:
+        done.append(task.done(dataset))
+        if done[-1].error is not None:
+            break
+    return done
+
+
+def tasks_of(
+    table: OpenTable, dataset: LanceDataset, where: str, assign: Assignments | None = None, *, in_parts: bool = False
+) -> list[RowsTask]:
+    """One task for all fragments that can hold a row of the condition, or one for those of each leaf, `in_parts`, and
+    more where a leaf has many rows.
+
+    Raises InvalidInput for a condition that is not one SQL expression.
+    """
+    condition, fragments = Reader(table, dataset).candidates(where)
+    # Lance is to see the condition in any case: it may report a problem with it.
+    fragments = fragments or dataset.get_fragments()[:1]
+    layout, ranges = table.layout(), leaf_ranges(table)
+    groups: list[list[int]] = []
+    rows, leaf = 0, ""
+    for fragment in sorted(fragments, key=lambda each: _place(table, each.fragment_id)):
+        file = table.state.files.get(fragment.fragment_id)
+        partition, own = (file.partition or "", file.rows) if file is not None else ("", 0)
+        if not groups or (in_parts and (partition != leaf or rows >= TASK_ROWS)):
+            groups.append([])
+            rows, leaf = 0, partition
+        groups[-1].append(fragment.fragment_id)
+        rows += own
+    version = int(dataset.version)
+    return [RowsTask(table.address, version, tuple(sorted(g)), condition, layout, ranges, assign) for g in groups]
+
+
+def _place(table: OpenTable, fragment_id: int) -> tuple[str, int]:
+    file = table.state.files.get(fragment_id)
+    return (file.partition or "" if file is not None else "", fragment_id)
+
+
+def columns_of(values: Mapping[str, Any], rows: int, address: str) -> dict[str, Any]:
+    """Columns with the same values in each row. Raises InvalidInput for a value that Arrow does not have."""
+    arrays = {}
+    for name, value in values.items():
+        try:
+            arrays[name] = pa.repeat(value if isinstance(value, pa.Scalar) else pa.scalar(value), rows)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:
+            raise InvalidInput(
+                f"the value of column {name!r} is not one that Arrow has: {str(failure).splitlines()[0]}",
+                where=address,
+                remedy="give a value of the column's type",
+            ) from None
+    return arrays
