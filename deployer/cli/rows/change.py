@@ -17,8 +17,17 @@ from deployer.cli.inputs.text_options import (
     TimeZone,
     read_options,
 )
-from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, ProjectDir, SpecsPath, StackName, TableName
-from deployer.cli.rows.options import DryRun, JobId, Yes
+from deployer.cli.options import (
+    DEFAULT_STACK,
+    AllowDestroy,
+    AsJson,
+    EngineName,
+    ProjectDir,
+    SpecsPath,
+    StackName,
+    TableName,
+)
+from deployer.cli.rows.options import DryRun, Engine, JobId, Yes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
     from deployer.platform.system.progress import OnProgress
     from deployer.tables.open_table import OpenTable
     from deployer.tables.rows.change import RowChange
+    from deployer.tables.rows.tasks import RunTasks
 
     #: Makes the change, or only counts: the table, whether it is a dry run, and where progress is reported.
     Change = Callable[[OpenTable, bool, OnProgress], RowChange]
@@ -64,6 +74,7 @@ def delete(
     ] = None,
     all_rows: Annotated[bool, typer.Option("--all", help="Delete all rows.")] = False,
     allow_destroy: AllowDestroy = None,
+    engine: Engine = EngineName.AUTO,
     dry_run: DryRun = False,
     job_id: JobId = None,
     yes: Yes = False,
@@ -86,7 +97,15 @@ def delete(
 
     def change(opened: OpenTable, is_dry: bool, on_progress: OnProgress) -> RowChange:
         allowed = opened.address in (allow_destroy or ())
-        return delete_rows(opened, where, job_id=job_id, dry_run=is_dry, allow_destroy=allowed, on_progress=on_progress)
+        return delete_rows(
+            opened,
+            where,
+            job_id=job_id,
+            dry_run=is_dry,
+            allow_destroy=allowed,
+            on_progress=on_progress,
+            run_tasks=_tasks_by(engine, project, stack, specs, on_progress),
+        )
 
     return _run(table, change, project, stack, specs, dry_run=dry_run, yes=yes, as_json=as_json)
 
@@ -107,6 +126,7 @@ def update(
         str | None,
         typer.Option(help="Only rows for which this SQL condition is true; all rows unless given.", show_default=False),
     ] = None,
+    engine: Engine = EngineName.AUTO,
     dry_run: DryRun = False,
     job_id: JobId = None,
     yes: Yes = False,
@@ -124,7 +144,15 @@ def update(
     values = _assignments(set_ or [])
 
     def change(opened: OpenTable, is_dry: bool, on_progress: OnProgress) -> RowChange:
-        return update_rows(opened, where, values_sql=values, job_id=job_id, dry_run=is_dry, on_progress=on_progress)
+        return update_rows(
+            opened,
+            where,
+            values_sql=values,
+            job_id=job_id,
+            dry_run=is_dry,
+            on_progress=on_progress,
+            run_tasks=_tasks_by(engine, project, stack, specs, on_progress),
+        )
 
     return _run(table, change, project, stack, specs, dry_run=dry_run, yes=yes, as_json=as_json)
 
@@ -204,6 +232,22 @@ def merge(
         )
 
     return _run(table, change, project, stack, specs, dry_run=dry_run, yes=yes, as_json=as_json)
+
+
+def _tasks_by(
+    engine: EngineName, project: Path | None, stack: str, specs: Path | None, on_progress: OnProgress
+) -> RunTasks:
+    """What does the parts of a change; Spark runs on the declared local cluster."""
+    from deployer.app.workspace import open_workspace
+    from deployer.compute.clusters import local_cluster
+    from deployer.compute.spark.local import LocalCluster
+    from spark_jobs.rows import tasks_by
+
+    def cluster() -> LocalCluster:
+        instance = open_workspace(project, stack, specs).lake().instance
+        return local_cluster(instance.clusters, None, instance.address)
+
+    return tasks_by(engine.value, cluster, on_progress)
 
 
 def _assignments(given: list[str]) -> dict[str, str]:

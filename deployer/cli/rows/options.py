@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from deployer.cli.options import EngineName
+
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show how many rows of which leaves it would touch, and change nothing.")
 ]
@@ -16,3 +18,6 @@ JobId = Annotated[
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Engine = Annotated[
+    EngineName, typer.Option(help="auto: in this process, and with Spark where much has to be looked through.")
+]

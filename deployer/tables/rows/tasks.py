@@ -56,6 +56,7 @@ class RowsTask:
     layout: Layout
     ranges: Ranges
     assign: Assignments | None = None
+    rows: int = 0  #: that are looked through
 
     def done(self, dataset: LanceDataset) -> RowsDone:
         """Finds the rows; `dataset` is open at `version`. What is wrong with rows or the condition is in the result."""
@@ -142,17 +143,21 @@ def tasks_of(
     fragments = fragments or dataset.get_fragments()[:1]
     layout, ranges = table.layout(), leaf_ranges(table)
     groups: list[list[int]] = []
-    rows, leaf = 0, ""
+    rows: list[int] = []
+    leaf = ""
     for fragment in sorted(fragments, key=lambda each: _place(table, each.fragment_id)):
-        file = table.state.files.get(fragment.fragment_id)
-        partition, own = (file.partition or "", file.rows) if file is not None else ("", 0)
-        if not groups or (in_parts and (partition != leaf or rows >= TASK_ROWS)):
+        partition, number = _place(table, fragment.fragment_id)
+        if not groups or (in_parts and (partition != leaf or rows[-1] >= TASK_ROWS)):
             groups.append([])
-            rows, leaf = 0, partition
-        groups[-1].append(fragment.fragment_id)
-        rows += own
+            rows.append(0)
+        leaf = partition
+        groups[-1].append(number)
+        rows[-1] += file.rows if (file := table.state.files.get(number)) is not None else 0
     version = int(dataset.version)
-    return [RowsTask(table.address, version, tuple(sorted(g)), condition, layout, ranges, assign) for g in groups]
+    return [
+        RowsTask(table.address, version, tuple(sorted(group)), condition, layout, ranges, assign, own)
+        for group, own in zip(groups, rows, strict=True)
+    ]
 
 
 def _place(table: OpenTable, fragment_id: int) -> tuple[str, int]:

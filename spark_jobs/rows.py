@@ -1,0 +1,79 @@
+"""Changes of rows whose parts Spark's tasks do, one for the fragments of each leaf; the driver commits once."""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from deployer.compute.spark.failures import job_failed
+from deployer.compute.spark.local import LocalCluster, job_session
+from deployer.compute.spark.progress import Tasks, run_job
+from deployer.datasets.dataset import open_dataset
+from deployer.errors import Interrupted
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
+from deployer.tables.ingest.engine_choice import Engine
+from deployer.tables.rows.tasks import RowsDone, RowsTask, RunTasks, run_here
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from deployer.datasets.lance_types import LanceDataset
+
+SMALL_ROWS = 20_000_000  #: up to here this process looks through the rows before Spark would have started
+
+
+def tasks_by(engine: Engine, cluster: Callable[[], LocalCluster], on_progress: OnProgress = no_progress) -> RunTasks:
+    """Returns what does the tasks of a change; `cluster` is asked when they turn out to need Spark."""
+    if engine == "driver":
+        return run_here
+
+    def run(dataset: LanceDataset, tasks: Sequence[RowsTask]) -> list[RowsDone]:
+        if engine == "auto" and sum(task.rows for task in tasks) <= SMALL_ROWS:
+            return run_here(dataset, tasks)
+        return run_with_spark(job_session(cluster), tasks, on_progress)
+
+    return run
+
+
+def run_with_spark(session: SparkSession, tasks: Sequence[RowsTask], on_progress: OnProgress) -> list[RowsDone]:
+    """Does all tasks as one Spark job; when `on_progress` raises, the job is cancelled."""
+    if not tasks:
+        return []
+    group, location = f"rows-{uuid.uuid4().hex[:8]}", tasks[0].layout.location
+    stopped: list[Interrupted] = []
+
+    def watch(now: Tasks) -> None:
+        try:
+            on_progress(Progress("changing rows", now.done, now.total, "tasks"))
+        except Interrupted as stop:
+            stopped.append(stop)
+            session.sparkContext.cancelJobGroup(group)
+
+    frame = session.range(0, len(tasks), 1, len(tasks)).mapInArrow(_Task(tuple(tasks)), "number int, done binary")
+    try:
+        found = run_job(session, group, f"change rows of {location}", lambda: list(frame.collect()), watch)
+    except Exception as failure:
+        if stopped:
+            raise stopped[0] from None
+        raise job_failed(failure, location) from failure
+    by_number = {row["number"]: pickle.loads(row["done"]) for row in found}  # noqa: S301 (made by our tasks)
+    return [by_number[number] for number in range(len(tasks))]
+
+
+class _Task:
+    """What a Spark task does: the parts whose numbers it is given."""
+
+    def __init__(self, tasks: tuple[RowsTask, ...]) -> None:
+        self._tasks = tasks
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                task = self._tasks[number]
+                done = pickle.dumps(task.done(open_dataset(task.layout.location, task.version)))
+                columns = [pa.array([number], pa.int32()), pa.array([done], pa.binary())]
+                yield pa.RecordBatch.from_arrays(columns, ["number", "done"])
