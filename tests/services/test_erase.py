@@ -25,6 +25,7 @@ from deployer.services.erasure.results import ErasureResult
 from deployer.services.savepoints.read_lease import leased
 from deployer.services.savepoints.savepoints import delete_savepoint, make_savepoint
 from deployer.specs.model import IndexSpec
+from deployer.specs.types.types import Scalar
 from deployer.state.log.updates import CommitAbandoned, CommitStarted
 from deployer.tables.admin.tables import update_table
 from deployer.tables.indexes.build import build_index
@@ -146,6 +147,7 @@ def test_an_erased_value_is_in_no_file_below_the_root(tmp_path: Path, keyed: boo
     assert people.versions_with()
     done = people.erase(delete_savepoints=True)
     assert (done.rows, done.savepoints, done.unreached, done.is_proven) == (2, ("before",), (), True)
+    assert done.history == keyed  # the mark is the least key of a file
     assert done.indexes == ("by_mail", "near", "words") and done.rows_left == 0 and done.versions_read >= 1
     require_erased(people, 3 * ROWS - 2)
 
@@ -166,6 +168,19 @@ def test_replaced_datasets_go(tmp_path: Path) -> None:
     done = people.erase(delete_savepoints=True)
     assert len(done.datasets) == 1 and done.savepoints == ("before",) and done.unreached == () and done.is_proven
     require_erased(people, 2 * ROWS - 2)
+
+
+def test_values_that_a_change_of_their_column_hid_are_erased(tmp_path: Path) -> None:
+    """A column's new values are in one more file beside each of the old ones, which keep the former values."""
+    people = People(tmp_path, keyed=False)
+    entry = people.lake.store.instance().tables[people.table_id()]
+    live = read_table(people.lake.store, people.lake.root, entry)
+    hidden: dict[str, Any] = {"type": Scalar("large_string"), "using": "'hidden'"}
+    columns = (replace(each, **hidden) if each.name == "note" else each for each in live.spec.columns)
+    update_table(people.lake.store, people.lake.root, people.table_id(), replace(live.spec, columns=tuple(columns)))
+    assert people.lake.open("people").count() == 2 * ROWS
+    assert people.erase(f"note LIKE '%{people.word}%'").is_proven
+    assert people.files_with(people.word) == []
 
 
 def test_rows_that_were_deleted_before_are_erased(tmp_path: Path) -> None:
@@ -268,7 +283,7 @@ def test_a_plan_says_what_holds_the_rows_and_changes_nothing(tmp_path: Path) -> 
     opened.store.close()
 
 
-POINTS = ("deleted", "rewritten", "index", "indexed", "released", "versions", "datasets", "dataset")
+POINTS = ("deleted", "rewritten", "index", "indexed", "released", "forgotten", "versions", "datasets", "dataset")
 
 
 @pytest.mark.parametrize("point", POINTS)

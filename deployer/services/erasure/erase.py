@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -18,16 +19,17 @@ from deployer.live.former_datasets import former_datasets
 from deployer.plan.assess.savepoints import OPTION, describe_savepoints
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
-from deployer.services.compact.job import compact
-from deployer.services.compact.options import CompactOptions
+from deployer.services.erasure.history import forget_keys
 from deployer.services.erasure.planning import plan_erasure, values_of
 from deployer.services.erasure.proof import proven
 from deployer.services.erasure.results import ErasurePlan, ErasureResult
+from deployer.services.erasure.rewrite import rewrite_files
 from deployer.services.erasure.scan import Values
 from deployer.services.rewriting.run import again
 from deployer.services.savepoints.savepoints import remove_savepoint
 from deployer.state.log.service_updates import SavepointsExpired
 from deployer.state.log.updates import DatasetRemoved
+from deployer.tables.collect.versions import remove_numbered
 from deployer.tables.indexes.build import build_index
 from deployer.tables.inspect.savepoint_tags import settle_tags
 from deployer.tables.open_table import OpenTable
@@ -38,12 +40,7 @@ from deployer.tables.rows.holds import refuse_held
 from deployer.tables.rows.matching import ADDRESS, Deletions, matching_rows, offsets_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from deployer.datasets.lance_types import LanceDataset
-
-#: Every file with deleted rows is rewritten by itself; no other is.
-_REWRITING = CompactOptions(min_files=2**31, max_deleted_share=0.0)
 
 
 def erase(
@@ -68,21 +65,22 @@ def erase(
     rows = _delete(table, where, on_progress)
     reached("services.erasure.deleted")
     table = again(table)
-    rewritten = _rewrite(table, on_progress)
+    rewritten = rewrite_files(table, plan.scans[0].files, on_progress)
     reached("services.erasure.rewritten")
     indexes, foreign = _rebuild_indexes(again(table), on_progress)
     reached("services.erasure.indexed")
-    table = _fenced(again(table), where, values)
     on_progress(Progress("removing versions that hold the rows", 0, None, "versions"))
-    before = plan_erasure(table, where, values)
+    table, before = _fenced(again(table), where, values)
     table = _release(table, before)
     reached("services.erasure.released")
+    history = before.stored_rows > 0 and forget_keys(table, frozenset(values.keys))
+    reached("services.erasure.forgotten")
     versions = _remove_versions(table, before)
     reached("services.erasure.versions")
     datasets = _remove_datasets(table, before)
     reached("services.erasure.datasets")
     table.store.keep_record(table.entry.table_id)
-    left, searched, history = proven(again(table), where, values, on_progress)
+    left, searched = proven(again(table), where, values, on_progress)
     return ErasureResult(
         table.entry.full_name,
         rows,
@@ -129,17 +127,6 @@ def _delete(table: OpenTable, where: str, on_progress: OnProgress) -> int:
     return RowJob("erase", plan, files, may_empty=True).run(table).rows
 
 
-def _rewrite(table: OpenTable, on_progress: OnProgress) -> int:
-    """Writes files with deleted rows again, without these; returns how many files that were."""
-
-    def session() -> SparkSession:
-        from deployer.compute.spark.local import LocalCluster, job_session
-
-        return job_session(LocalCluster)
-
-    return compact(table, _REWRITING, session, on_progress=on_progress).work.tasks
-
-
 def _rebuild_indexes(table: OpenTable, on_progress: OnProgress) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Builds all indexes again, as their files have values; returns their names, and notes of those that it cannot."""
     remembered = remembered_indexes(table.state.properties)
@@ -160,20 +147,20 @@ def _rebuild_indexes(table: OpenTable, on_progress: OnProgress) -> tuple[tuple[s
     return tuple(built), notes
 
 
-def _fenced(table: OpenTable, where: str, values: Values) -> OpenTable:
-    """The table at a version that has nothing of the rows, so that all that have may go."""
+def _fenced(table: OpenTable, where: str, values: Values) -> tuple[OpenTable, ErasurePlan]:
+    """The table at a version that has nothing of the rows, so that all that have may go; and what these are."""
+    plan = plan_erasure(table, where, values)
     dataset = open_dataset(table.location)
-    if dataset.version not in plan_erasure(table, where, values).scans[0].holding:
-        return table
+    if dataset.version not in plan.scans[0].holding:
+        return table, plan
     metadata = CommitMetadata(uuid.uuid4().hex, FENCE, 0)
     commit_now(table.location, dataset, Fence(), [metadata])
-    return table.refreshed()
+    table = table.refreshed()
+    return table, plan_erasure(table, where, values)
 
 
 def _release(table: OpenTable, plan: ErasurePlan) -> OpenTable:
     """Removes savepoints and tags that hold the rows, and savepoints whose time is over."""
-    import time
-
     table.store.commit(table.entry.table_id, [SavepointsExpired(round(time.time() * 1000))])
     for name in plan.savepoints:
         remove_savepoint(table.store, [table.entry.table_id], name)
@@ -186,8 +173,6 @@ def _release(table: OpenTable, plan: ErasurePlan) -> OpenTable:
 
 def _remove_versions(table: OpenTable, plan: ErasurePlan) -> int:
     """Removes the versions that hold the rows and that nothing needs, with all files that only they have."""
-    from deployer.tables.collect.versions import remove_numbered
-
     return remove_numbered(table, plan.versions)
 
 

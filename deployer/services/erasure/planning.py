@@ -65,7 +65,7 @@ def _scan_retired(table: OpenTable, dataset: FormerDataset, where: str, values: 
 def values_of(table: OpenTable, where: str) -> Values:
     """An empty collection for the values of the row keys, and of the columns that the condition names."""
     names = [*table.row_keys, *named_columns(table.schema, where)]
-    return Values(searchable(table.schema, names))
+    return Values(searchable(table.schema, names), table.row_keys, table.kinds)
 
 
 def _refuse_held_before(table: OpenTable, where: str, scans: Sequence[DatasetScan]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,9 +13,10 @@ from deployer.datasets.storage.options import objects_at
 from deployer.datasets.storage.places import dataset_uri
 from deployer.live.former_datasets import former_datasets
 from deployer.platform.system.progress import OnProgress, Progress
+from deployer.services.erasure.history import has_keys
 from deployer.services.erasure.planning import plan_erasure
 from deployer.services.erasure.results import ErasurePlan
-from deployer.services.erasure.scan import Values, has_any
+from deployer.services.erasure.scan import SEARCHED, Values, file_has_any
 from deployer.state.model.entities import TableState
 from deployer.tables.open_table import OpenTable
 
@@ -32,14 +33,17 @@ class Searched:
     notes: tuple[str, ...] = ()
 
 
-def proven(table: OpenTable, where: str, values: Values, on_progress: OnProgress) -> tuple[ErasurePlan, Searched, bool]:
-    """What is left of the rows, after states of the past that have keys of theirs were removed from the table's log."""
+def proven(table: OpenTable, where: str, values: Values, on_progress: OnProgress) -> tuple[ErasurePlan, Searched]:
+    """What is left of the rows: every file is read again, and searched for values that no other row has."""
     on_progress(Progress("reading what is left", 0, None, "versions"))
     left = plan_erasure(table, where, Values(values.columns))
-    sought = _only_theirs(table, values)
-    history = bool(sought) and _forget_history(table)
     on_progress(Progress("searching files", 0, None, "files"))
-    return left, _searched(table, sought, values), history
+    searched = _searched(table, _only_theirs(table, values))
+    if has_keys(table, frozenset(values.keys)):
+        kept = ", ".join(sorted(table.state.savepoints))
+        note = f"past states have row keys of the rows as bounds of files, and are kept for savepoints {kept}"
+        searched = replace(searched, notes=(*searched.notes, f"{note}: delete these and run this again"))
+    return left, searched
 
 
 def _only_theirs(table: OpenTable, values: Values) -> frozenset[bytes]:
@@ -62,28 +66,21 @@ def _only_theirs(table: OpenTable, values: Values) -> frozenset[bytes]:
     return frozenset(left)
 
 
-def _forget_history(table: OpenTable) -> bool:
-    """Removes past states of the table, whose key ranges may be keys of the rows, as far as no savepoint needs them."""
-    if not table.state.properties.row_keys and not any(file.clustering for file in table.state.files):
-        return False
-    table.store.forget_history(table.entry.table_id)
-    return True
-
-
-def _searched(table: OpenTable, sought: frozenset[bytes], values: Values) -> Searched:
+def _searched(table: OpenTable, sought: frozenset[bytes]) -> Searched:
+    """Of many values, as many as SEARCHED are searched for, evenly chosen."""
+    every = sorted(sought)
+    chosen = frozenset(every[:: -(-len(every) // SEARCHED)] if len(every) > SEARCHED else every)
     files, found = 0, []
     for folder in _folders(table):
-        objects = objects_at(dataset_uri(table.root, folder))
-        for path in objects.list(""):
+        location = dataset_uri(table.root, folder)
+        for path in objects_at(location).list(""):
             if folder == STATE and not _is_of(table, path):
                 continue
             files += 1
-            if sought and has_any(objects.get(path), sought):
+            if chosen and file_has_any(location, path, chosen):
                 found.append(f"{folder}/{path}")
-    notes = [f"{each} has a value of the rows: {_remedy(each, table.state)}" for each in found]
-    if values.left_out:
-        notes.append("the rows have more values than are searched for; run this again in parts to search for all")
-    return Searched(files, len(sought), tuple(found), tuple(notes))
+    notes = tuple(f"{each} has a value of the rows: {_remedy(each, table.state)}" for each in found)
+    return Searched(files, len(chosen), tuple(found), notes)
 
 
 def _folders(table: OpenTable) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,8 +12,11 @@ import pyarrow.compute as pc
 
 from deployer.datasets.dataset import open_dataset, versions_written
 from deployer.datasets.errors import is_of_lance
+from deployer.datasets.ordering.key_ranges import comparable, key_value
 from deployer.datasets.storage.options import objects_at
 from deployer.errors import DeployerError
+from deployer.platform.storage.objects import Missing
+from deployer.state.model.keys import encode_key
 from deployer.tables.read.typed_texts import with_typed_texts
 from deployer.tables.read.zoned_literals import with_instants
 
@@ -20,7 +24,12 @@ if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
 SHORTEST = 6  #: bytes of a value that is searched for: shorter ones are found by chance
-MOST_VALUES = 10_000  #: distinct values that are searched for
+MOST_VALUES = 10_000  #: distinct values, and row keys, that are kept
+SEARCHED = 200  #: values that files are searched for
+CHUNK = 64 * 2**20  #: bytes of a file on a disk that are in memory at once
+
+#: Rows of the condition in fragments that were read, by the dataset and the data files of each, which never change.
+Counts = dict[tuple[str, tuple[str, ...]], int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +51,7 @@ class DatasetScan:
     location: str
     versions: tuple[VersionFiles, ...] = ()
     holding: frozenset[int] = frozenset()
+    files: frozenset[str] = frozenset()  #: data files that hold rows of the condition
     unknown: frozenset[int] = frozenset()  #: those of `holding` of which it is not known
 
     @property
@@ -52,22 +62,36 @@ class DatasetScan:
 
 @dataclass(slots=True)
 class Values:
-    """Values of text and binary columns in rows of the condition, by column: what files are searched for."""
+    """What is looked for of rows of the condition: values of text and binary `columns`, and encoded row keys.
+
+    At most MOST_VALUES of each are kept.
+    """
 
     columns: frozenset[str]
+    row_keys: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()  #: of the row keys
     found: dict[str, set[bytes]] = field(default_factory=dict)
-    left_out: bool = False  #: there were more than MOST_VALUES
+    keys: set[bytes] = field(default_factory=set)
+    counts: Counts = field(default_factory=dict)
+
+    @property
+    def read(self) -> frozenset[str]:
+        """The columns that are read."""
+        return self.columns | {*self.row_keys}
 
     def add(self, batch: pa.RecordBatch) -> None:
-        for name in self.columns & {*batch.schema.names}:
+        names = {*batch.schema.names}
+        for name in self.columns & names:
             values = self.found.setdefault(name, set())
             for value in pc.unique(batch.column(name)).to_pylist():
                 data = value.encode() if isinstance(value, str) else bytes(value or b"")
-                if len(data) >= SHORTEST:
-                    if len(values) >= MOST_VALUES:
-                        self.left_out = True
-                        return
+                if len(data) >= SHORTEST and len(values) < MOST_VALUES:
                     values.add(data)
+        if self.row_keys and names.issuperset(self.row_keys) and len(self.keys) < MOST_VALUES:
+            columns = [comparable(batch.column(name)) for name in self.row_keys]
+            for row in range(min(batch.num_rows, MOST_VALUES)):
+                if all(column[row].is_valid for column in columns):
+                    self.keys.add(encode_key(self.kinds, [key_value(column[row]) for column in columns]))
 
     @property
     def all(self) -> frozenset[bytes]:
@@ -90,6 +114,7 @@ def scan_dataset(
     """
     newest = open_dataset(location)
     counts: dict[tuple[str, ...], int | None] = {}
+    known = values.counts
     opened: list[tuple[int, list[tuple[str, ...]], dict[str, frozenset[int]], list[int]]] = []
     for version in sorted(versions_written(location), reverse=True):
         dataset = newest if version == newest.version else newest.checkout_version(version)
@@ -97,7 +122,9 @@ def scan_dataset(
         names = [tuple(file.path for file in each.metadata.files) for each in fragments]
         for fragment, files in zip(fragments, names, strict=True):
             if files not in counts:
-                counts[files] = _count(dataset, fragment, where, values)
+                if (location, files) not in known:
+                    known[location, files] = _count(dataset, fragment, where, values)
+                counts[files] = known[location, files]
         opened.append((version, names, _segments(dataset), [each.fragment_id for each in fragments]))
     counts = _resolved(counts)
     dirty_files = {file for files, rows in counts.items() if rows is None or rows for file in files}
@@ -110,13 +137,13 @@ def scan_dataset(
     for version, names, segments, _ in opened:
         paths = frozenset(file for each in names for file in each)
         rows = [counts[each] for each in names]
-        known = [each for each in rows if each is not None]
-        found.append(VersionFiles(version, sum(known) if len(known) == len(rows) else None, paths, frozenset(segments)))
+        sure = [each for each in rows if each is not None]
+        found.append(VersionFiles(version, sum(sure) if len(sure) == len(rows) else None, paths, frozenset(segments)))
         if paths & dirty_files or dirty_segments & segments.keys() or version in named:
             holding.add(version)
-            if len(known) < len(rows) and not sum(known):
+            if len(sure) < len(rows) and not sum(sure):
                 unknown.add(version)
-    return DatasetScan(number, location, tuple(found), frozenset(holding), frozenset(unknown))
+    return DatasetScan(number, location, tuple(found), frozenset(holding), frozenset(dirty_files), frozenset(unknown))
 
 
 def _count(dataset: LanceDataset, fragment: Any, where: str, values: Values) -> int | None:
@@ -124,7 +151,7 @@ def _count(dataset: LanceDataset, fragment: Any, where: str, values: Values) -> 
     schema = dataset.schema
     try:
         condition = with_typed_texts(with_instants(where), schema)
-        columns = sorted(values.columns & {*schema.names})
+        columns = sorted(values.read & {*schema.names})
         scanner = dataset.scanner(
             columns=columns or [_first_plain(schema)],
             filter=condition,
@@ -192,11 +219,20 @@ def has_any(data: bytes, sought: frozenset[bytes]) -> bool:
     return any(each in data for each in sought)
 
 
-def files_with(location: str, sought: frozenset[bytes]) -> Iterator[str]:
-    """The files below a folder, a path or URI, in which one of the byte strings is found as it is."""
-    if not sought:
-        return
-    objects = objects_at(location)
-    for path in objects.list(""):
-        if has_any(objects.get(path), sought):
-            yield path
+def file_has_any(location: str, path: str, sought: frozenset[bytes]) -> bool:
+    """Returns whether one of the byte strings is in a file below a folder, a path or URI. One that is gone has none."""
+    try:
+        if "://" in location:
+            return has_any(objects_at(location).get(path), sought)
+        return any(has_any(part, sought) for part in _parts(Path(location) / path, max(map(len, sought), default=1)))
+    except (Missing, FileNotFoundError):
+        return False
+
+
+def _parts(path: Path, longest: int) -> Iterator[bytes]:
+    """The content in parts, of which each begins with the end of the one before."""
+    with path.open("rb") as file:
+        before = b""
+        while part := file.read(CHUNK):
+            yield before + part
+            before = part[-longest:]
