@@ -4,7 +4,8 @@
 
 The table has integers in no order, texts of twelve words and vectors of 128 values. Each build is a process of its own
 on the same files: plain Lance with its defaults, `Table.create_*` as it is, and in parts that threads of one process
-build at a time. Builds take turns, and each replaces the index of the one before. Times are of the call alone.
+build at a time. Builds take turns, and each replaces the index of the one before. Times are of the call alone,
+CPU seconds of the whole process: where they are twice the seconds, both cores were at work.
 """
 
 from __future__ import annotations
@@ -117,21 +118,32 @@ def measure(folder: Path, parts: int, repeat: int) -> None:
     """Prints a table for each kind, and the times as fast that parts and one call are as plain Lance."""
     in_parts = f"deployer, {parts} parts"
     for kind in KINDS:
-        seconds: dict[str, list[float]] = {name: [] for name in (PLAIN, ONE_CALL, in_parts)}
+        names = (PLAIN, ONE_CALL, in_parts)
+        seconds: dict[str, list[float]] = {name: [] for name in names}
+        cpu: dict[str, list[float]] = {name: [] for name in names}
         load = 0.0
         for _ in range(repeat):
-            for name, count in ((PLAIN, 0), (ONE_CALL, 1), (in_parts, parts)):
+            for name, count in zip(names, (0, 1, parts), strict=True):
                 ran = run(
                     sys.executable, "-m", "benchmarks.indexes", "--build", str(folder), kind, str(count), cwd=Path.cwd()
                 )
                 seconds[name].append(float(ran.output.strip().splitlines()[-1]))
+                cpu[name].append(ran.cpu)
                 load = max(load, ran.load)
         print_heading(f"index of kind {kind}")
         medians = {name: statistics.median(found) for name, found in seconds.items()}
         print_table(
-            ("build", "runs", "median s", "least s", "most s", "load"),
+            ("build", "runs", "median s", "least s", "most s", "CPU s", "load"),
             [
-                (name, str(len(found)), f"{medians[name]:.2f}", f"{min(found):.2f}", f"{max(found):.2f}", f"{load:.1f}")
+                (
+                    name,
+                    str(len(found)),
+                    f"{medians[name]:.2f}",
+                    f"{min(found):.2f}",
+                    f"{max(found):.2f}",
+                    f"{statistics.median(cpu[name]):.2f}",
+                    f"{load:.1f}",
+                )
                 for name, found in seconds.items()
             ],
         )
