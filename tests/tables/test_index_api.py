@@ -350,7 +350,12 @@ def test_a_waiting_declaration_keeps_the_index_that_it_replaces(lake: Lake) -> N
     assert indexed.infos()["graph"].status == "pending"
     assert indexed.infos()["graph"].indexed_rows == 100, "searches use the former one until then"
     assert indexed.changes() == ()
-    indexed.add(100, 100)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lance.LanceDataset, "create_index", _failing)
+        assert "the disk is full" in indexed.add(50, 100).indexes.failure
+    assert indexed.changes() == (RebuildIndex("table/air.flights", small, large),), "it was begun, and cut off"
+    indexed.add(50, 150)
+    indexed.apply()
     assert (indexed.infos()["graph"].status, indexed.changes()) == ("ready", ())
     indexed.declare(TEXT)
     assert [each.name for each in indexed.dataset.describe_indices()] == [TEXT.name]

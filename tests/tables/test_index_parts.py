@@ -14,11 +14,14 @@ import numpy as np
 import pytest
 
 from deployer.datasets.indexes.segments import segment_jobs
-from deployer.errors import Refused
+from deployer.errors import Interrupted, Refused
+from deployer.platform.system.progress import Progress
 from deployer.services.compact import compact_table
 from deployer.specs.model import IndexSpec
 from deployer.table import Table, connect
 from deployer.tables.indexes.build import join_parts
+from deployer.tables.indexes.create import create_index
+from deployer.tables.indexes.parts import BuildPlan
 from tests.tables.indexed import PQ, SIZE, TREE, Indexed, rows
 from tests.tables.lakes import Lake
 
@@ -271,3 +274,15 @@ def test_a_conflict_with_a_compaction_builds_the_parts_again(
     [index] = indexed.dataset.describe_indices()
     assert folders == {str(each.uuid) for each in index.segments}, "the files of the first attempt are gone"
     assert found(indexed, "BTREE") == expected(indexed, "BTREE")
+
+
+def test_a_build_in_parts_can_be_interrupted_between_them(indexed: Indexed, table: Table) -> None:
+    opened = table._newest()
+
+    def stop(progress: Progress) -> None:
+        if progress.done:
+            raise Interrupted("interrupted")
+
+    with pytest.raises(Interrupted):
+        create_index(opened, TREE, replaces=True, plan=BuildPlan(parts=3), on_progress=stop)
+    assert (table.list_indices(), indexed.infos(), table.version) == ([], {}, opened.state.lance_version)

@@ -17,7 +17,6 @@ from deployer.datasets.errors import message_of
 from deployer.datasets.indexes.read import (
     ObservedIndex,
     RememberedIndex,
-    live_indexes,
     observed_indexes,
     remembered_indexes,
     with_indexes,
@@ -92,7 +91,8 @@ def build_index(
     state = refresh(store, root, table_id)
     dataset = open_dataset(dataset_location(root, entry))
     existing = observed_indexes(dataset).get(index.name)
-    before = next((each for each in live_indexes(state) if existing and each.name == index.name), None)
+    known = remembered_indexes(state.properties).get(index.name)
+    before = (known.index if known.status == "ready" else known.before) if known and existing else None
     segments = existing.segments if existing else frozenset[str]()
     if not has_rows_for(dataset, index):
         remember(store, table_id, RememberedIndex(index, "pending", state.dataset, before, segments))
@@ -239,6 +239,8 @@ def committed(entry: TableEntry, root: str, commit: Callable[[LanceDataset], T])
         dataset = open_dataset(location)
         try:
             return commit(dataset)
+        except DeployerError:
+            raise
         except Exception as failure:
             reason = reason_of(failure)
             if reason == "races lost":
