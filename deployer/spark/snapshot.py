@@ -63,6 +63,7 @@ def take_snapshot(options: ReadOptions) -> Snapshot:
             state.version if is_newest else None,
             opened.without if is_newest else frozenset(),
         )
+        selected(snapshot, options.columns)
         plan = scan_plan(Table(opened), snapshot, options, options.columns)
         plan.check(plan.open())
         return snapshot

@@ -172,5 +172,5 @@ def _type_back(kind: spark.DataType, path: str) -> ColumnType:
         return parse_type(text)
     raise InvalidInput(
         f"column {path!r} has Spark's type {kind.simpleString()}, which tables cannot have",
-        remedy="cast it to one of the types of docs/spark-types.md",
+        remedy="cast it to one of the types of docs/types-in-spark.md",
     )

@@ -21,6 +21,7 @@ from deployer.specs.types.types import Column
 from tests.spark.expected import as_spark
 from tests.values import ALSO_STORED, array, nullable
 
+NEW_YEAR = dt.datetime(1, 1, 1)  # noqa: DTZ001 (a local time)
 TYPES = [row.text for row in TYPE_ROWS] + list(ALSO_STORED)
 
 
@@ -59,7 +60,7 @@ def test_values_are_those_of_the_table(text: str) -> None:
         ("decimal256(38, 2)", Decimal("9" * 36 + ".99"), Decimal("9" * 36 + ".99")),
         ("time64[ns]", 86_399_999_999_999, 86_399_999_999_999),
         ("date32", dt.date(9999, 12, 31), dt.date(9999, 12, 31)),
-        ("timestamp[s]", dt.datetime(1, 1, 1), dt.datetime(1, 1, 1)),
+        ("timestamp[s]", NEW_YEAR, NEW_YEAR),
         ("timestamp[ns, Asia/Tokyo]", 1_500_000, dt.datetime(1970, 1, 1, 0, 0, 0, 1500, dt.UTC)),
         ("duration[ms]", -1, dt.timedelta(milliseconds=-1)),
     ],
