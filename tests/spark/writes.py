@@ -17,14 +17,19 @@ from deployer.spark.type_mapping import exchange_type, spark_schema
 from deployer.spark.writing import writers
 from deployer.spark.writing.task import TaskMessage
 from deployer.specs.types.arrow import columns_of
-from tests.tables.lakes import FLIGHTS, Lake
+from tests.tables.lakes import FLIGHTS, Lake, flights
 
 
 def as_spark(rows: pa.Table) -> tuple[StructType, list[pa.RecordBatch]]:
     """The rows as Spark has them: its schema, and Arrow's batches."""
     columns = columns_of(rows.schema)
     target = pa.schema([pa.field(each.name, exchange_type(each.type), each.nullable) for each in columns])
-    return spark_schema(columns), [exchanged(batch, target, "the rows") for batch in rows.to_batches()]
+    return spark_columns(rows.schema), [exchanged(batch, target, "the rows") for batch in rows.to_batches()]
+
+
+def spark_columns(schema: pa.Schema) -> StructType:
+    """The columns as Spark has them."""
+    return spark_schema(columns_of(schema))
 
 
 class Write:
@@ -33,9 +38,7 @@ class Write:
     def __init__(self, lake: Lake, tasks: Sequence[pa.Table], *, overwrite: bool = False, **options: Any) -> None:
         schema = tasks[0].schema if tasks else FLIGHTS
         self.tasks = tasks
-        self.writer = writers.table_writer(
-            _options(lake, options), as_spark(schema.empty_table())[0], overwrite=overwrite
-        )
+        self.writer = writers.table_writer(_options(lake, options), spark_columns(schema), overwrite=overwrite)
 
     def attempt(self, number: int) -> TaskMessage:
         """One attempt of a task."""
@@ -59,7 +62,7 @@ class Stream:
         self.options, self.schema, self.query = _options(lake, options), schema, query
 
     def writer(self) -> Any:
-        return writers.stream_writer(self.options, as_spark(self.schema.empty_table())[0], overwrite=False)
+        return writers.stream_writer(self.options, spark_columns(self.schema), overwrite=False)
 
     def tasks(self, batch: int, tables: Sequence[pa.Table]) -> list[TaskMessage]:
         writer, messages = self.writer(), []
@@ -117,3 +120,8 @@ def uncommitted(lake: Lake, name: str = "flights") -> set[str]:
         if path.is_file()
     }
     return found - needed
+
+
+def batch_rows(start: int, rows: int) -> list[pa.Table]:
+    """The rows of a batch of a stream as two tasks have them."""
+    return [flights(rows // 2, start), flights(rows - rows // 2, start + rows // 2)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -24,12 +24,15 @@ from deployer.tables.ingest.keys.unique import (
     Example,
     describe_keys,
 )
+from deployer.tables.ingest.readers.splits import SplitReport
 from deployer.tables.ingest.rows.bad_rows import BadRows, Problem
 from deployer.tables.ingest.rows.kept_rows import fields_of
 
+BETWEEN = -1  #: the number of what is reported of rows of several tasks
+
 
 def without_repeated(plan: WritePlan, messages: Sequence[TaskMessage]) -> list[TaskMessage]:
-    """The messages without rows whose key a task before has, which are among the duplicates of their task.
+    """The messages without rows whose key a task before has, which are the duplicates of one more message.
 
     Files that have such rows are written again, unless the duplicates refuse the write. Nothing is read of files whose
     ranges of keys meet no other's.
@@ -37,80 +40,80 @@ def without_repeated(plan: WritePlan, messages: Sequence[TaskMessage]) -> list[T
     ordered = sorted(messages, key=lambda each: each.number)
     if plan.unique is None:
         return ordered
-    of_task = {each.path: message.number for message in ordered for each in message.written}
-    replaced: dict[str, Sequence[WrittenFragment]] = {}
-    found: dict[int, Duplicates] = {}
+    work = _Comparison(plan, {each.path: message.number for message in ordered for each in message.written})
     for group in meeting([each for message in ordered for each in message.written]):
-        if len({of_task[each.path] for each in group}) > 1:
-            _compare(plan, sorted(group, key=lambda each: of_task[each.path]), of_task, replaced, found)
-    return [
+        if len({work.of_task[each.path] for each in group}) > 1:
+            work.compare(sorted(group, key=lambda each: work.of_task[each.path]))
+    kept = [
         replace(
-            message,
-            written=tuple(made for each in message.written for made in replaced.get(each.path, (each,))),
-            duplicates=message.duplicates.joined(found.get(message.number, Duplicates())),
+            message, written=tuple(made for each in message.written for made in work.replaced.get(each.path, (each,)))
         )
         for message in ordered
     ]
+    between = TaskMessage(BETWEEN, SplitReport(BETWEEN), duplicates=work.found)
+    return [*kept, between] if work.found.rows else kept
 
 
 def refuse_repeated(plan: WritePlan, written: Sequence[WrittenFragment]) -> None:
     """Raises Refused, with examples, where two rows of the files have one row key. Holds the keys of files whose ranges
     meet, and of one group of such files at a time."""
     names = list(plan.layout.row_keys)
+    repeated, examples = 0, list[str]()
     for group in meeting(written):
         keys = pa.concat_tables(
-            pa.Table.from_batches([*read_written(plan.layout, each, names, READ_ROWS)]) for each in group if each.rows
+            pa.Table.from_batches([*read_written(plan.layout, each, names, READ_ROWS)]) for each in group
         )
         found = KeySet(keys.columns)
-        repeats = np.flatnonzero(found.repeats())
-        if len(repeats):
-            distinct = np.unique(found.codes[repeats])
-            examples = ", ".join(describe_keys(keys.take(pa.array(found.first_rows()[distinct[:SHOWN]]))))
-            raise Refused(
-                f"{count(len(distinct), 'key is', 'keys are')} in more than one of the rows (first: {examples}), so "
-                "nothing was written",
-                where=plan.address,
-                remedy="leave one row for each key",
-            )
+        distinct = np.unique(found.codes[np.flatnonzero(found.repeats())])
+        repeated += len(distinct)
+        if len(distinct) and len(examples) < SHOWN:
+            examples += describe_keys(keys.take(pa.array(found.first_rows()[distinct[:SHOWN]])))
+    if repeated:
+        raise Refused(
+            f"{count(repeated, 'key is', 'keys are')} in more than one of the rows "
+            f"(first: {', '.join(examples[:SHOWN])}), so nothing was written",
+            where=plan.address,
+            remedy="leave one row for each key",
+        )
 
 
-def _compare(
-    plan: WritePlan,
-    group: Sequence[WrittenFragment],
-    of_task: Mapping[str, int],
-    replaced: dict[str, Sequence[WrittenFragment]],
-    found: dict[int, Duplicates],
-) -> None:
-    names = list(plan.layout.row_keys)
-    keys = [pa.Table.from_batches([*read_written(plan.layout, each, names, READ_ROWS)]) for each in group if each.rows]
-    repeats = KeySet(pa.concat_tables(keys).columns).repeats()
-    start = 0
-    for each, own in zip(group, keys, strict=True):
-        places = np.flatnonzero(repeats[start : start + own.num_rows])
-        start += own.num_rows
-        if len(places):
-            number = of_task[each.path]
-            duplicates = _duplicates(plan, each, own, places, number)
-            found[number] = found.get(number, Duplicates()).joined(duplicates)
-            if plan.unique is not None and plan.unique.on_duplicate != "reject":
-                replaced[each.path] = _written_again(plan, each, places)
+@dataclass(slots=True)
+class _Comparison:
+    """The duplicates that were found so far, and the files that take the place of others; `of_task` has the number of
+    the task of each file."""
 
+    plan: WritePlan
+    of_task: Mapping[str, int]
+    found: Duplicates = field(default_factory=Duplicates)
+    replaced: dict[str, Sequence[WrittenFragment]] = field(default_factory=dict)
 
-def _duplicates(plan: WritePlan, file: WrittenFragment, keys: pa.Table, places: np.ndarray, number: int) -> Duplicates:
-    """Rows of a file count from 1 here: the numbers that they had in their task are not in the file."""
-    shown = describe_keys(keys.take(pa.array(places[:SHOWN])))
-    examples = tuple(Example(number, int(p) + 1, key) for p, key in zip(places[:SHOWN], shown, strict=True))
-    bad: dict[int, BadRows] = {}
-    if plan.unique is not None and plan.unique.on_duplicate == "set-aside":
-        taken = _rows_of(plan, file).take(pa.array(places)).combine_chunks()
-        kept = fields_of(taken.to_batches()[0], plan.layout.arrow_schema)
-        columns = ", ".join(plan.layout.row_keys)
-        texts = describe_keys(keys.take(pa.array(places)))
-        # Numbers below 0 are of no row of the task: they keep these apart from other bad rows of it.
-        numbers = [-1 - int(place) for place in places]
-        problems = [Problem(n, columns, IN_LOAD, text) for n, text in zip(numbers, texts, strict=True)]
-        bad[number] = BadRows.of(problems, kept=dict(zip(numbers, kept, strict=True)))
-    return Duplicates(len(places), examples, bad)
+    def compare(self, group: Sequence[WrittenFragment]) -> None:
+        """Compares the keys of files; of rows with one key that of the first file counts."""
+        layout = self.plan.layout
+        keys = [pa.Table.from_batches([*read_written(layout, each, layout.row_keys, READ_ROWS)]) for each in group]
+        repeats = KeySet(pa.concat_tables(keys).columns).repeats()
+        start = 0
+        for each, own in zip(group, keys, strict=True):
+            places = np.flatnonzero(repeats[start : start + own.num_rows])
+            start += own.num_rows
+            if len(places):
+                self.found = self.found.joined(self._duplicates(each, own.take(pa.array(places)), places))
+                if self.plan.unique is not None and self.plan.unique.on_duplicate != "reject":
+                    self.replaced[each.path] = _written_again(self.plan, each, places)
+
+    def _duplicates(self, file: WrittenFragment, keys: pa.Table, places: np.ndarray) -> Duplicates:
+        """Rows are numbered as they are found: the numbers that they had in their task are not in the file."""
+        first, texts = self.found.rows + 1, describe_keys(keys)
+        numbers = range(first, first + len(texts))
+        examples = tuple(Example(BETWEEN, n, text) for n, text in zip(numbers[:SHOWN], texts[:SHOWN], strict=True))
+        bad: dict[int, BadRows] = {}
+        if self.plan.unique is not None and self.plan.unique.on_duplicate == "set-aside":
+            taken = _rows_of(self.plan, file).take(pa.array(places)).combine_chunks()
+            kept = fields_of(taken.to_batches()[0], self.plan.layout.arrow_schema)
+            columns = ", ".join(self.plan.layout.row_keys)
+            problems = [Problem(n, columns, IN_LOAD, text) for n, text in zip(numbers, texts, strict=True)]
+            bad[BETWEEN] = BadRows.of(problems, kept=dict(zip(numbers, kept, strict=True)))
+        return Duplicates(len(places), examples, bad)
 
 
 def _written_again(plan: WritePlan, file: WrittenFragment, places: np.ndarray) -> Sequence[WrittenFragment]:

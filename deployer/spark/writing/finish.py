@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from deployer.datasets.commit.done_jobs import find_job
+from deployer.datasets.dataset import open_dataset
 from deployer.datasets.files.writer import WrittenFragment
+from deployer.datasets.lance_transactions import metadata_at
 from deployer.errors import Conflict, DeployerError
 from deployer.live.reader import has_unique_keys
 from deployer.platform.system.failpoints import reached
 from deployer.services.triggers.after_load import run_due_services
-from deployer.spark.writing.cross_task_keys import refuse_repeated, without_repeated
+from deployer.spark.writing.cross_task_keys import BETWEEN, refuse_repeated, without_repeated
 from deployer.spark.writing.file_notes import WriteNotes
 from deployer.spark.writing.plan import WritePlan
 from deployer.spark.writing.task import TaskMessage
@@ -58,20 +60,32 @@ class Write:
             if entry is None or entry.status != "active":
                 raise Conflict("the table was removed while rows were being written for it", where=self.plan.address)
             if known := find_job(store, self.plan.options.root, self.plan.table_id, self.job_id):
-                self.notes.remove_files()
+                self._remove_other_files(known)
                 return known
             table = open_entry(store, self.plan.options.root, entry)
-            done, committed = self._committed(table, messages)
-        self.notes.remove_files({f"data/{each.path}" for each in committed})
-        return done
+            loaded = self._admitted(table, messages)
+            job, already_done = self._committed(table, loaded.written)
+        if already_done and job is not None:
+            self._remove_other_files(job)
+        else:
+            self.notes.remove_files({f"data/{each.path}" for each in loaded.written})
+        return job
 
-    def _committed(
-        self, table: OpenTable, messages: Sequence[TaskMessage]
-    ) -> tuple[Job | None, Sequence[WrittenFragment]]:
-        loaded = self._admitted(table, messages)
-        options, written = self.plan.options, loaded.written
+    def _remove_other_files(self, job: Job) -> None:
+        """Removes the noted files that the job, which is done, did not commit: an earlier attempt of a batch that was
+        killed right after its commit noted its files, too. Leaves them to `table gc` where that is not known any
+        more."""
+        with contextlib.suppress(DeployerError):
+            found = metadata_at(open_dataset(self.plan.location), job.lance_version)
+            own = [info for info in found if info.job_id == job.job_id]
+            if own:
+                self.notes.remove_files({f"data/{each.path}" for info in own for each in info.files})
+
+    def _committed(self, table: OpenTable, written: tuple[WrittenFragment, ...]) -> tuple[Job | None, bool]:
+        """The job, None where nothing was to be written; and whether another run did it."""
+        options = self.plan.options
         if not written and options.mode != "overwrite":
-            return None, ()
+            return None, False
         reached("spark.commit.checked")
         self.notes.begin_commit()
         try:
@@ -90,7 +104,7 @@ class Write:
                 )
                 job, already_done = done.job, done.already_done
             else:
-                if options.mode == "overwrite" and has_unique_keys(table.state):
+                if options.mode == "upsert" or has_unique_keys(table.state):
                     refuse_repeated(self.plan, written)
                 rows = WrittenRows(tuple(written), self.plan.schema, self.plan.dataset)
                 changed = commit_written(table, rows, options.mode, self.job_id)
@@ -101,7 +115,7 @@ class Write:
             self.plan.require_columns(table.refreshed())
             raise
         reached("spark.commit.committed")
-        return job, () if already_done else written
+        return job, already_done
 
     def _admitted(self, table: OpenTable, messages: Sequence[TaskMessage]) -> LoadedFragments:
         """What is to be committed. Raises what refuses the write; bad rows are then set aside, or not at all."""
@@ -163,4 +177,8 @@ class Write:
 
 def _by_task(loaded: LoadedFragments) -> dict[str, BadRows]:
     found = {number: report.bad for number, report in sorted(loaded.reports.items())}
-    return {f"partition {number} of the DataFrame": bad for number, bad in found.items() if bad.rows}
+    return {_source(number): bad for number, bad in found.items() if bad.rows}
+
+
+def _source(number: int) -> str:
+    return "rows of several partitions" if number == BETWEEN else f"partition {number} of the DataFrame"

@@ -65,7 +65,10 @@ def _write(plan: WritePlan, rows: Iterator[pa.RecordBatch], message: TaskMessage
     dataset = open_dataset(plan.location)
     rows = _chained(first, rows)
     if not layout.order:
-        message.written = tuple(write_stream(layout, rows, plan.ranges.partitions[0], dataset))
+        source = _Source(rows)
+        message.written = tuple(write_stream(layout, source, plan.ranges.partitions[0], dataset))
+        if source.failure is not None:
+            raise source.failure
         return
     splitter = plan.ranges.splitter(layout.arrow_schema, layout.row_keys)
     held: Held = {}
@@ -78,6 +81,21 @@ def _write(plan: WritePlan, rows: Iterator[pa.RecordBatch], message: TaskMessage
             size = 0
     flushed.flush(held)
     message.written, message.duplicates = tuple(flushed.written), flushed.duplicates
+
+
+class _Source:
+    """Rows that end where reading them fails: Lance would hide the error's type and message."""
+
+    def __init__(self, rows: Iterator[pa.RecordBatch]) -> None:
+        self._rows, self.failure = rows, None
+
+    failure: BaseException | None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._rows
+        except Exception as failure:
+            self.failure = failure
 
 
 def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
