@@ -147,9 +147,8 @@ class Deletions:
 
 def deletion_path(fragment: Any) -> str:
     """The path of the fragment's deletion file, relative to the dataset, as Lance names it."""
-    form = fragment.to_json()["deletion_file"]
-    suffix = "arrow" if form["file_type"] == "array" else "bin"
-    return f"_deletions/{fragment.id}-{form['read_version']}-{form['id']}.{suffix}"
+    path: str = fragment.deletion_file.path(fragment.id)
+    return path
 
 
 def rows_by_partition(table: OpenTable, rows: Mapping[int, int]) -> Iterator[tuple[str | None, int]]:
