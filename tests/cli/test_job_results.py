@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from contextlib import closing
 from dataclasses import asdict
@@ -13,6 +14,7 @@ import pytest
 
 from deployer.cli.remote.service import show
 from deployer.cli.summaries.service_run import print_done
+from deployer.live.declared_properties import declare
 from deployer.platform.files.dataclass_json import from_asdict
 from deployer.services.registry import run_service
 from deployer.services.runs.remote import service_job
@@ -24,15 +26,16 @@ from tests.tables.lakes import Lake, flights
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     made = Lake(tmp_path)
-    schema = pa.schema([pa.field("id", pa.int64(), nullable=False)])
-    made.table(schema, ("id",), splits=())
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("day", pa.date32())])
+    opened = made.table(schema, ("id",), splits=()).opened
+    declare(made.store, opened.entry.table_id, {"retention": {"column": "day", "keep": "400d"}})
     with closing(open_appender(made.root, "air.flights")) as appender:
         for number in range(5):
-            appender.append(pa.table({"id": [number]}, schema=schema))
+            appender.append(pa.table({"id": [number], "day": [dt.date(2001, 1, 1)]}, schema=schema))
     return made
 
 
-@pytest.mark.parametrize("service", ["COMPACT", "CLUSTER", "CLEAN", "AUTOSAVEPOINT"])
+@pytest.mark.parametrize("service", ["COMPACT", "CLUSTER", "CLEAN", "EXPIRE", "AUTOSAVEPOINT"])
 def test_what_a_service_came_to(service: str, lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     options: dict[str, Any] | None = {"dry_run": True} if service == "CLEAN" else None
     done = run_service(lake.root, "air.flights", service, options)

@@ -283,6 +283,24 @@ def test_a_plan_says_what_holds_the_rows_and_changes_nothing(tmp_path: Path) -> 
     opened.store.close()
 
 
+def test_other_files_below_the_root_that_have_a_value_are_reported(tmp_path: Path) -> None:
+    people = People(tmp_path)
+    log = people.root / "_job-logs" / "load.txt"
+    log.parent.mkdir()
+    log.write_text(f"a bad row: {people.mark}", encoding="utf-8")
+    stray = Path(people.lake.open("people").opened.location) / "data" / "stray.lance"
+    stray.write_bytes(b"of a load that was killed: " + people.mark.encode())
+    done = people.erase()
+    assert not done.is_proven and {each.rpartition("/")[2] for each in done.files_with_values} == {
+        "load.txt",
+        "stray.lance",
+    }
+    assert any("`deployer table gc` removes it" in each for each in done.unreached)
+    log.unlink()
+    stray.unlink()
+    require_erased(people, 2 * ROWS - 2)
+
+
 POINTS = ("deleted", "rewritten", "index", "indexed", "released", "forgotten", "versions", "datasets", "dataset")
 
 

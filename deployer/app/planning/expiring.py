@@ -29,7 +29,10 @@ def with_expiring(plan: Plan, lake: Lake, live: LiveLake, root: str) -> Plan:
             continue
         with closing(open_reader(root)) as store:
             state = store.table(resource.table_id)
-        changes = tuple(_counted(each, state, spec, table.spec) if _counts(each) else each for each in resource.changes)
+        changes = tuple(
+            _counted(each, state, f"{root.rstrip('/')}/{table.location}", spec, table.spec) if _counts(each) else each
+            for each in resource.changes
+        )
         found.append(replace(resource, changes=changes))
     return replace(plan, resources=tuple(found))
 
@@ -38,7 +41,18 @@ def _counts(planned: PlannedChange) -> bool:
     return isinstance(planned.change, c.ChangeRetention) and planned.assessment.risk is Risk.DESTROYS
 
 
-def _counted(planned: PlannedChange, state: TableState, spec: TableSpec, live: TableSpec) -> PlannedChange:
+def _field_id(location: str, column: str) -> int | None:
+    """Lance's id of the column, by which bounds of files that CLUSTER wrote are found."""
+    from deployer.datasets.dataset import open_dataset
+    from deployer.datasets.ordering.clustering import field_of
+
+    field = field_of(open_dataset(location), column)
+    return None if field is None else int(field.id())
+
+
+def _counted(
+    planned: PlannedChange, state: TableState, location: str, spec: TableSpec, live: TableSpec
+) -> PlannedChange:
     from deployer.services.expire.expired_files import Cutoff, expired_files  # it loads Arrow
 
     assert isinstance(planned.change, c.ChangeRetention)  # noqa: S101 -- _counts
@@ -51,7 +65,7 @@ def _counted(planned: PlannedChange, state: TableState, spec: TableSpec, live: T
     if was is None or was.type != column.type:
         return planned
     cutoff = Cutoff.of(Retention(was.name, keep.keep), was, time.time())
-    found = expired_files(state, cutoff)
+    found = expired_files(state, cutoff, _field_id(location, was.name) if state.files.clusterings() else None)
     if not found.mixed:
         why = f"EXPIRE deletes {count(found.rows, 'row')} in {count(len(found.whole), 'whole file')} now"
         if not found.whole:

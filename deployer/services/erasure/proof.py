@@ -21,6 +21,8 @@ from deployer.state.model.entities import TableState
 from deployer.tables.open_table import OpenTable
 
 STATE = "_state"  #: the folder of the state store below the root
+#: Other folders of deployer's own below the root, which texts of rows may have come into, such as logs of jobs.
+OTHERS = ("_jobs", "_runs", "_uploads", "_job-logs", "__manifest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def _searched(table: OpenTable, sought: frozenset[bytes]) -> Searched:
 def _folders(table: OpenTable) -> Iterator[str]:
     yield str(table.entry.location)
     yield from (str(each.location) for each in former_datasets(table.state))
-    yield STATE
+    yield from (STATE, *OTHERS)
 
 
 def _is_of(table: OpenTable, path: str) -> bool:

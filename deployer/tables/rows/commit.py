@@ -21,6 +21,7 @@ from deployer.live.reader import has_unique_keys
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.retry import Backoff
 from deployer.state.log.updates import RowsChanged, TableUpdate
+from deployer.state.model.declared_properties import HOLDS
 from deployer.state.model.entities import Job, RowCounts
 from deployer.state.transactions.tables import to_change_rows, to_change_unique_rows
 from deployer.tables.ingest.commit.unique_keys import dead_loads
@@ -89,6 +90,8 @@ class RowJob:
                 return already_done(intent)
         reached("tables.rows.before-lance")
         try:
+            if intent.state.properties.declared.get(HOLDS) != table.state.properties.declared.get(HOLDS):
+                raise moved(table, "its legal holds were changed meanwhile")
             return self._sent(commits, table, dataset, plan, intent)
         except DeployerError:
             if self._sent_files:

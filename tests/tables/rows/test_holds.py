@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from deployer.errors import Refused
+from deployer.errors import Conflict, Refused
 from deployer.live.declared_properties import declare
 from deployer.services.restore.planning import preview_restore_at
 from deployer.tables.admin.deletion import delete_table
@@ -97,3 +97,19 @@ def test_a_condition_cannot_step_out_of_its_half(lake: Lake) -> None:
     with pytest.raises(Exception, match="is not one SQL expression"):
         delete_rows(table, "false) OR (delay = 6")
     assert lake.open().count() == 60
+
+
+def test_a_hold_that_is_placed_while_rows_are_looked_for_holds(lake: Lake) -> None:
+    lake.table()
+    lake.ingest(lake.file(flights(60)))
+    table = open_to_change(lake.root, "flights")
+
+    def place(_: object) -> None:
+        if not lake.store.table(table.entry.table_id).properties.declared.get("holds"):
+            declare(lake.store, table.entry.table_id, {"holds": [HOLD]})
+
+    with pytest.raises(Conflict, match="its legal holds were changed meanwhile"):
+        delete_rows(table, "delay = 6", on_progress=place)
+    with pytest.raises(Refused, match="legal hold audit"):
+        delete_rows(table.refreshed(), "delay = 6")
+    assert lake.open().count() == 60 and not lake.store.table(table.entry.table_id).intents
