@@ -17,7 +17,7 @@ test: $(WITH_AWS)  ## Run the tests of the gate
 	$(BIN)/python -m pytest -n 2
 
 test-rest: $(WITH_AWS)  ## Run the tests that are slow by nature, which the gate leaves out
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --tier rest
+	$(BIN)/python -m pytest -n 2 --dist worksteal --tier rest
 
 test-all: test test-rest  ## Run all tests
 

@@ -83,6 +83,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     The mark `thinned(n)` leaves every n-th of a test's cases, from the first, where they are, and makes the others
     `slow`, or `full` with `to="full"`. With `only`, it thins the cases with that word in their name. Cases with Spark
     are in the full tier, as are those that are marked `full`; the mark `gate` is stronger.
+
+    Cases that share what takes a worker long to make come first: `--dist worksteal` gives each worker a part of the
+    list and moves cases from its end, so that one worker has all of them, unless they are all that is left to do.
     """
     wanted, long = TIERS[config.getoption("--tier")], config.getoption("--long")
     seen = Counter[tuple[str, str]]()
@@ -95,14 +98,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 if seen[test] % mark.args[0]:
                     item.add_marker(mark.kwargs.get("to", "slow"))
                 seen[test] += 1
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))  # one Java for all workers, with --dist loadgroup
         is_full = any(map(item.get_closest_marker, ("full", "spark"))) and not item.get_closest_marker("gate")
         is_slow = item.get_closest_marker("slow") is not None
         is_wanted = long if is_slow else ("full" if is_full else "gate") in wanted
         (kept if is_wanted else left_out).append(item)
-    items[:] = kept
+    items[:] = sorted(kept, key=lambda item: not _is_with_shared(item))
     config.hook.pytest_deselected(items=left_out)
+
+
+def _is_with_shared(item: pytest.Item) -> bool:
+    """Whether a case needs the worker's Java, or files that are downloaded once for each worker."""
+    return item.get_closest_marker("spark") is not None or "packages" in getattr(item, "fixturenames", ())
 
 
 class FailuresAtOnce:

@@ -25,7 +25,7 @@ from tests.packages.data_files import downloaded
 from tests.projects import INSTANCE
 from tests.tables.lakes import Lake
 
-pytestmark = [pytest.mark.full, pytest.mark.xdist_group("packages")]  # one download for all
+pytestmark = pytest.mark.full
 
 FILES = {  #: of each package, by glob, with how many there are
     "bokeh_sampledata": ("bokeh_sampledata/_data/*.csv*", 32),
@@ -61,7 +61,7 @@ WITHOUT_HEADER = "if it is a row, give --no-header"  #: what is said of files wh
 MATRIX = ("airports.csv", "cars.json", "penguins.csv", "gapminder.csv", "elements.csv", "seattle-weather.csv")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return downloaded(tmp_path_factory.mktemp("packages"))
 

@@ -382,3 +382,9 @@ def test_a_header_is_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     source = Source(str(tmp_path / "a.csv.gz"), Format.CSV, "a.csv.gz", True)
     with pytest.raises(InvalidInput, match="the header is longer than 1,000 characters"):
         dialects.with_dialects([source], ReadOptions())
+
+
+def test_a_file_that_says_no_size_is_read_to_its_end() -> None:
+    assert b"VmRSS" in read_limited(Path("/proc/self/status"), MAX_BYTES)
+    with pytest.raises(TooLarge):
+        read_limited(Path("/proc/self/status"), 10)
