@@ -1,0 +1,100 @@
+"""The methods of a table that add, change and erase rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from deployer.table.opened import OpenedTable
+from deployer.tables.append import Appendable, Appender
+from deployer.tables.ingest.commit.append import AppendResult
+from deployer.tables.open_table import OpenTable
+from deployer.tables.rows.change import RowChange
+from deployer.tables.rows.delete import delete_rows
+from deployer.tables.rows.merge import MergeRules, WhenMatched, WhenNotMatched, WhenNotMatchedBySource, merge_rows
+from deployer.tables.rows.update import update_rows
+
+if TYPE_CHECKING:
+    from deployer.services.erasure.results import ErasureResult
+
+
+class RowMethods(OpenedTable):
+    """Changes of rows, each as one version."""
+
+    def __init__(self, opened: OpenTable) -> None:
+        super().__init__(opened)
+        self._appender: Appender | None = None
+
+    def add(self, rows: Appendable, *, job_id: str | None = None) -> AppendResult:
+        """Adds all rows as one version, or none. With the id of a job that is done, nothing is added.
+
+        `rows` are an Arrow table or batch, a DataFrame of pandas or polars, or a list of dicts. Raises Refused for rows
+        that do not fit, InvalidInput for columns that do not; Conflict when the table was changed meanwhile.
+        """
+        if self._appender is None:
+            self._appender = Appender(self._newest())
+        else:
+            self._appender.refresh()
+        return self._appender.append(rows, job_id)
+
+    def delete(
+        self, where: str | None = None, *, job_id: str | None = None, dry_run: bool = False, allow_destroy: bool = False
+    ) -> RowChange:
+        """Deletes the rows for which the SQL condition is true, as one version; without a condition, all rows.
+
+        With the id of a job that is done, nothing is deleted; `dry_run` only counts. Raises InvalidInput for a
+        condition that cannot be used; Refused where no row would be left of a table that is protected from deletion,
+        unless `allow_destroy`; Conflict where others change the same rows without end.
+        """
+        return delete_rows(self._newest(), where, job_id=job_id, dry_run=dry_run, allow_destroy=allow_destroy)
+
+    def update(
+        self,
+        where: str | None = None,
+        values: Mapping[str, Any] | None = None,
+        *,
+        values_sql: Mapping[str, str] | None = None,
+        job_id: str | None = None,
+        dry_run: bool = False,
+    ) -> RowChange:
+        """Gives columns other values in the rows for which the SQL condition is true (None: in all), as one version.
+
+        `values` are Python values by column, `values_sql` SQL expressions over the row as it was. Rows whose row keys
+        change move to the leaf of their new key. Raises as `delete`, and Refused for values that do not fit.
+        """
+        return update_rows(self._newest(), where, values, values_sql=values_sql, job_id=job_id, dry_run=dry_run)
+
+    def merge(
+        self,
+        rows: Appendable,
+        on: str | Sequence[str] | None = None,
+        *,
+        when_matched: WhenMatched = "update",
+        when_not_matched: WhenNotMatched = "insert",
+        when_not_matched_by_source: WhenNotMatchedBySource = "keep",
+        where: str | None = None,
+        job_id: str | None = None,
+        dry_run: bool = False,
+        allow_destroy: bool = False,
+    ) -> RowChange:
+        """Merges rows by the columns `on`, which are the row keys unless given, as one version.
+
+        Rows with a key that the table has take its place ("update"), delete it, or are left out ("ignore"); others are
+        inserted or left out. Rows of the table whose key `rows` do not have are kept, or deleted: with `where` those
+        for which it is true. A key with a null matches nothing. Columns that `rows` do not have keep their values.
+
+        Raises Refused, with examples, where two of `rows` have one key; else as `update`.
+        """
+        rules = MergeRules(when_matched, when_not_matched, when_not_matched_by_source, where)
+        newest = self._newest()
+        return merge_rows(newest, rows, on, rules, job_id=job_id, dry_run=dry_run, allow_destroy=allow_destroy)
+
+    def erase(self, where: str, *, delete_savepoints: bool = False) -> ErasureResult:
+        """Erases the rows for which the SQL condition is true from every version, replaced dataset and index.
+
+        The result says what could not be reached, and proves the rest by reading it. Raises Refused for rows under a
+        legal hold, and for rows of a savepoint unless `delete_savepoints`.
+        """
+        from deployer.services.erasure.erase import erase  # it loads the services
+
+        return erase(self._newest(), where, delete_savepoints=delete_savepoints)
