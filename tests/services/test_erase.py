@@ -231,6 +231,22 @@ def test_what_a_reader_or_a_commit_needs_is_reported_and_a_second_run_finishes(t
     require_erased(people, 2 * ROWS - 2)
 
 
+@pytest.mark.parametrize("where", ["id = 7 OR id = 407", "note LIKE 'about %'", "id % 400 = 7 AND mail IS NOT NULL"])
+def test_any_condition_finds_the_rows(tmp_path: Path, where: str) -> None:
+    people = People(tmp_path)
+    assert people.erase(where).is_proven
+    require_erased(people, 2 * ROWS - 2)
+
+
+def test_all_rows_of_a_protected_table_go_only_where_that_is_allowed(tmp_path: Path) -> None:
+    people = People(tmp_path)
+    people.index()
+    with pytest.raises(Refused, match="would remove all 800 rows of the table, which is protected from deletion"):
+        people.erase("true")
+    assert people.erase("true", allow_destroy=True).is_proven
+    require_erased(people, 0)
+
+
 def test_a_tag_of_another_program_goes_with_savepoints(tmp_path: Path) -> None:
     people = People(tmp_path)
     dataset = lance.dataset(people.lake.open("people").opened.location)

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deployer.cli.options import DEFAULT_STACK, AsJson, DeleteSavepoints, ProjectDir, SpecsPath, StackName, TableName
+from deployer.cli.options import (
+    DEFAULT_STACK,
+    AllowDestroy,
+    AsJson,
+    DeleteSavepoints,
+    ProjectDir,
+    SpecsPath,
+    StackName,
+    TableName,
+)
 from deployer.cli.rows.options import Yes
 
 if TYPE_CHECKING:
@@ -23,6 +32,7 @@ def erase(
         ),
     ],
     delete_savepoints: DeleteSavepoints = False,
+    allow_destroy: AllowDestroy = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what holds the rows and would go, and change nothing.")
     ] = False,
@@ -37,7 +47,8 @@ def erase(
 
     Asks first, and names what goes. Savepoints that have the rows go only with --delete-savepoints. Afterwards all
     versions that are left are read, and all files searched for values of the rows. Exit code 2: something could not be
-    reached yet, and the command says how to finish. Rows under a legal hold are refused.
+    reached yet, and the command says how to finish. Rows under a legal hold are refused. A table that is protected from
+    deletion keeps a row at least, unless --allow-destroy names it.
     """
     from deployer.cli.console.output import print_json
     from deployer.cli.console.progress_display import Meter
@@ -66,7 +77,13 @@ def erase(
             def report_progress(now: Progress) -> None:
                 meter.tell(opened.entry.full_name, now.doing, now.done, now.total, now.unit)
 
-            done = erase_rows(opened, where, delete_savepoints=delete_savepoints, on_progress=report_progress)
+            done = erase_rows(
+                opened,
+                where,
+                delete_savepoints=delete_savepoints,
+                allow_destroy=opened.address in (allow_destroy or ()),
+                on_progress=report_progress,
+            )
     if as_json:
         print_json(done.as_json())
     else:

@@ -7,18 +7,20 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from deployer.datasets.commit.protocol import TableCommits
 from deployer.datasets.commit_metadata import FENCE, CommitMetadata
 from deployer.datasets.dataset import open_dataset
 from deployer.datasets.indexes.read import observed_indexes, remembered_indexes
-from deployer.datasets.lance_transactions import Fence, commit_now
+from deployer.datasets.lance_transactions import Fence
 from deployer.datasets.storage.places import dataset_uri
 from deployer.datasets.storage.refs import delete_tag
 from deployer.datasets.storage.removal import remove_dataset
-from deployer.errors import Refused
+from deployer.errors import Conflict, Refused
 from deployer.live.former_datasets import former_datasets
 from deployer.plan.assess.savepoints import OPTION, describe_savepoints
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
+from deployer.platform.system.retry import Backoff
 from deployer.services.erasure.history import forget_keys
 from deployer.services.erasure.planning import plan_erasure, values_of
 from deployer.services.erasure.proof import proven
@@ -42,27 +44,31 @@ from deployer.tables.rows.matching import ADDRESS, Deletions, matching_rows, off
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
+ATTEMPTS = 8  #: how often a version without the rows is made, while others commit
+_BACKOFF = Backoff(first=0.05, longest=2.0)
+
 
 def erase(
     table: OpenTable,
     where: str,
     *,
     delete_savepoints: bool = False,
+    allow_destroy: bool = False,
     on_progress: OnProgress = no_progress,
 ) -> ErasureResult:
     """Erases the rows for which the SQL condition is true from all that is stored of the table, and reads the rest.
 
     A condition that is null for a row does not erase it. What another process needs at the moment stays, and the result
     reports it; run again, it finishes. Raises InvalidInput for the condition; Refused where rows are under a legal
-    hold, and where a savepoint or a tag has them unless `delete_savepoints`; Conflict where others change the table
-    without end.
+    hold, where a savepoint or a tag has them unless `delete_savepoints`, and where no row would be left of a table that
+    is protected from deletion unless `allow_destroy`; Conflict where others change the table without end.
     """
     table = table.refreshed()
     values = values_of(table, where)
     on_progress(Progress("reading all versions", 0, None, "versions"))
     plan = plan_erasure(table, where, values)
     refuse_savepoints_of(plan, table.address, allowed=delete_savepoints)
-    rows = _delete(table, where, on_progress)
+    rows = _delete(table, where, on_progress, allow_destroy=allow_destroy)
     reached("services.erasure.deleted")
     table = again(table)
     rewritten = rewrite_files(table, plan.scans[0].files, on_progress)
@@ -114,7 +120,7 @@ def refuse_savepoints_of(plan: ErasurePlan, address: str, *, allowed: bool) -> N
     )
 
 
-def _delete(table: OpenTable, where: str, on_progress: OnProgress) -> int:
+def _delete(table: OpenTable, where: str, on_progress: OnProgress, *, allow_destroy: bool) -> int:
     """Deletes the rows; the commit does not have the condition, which may have values of theirs."""
     files = Deletions(table.location)
 
@@ -124,7 +130,7 @@ def _delete(table: OpenTable, where: str, on_progress: OnProgress) -> int:
         on_progress(Progress("deleting", 0, sum(map(len, found.values()))))
         return deletion(now, dataset, found, files, dry_run=False, why="true")
 
-    return RowJob("erase", plan, files, may_empty=True).run(table).rows
+    return RowJob("erase", plan, files, may_empty=allow_destroy).run(table).rows
 
 
 def _rebuild_indexes(table: OpenTable, on_progress: OnProgress) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -149,14 +155,20 @@ def _rebuild_indexes(table: OpenTable, on_progress: OnProgress) -> tuple[tuple[s
 
 def _fenced(table: OpenTable, where: str, values: Values) -> tuple[OpenTable, ErasurePlan]:
     """The table at a version that has nothing of the rows, so that all that have may go; and what these are."""
-    plan = plan_erasure(table, where, values)
-    dataset = open_dataset(table.location)
-    if dataset.version not in plan.scans[0].holding:
-        return table, plan
-    metadata = CommitMetadata(uuid.uuid4().hex, FENCE, 0)
-    commit_now(table.location, dataset, Fence(), [metadata])
-    table = table.refreshed()
-    return table, plan_erasure(table, where, values)
+    for _ in _BACKOFF.attempts(ATTEMPTS):
+        plan = plan_erasure(table, where, values)
+        dataset = table.dataset()
+        if dataset.version not in plan.scans[0].holding:
+            return table, plan
+        commits = TableCommits(table.store, table.root, table.entry)
+        metadata = CommitMetadata(uuid.uuid4().hex, FENCE, 0)
+        commits.send(commits.prepare(table.state, dataset, Fence(), [metadata]))  # what was not taken is sent again
+        table = table.refreshed()
+    raise Conflict(
+        "others commit to the table faster than the rows are erased; they are deleted, and earlier versions have them",
+        where=table.address,
+        remedy="run it again",
+    )
 
 
 def _release(table: OpenTable, plan: ErasurePlan) -> OpenTable:

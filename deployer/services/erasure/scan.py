@@ -159,6 +159,7 @@ def _count(dataset: LanceDataset, fragment: Any, where: str, values: Values) -> 
             with_row_id=True,
             include_deleted_rows=True,
             use_scalar_index=False,
+            late_materialization=False,  # beside which Lance refuses to read deleted rows
         )
         rows = 0
         for batch in scanner.to_batches():
