@@ -162,6 +162,14 @@ def test_clustering_reads_the_same_rows_before_and_after() -> None:
     assert "deployer, Z-order, bytes read after of those before: " in printed
 
 
-@pytest.mark.parametrize("name", ["columns", "preview", "startup", "up"])
+def test_load_columns() -> None:
+    printed = benchmark("load_columns", "--rows", "3000", "--width", "4", "--files", "2", "--repeat", "1")
+    [table] = tables(printed)
+    assert table[0] == ["", "runs", "median s", "least s", "most s", "peak MiB"]
+    assert table[1][:2] == ["deployer load_columns", "1"]
+    assert "deployer load_columns: peak memory: " in printed
+
+
+@pytest.mark.parametrize("name", ["columns", "load_columns", "preview", "startup", "up"])
 def test_help_says_how_it_is_run(name: str) -> None:
     assert f"python -m benchmarks.{name} " in benchmark(name, "--help")

@@ -224,13 +224,13 @@ def cancel(
     """Cancel the run of a service that is queued or running. What it committed stands."""
     from deployer.cli.console.output import print_json, stdout
     from deployer.cli.inputs.table import changed_by_state
-    from deployer.services.api.management import RUNNABLE
+    from deployer.services.api.management import RECORDED
     from deployer.services.api.management import cancel as cancelled
     from deployer.specs.schema.services import kind_named
     from deployer.state.model.times import as_document
 
     with changed_by_state(project, stack, specs, table) as opened:
-        run = cancelled(opened, kind_named(service, RUNNABLE))
+        run = cancelled(opened, kind_named(service, RECORDED))
     name = opened.entry.full_name
     if as_json:
         print_json({"table": name, "run": as_document(run)})

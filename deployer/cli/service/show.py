@@ -167,12 +167,12 @@ def runs(
     from deployer.cli.inputs.table import looked_at
     from deployer.platform.system.clock import utc
     from deployer.platform.text.formatting import size
-    from deployer.services.api.management import RUNNABLE
+    from deployer.services.api.management import RECORDED
     from deployer.services.runs.records import runs_of
     from deployer.specs.schema.services import kind_named
     from deployer.state.model.times import as_document
 
-    kind = kind_named(service, RUNNABLE) if service else None
+    kind = kind_named(service, RECORDED) if service else None
     with looked_at(project, stack, specs, table) as opened:
         found = runs_of(opened.state, kind)
     listed = found[: limit or None]

@@ -17,7 +17,7 @@ from deployer.live.reader import live_instance
 from deployer.services.api import management
 from deployer.services.api.arguments import checked
 from deployer.services.api.attachments import find_service
-from deployer.services.api.management import RUNNABLE
+from deployer.services.api.management import RECORDED
 from deployer.services.api.start import start_on_demand
 from deployer.services.api.views import TableService, described
 from deployer.services.registry import runnable
@@ -216,7 +216,7 @@ class TableServicesClient:
     ) -> Run:
         """Cancels the run of it that is queued or running, and returns it when it has ended. Its commits are kept."""
         found = self._table(lake, database, table)
-        run = management.cancel(found, kind_named(service, RUNNABLE), author=self._author)
+        run = management.cancel(found, kind_named(service, RECORDED), author=self._author)
         return wait_for(found, run, timeout, poll_interval)
 
     @checked
@@ -262,7 +262,7 @@ class TableServicesClient:
         poll_interval: float | None = None,
     ) -> tuple[Run, ...]:
         """Returns the runs of one service, the newest first; the newest hundred are kept."""
-        return tuple(runs_of(self._table(lake, database, table).state, kind_named(service, RUNNABLE)))
+        return tuple(runs_of(self._table(lake, database, table).state, kind_named(service, RECORDED)))
 
     def close(self) -> None:
         """Closes the state stores. Runs that were left after a TimeoutError continue."""

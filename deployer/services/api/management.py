@@ -36,6 +36,7 @@ from deployer.tables.open_table import OpenTable
 Texts = Mapping[str, str]
 
 RUNNABLE = tuple(SERVICES)  #: kinds that can be run; all but RESTORE can be attached as well
+RECORDED: tuple[ServiceKind, ...] = (*RUNNABLE, "LOAD_COLUMNS")  #: kinds of which there are runs
 
 
 def attach(
