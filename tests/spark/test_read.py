@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from deployer.specs.types.arrow import arrow_schema
 from deployer.specs.types.parser import parse_type
 from deployer.specs.types.table import TYPE_ROWS
 from deployer.specs.types.types import Column, Scalar
+from tests.projects import REPOSITORY
 from tests.spark.expected import as_spark
 from tests.tables.lakes import Lake, flights
 from tests.values import ALSO_STORED, array, nullable
@@ -193,8 +196,10 @@ def test_nothing_matches(session: SparkSession, lake: Lake) -> None:
     assert load(session, lake, keys="ZZ").collect() == []
 
 
-def test_from_s3(session: SparkSession, on_s3: str, tmp_path: Path) -> None:
+def test_from_s3(on_s3: str, tmp_path: Path) -> None:
     lake = Lake(tmp_path, on_s3)
     lake.table()
     lake.ingest(lake.file(flights(40)))
-    assert load(session, lake).count() == 40
+    command = [sys.executable, "-m", "tests.spark.s3_program", on_s3, "air.flights"]
+    done = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["8"]
