@@ -6,18 +6,26 @@ import os
 import random
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import Row
+from pyspark.sql.conversion import ArrowTableToRowsConversion
+from pyspark.sql.types import StructType
 
 from deployer.errors import InvalidInput
+from deployer.spark.writing.writers import RowStreamWriter
+from deployer.specs.types.arrow import arrow_schema
 from deployer.state.log.updates import SetSchema
 from tests import forks
 from tests.services.test_due import attach
 from tests.spark.test_writes import keyed, rows_in, with_bad
-from tests.spark.writes import Stream, Write, batch_rows, uncommitted
+from tests.spark.writes import Stream, Write, as_spark, batch_rows, in_task, uncommitted
 from tests.tables.lakes import FLIGHTS, Lake, flights, sorted_rows
+from tests.tables.test_types import COLUMNS, rows_of
 
 APPEND_POINTS = (
     "spark.task.written",
@@ -118,6 +126,30 @@ def test_a_schema_that_no_longer_fits_stops_the_stream_and_names_the_columns(lak
     lake.store.commit(lake.open().opened.entry.table_id, [SetSchema(schema.serialize().to_pybytes(), 1)])
     with pytest.raises(InvalidInput, match="no column 'price'; column 'gate' is missing, and the table needs it"):
         stream.run(1, *batch_rows(10, 10))
+
+
+def test_rows_of_release_4_0_are_written_as_batches_of_later_ones(lake: Lake) -> None:
+    schema = arrow_schema(COLUMNS)
+    lake.table(schema, ())
+    stream, rows = Stream(lake, schema), rows_of(schema)
+    columns, batches = as_spark(rows)
+    found = pa.Table.from_batches(batches)
+    values = [
+        tuple(convert(value) for convert, value in zip(converters(columns), row.values(), strict=True))
+        for row in found.to_pylist()
+    ]
+    plan = stream.writer()._plan
+    with in_task(0, "q", 0):
+        message = RowStreamWriter(plan, columns).write(iter(Row(*each) for each in values))
+    RowStreamWriter(plan, columns).commit([message], 0)
+    table = lake.open().scan().to_table()
+    for name in schema.names:
+        assert table[name].to_pylist() == rows[name].to_pylist(), name
+
+
+def converters(columns: StructType) -> list[Callable[[Any], Any]]:
+    """Makes of Arrow's values those that Spark's rows have."""
+    return [ArrowTableToRowsConversion._create_converter(field.dataType) for field in columns.fields]
 
 
 def test_options_that_are_not_for_streams_are_refused(lake: Lake) -> None:
