@@ -89,12 +89,13 @@ class RowMethods(OpenedTable):
         newest = self._newest()
         return merge_rows(newest, rows, on, rules, job_id=job_id, dry_run=dry_run, allow_destroy=allow_destroy)
 
-    def erase(self, where: str, *, delete_savepoints: bool = False) -> ErasureResult:
+    def erase(self, where: str, *, delete_savepoints: bool = False, allow_destroy: bool = False) -> ErasureResult:
         """Erases the rows for which the SQL condition is true from every version, replaced dataset and index.
 
         The result says what could not be reached, and proves the rest by reading it. Raises Refused for rows under a
-        legal hold, and for rows of a savepoint unless `delete_savepoints`.
+        legal hold, for rows of a savepoint unless `delete_savepoints`, and for all rows of a table that is protected
+        from deletion unless `allow_destroy`.
         """
         from deployer.services.erasure.erase import erase  # it loads the services
 
-        return erase(self._newest(), where, delete_savepoints=delete_savepoints)
+        return erase(self._newest(), where, delete_savepoints=delete_savepoints, allow_destroy=allow_destroy)

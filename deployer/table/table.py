@@ -67,43 +67,6 @@ class Table(RowMethods, ColumnMethods, IndexMethods):
         """
         self._searched = SearchTarget.of(self._newest(), self._trusted, self._searched)
         return search(self._searched, query, vector_column_name, query_type, ordering_field_name, fts_columns)
-        return update_rows(self._newest(), where, values, values_sql=values_sql, job_id=job_id, dry_run=dry_run)
-
-    def merge(
-        self,
-        rows: Appendable,
-        on: str | Sequence[str] | None = None,
-        *,
-        when_matched: WhenMatched = "update",
-        when_not_matched: WhenNotMatched = "insert",
-        when_not_matched_by_source: WhenNotMatchedBySource = "keep",
-        where: str | None = None,
-        job_id: str | None = None,
-        dry_run: bool = False,
-        allow_destroy: bool = False,
-    ) -> RowChange:
-        """Merges rows by the columns `on`, which are the row keys unless given, as one version.
-
-        Rows with a key that the table has take its place ("update"), delete it, or are left out ("ignore"); others are
-        inserted or left out. Rows of the table whose key `rows` do not have are kept, or deleted: with `where` those
-        for which it is true. A key with a null matches nothing. Columns that `rows` do not have keep their values.
-
-        Raises Refused, with examples, where two of `rows` have one key; else as `update`.
-        """
-        rules = MergeRules(when_matched, when_not_matched, when_not_matched_by_source, where)
-        newest = self._newest()
-        return merge_rows(newest, rows, on, rules, job_id=job_id, dry_run=dry_run, allow_destroy=allow_destroy)
-
-    def erase(self, where: str, *, delete_savepoints: bool = False, allow_destroy: bool = False) -> ErasureResult:
-        """Erases the rows for which the SQL condition is true from every version, replaced dataset and index.
-
-        The result says what could not be reached, and proves the rest by reading it. Raises Refused for rows under a
-        legal hold, for rows of a savepoint unless `delete_savepoints`, and for all rows of a table that is protected
-        from deletion unless `allow_destroy`.
-        """
-        from deployer.services.erasure.erase import erase  # it loads the services
-
-        return erase(self._newest(), where, delete_savepoints=delete_savepoints, allow_destroy=allow_destroy)
 
     def optimize(
         self, *, cleanup_older_than: dt.timedelta | None = None, delete_unverified: bool = False
