@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from deployer.spark.type_mapping import column_of, exchange_type
 from deployer.spark.writing.finish import Write
 from deployer.spark.writing.options import WriteOptions
 from deployer.spark.writing.plan import WritePlan, of_batch, plan_write
+from deployer.spark.writing.python_rows import row_batches
 from deployer.spark.writing.remedies import reports_in_options
 from deployer.spark.writing.task import TaskMessage, write_task
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"  #: Spark's local properties of a stream's tasks
-ROWS_A_BATCH = 10_000
-ROWS_A_BATCH = 10_000
 
 
 class TableWriter(DataSourceArrowWriter):
@@ -104,7 +102,7 @@ class RowStreamWriter(_StreamWriter, DataSourceStreamWriter):
 
     def write(self, iterator: Iterator[Any]) -> TaskMessage:
         """The rows of one task, as files that are not committed yet."""
-        return super().write(row_batches(iterator, self._schema))
+        return super().write(row_batches(iterator, self._schema, columns_from_spark(self._schema)))
 
 
 if hasattr(datasource, "DataSourceStreamArrowWriter"):  # since 4.1
@@ -137,14 +135,6 @@ def columns_from_spark(schema: StructType) -> pa.Schema:
                 remedy="write it as JSON: to_json(column)",
             )
     return pa.schema([pa.field(f.name, exchange_type(column_of(f).type), f.nullable) for f in schema.fields])
-
-
-def row_batches(rows: Iterator[Any], schema: StructType) -> Iterator[pa.RecordBatch]:
-    """Spark's rows as Arrow's batches of `ROWS_A_BATCH`."""
-    from pyspark.sql.conversion import LocalDataToArrowConversion
-
-    while held := list(islice(rows, ROWS_A_BATCH)):
-        yield from LocalDataToArrowConversion.convert(held, schema, False).to_batches()
 
 
 def _of_tasks(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessage]:
