@@ -7,17 +7,19 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deployer.errors import InvalidInput, NotFound
-from deployer.services.savepoints.read_lease import hold_shared
+from deployer.errors import InvalidInput, NotFound, Refused
+from deployer.services.restore.points import version_point
+from deployer.services.savepoints.read_lease import hold_past, hold_shared
 from deployer.spark.options import ReadOptions
 from deployer.spark.partitions import TaskPlan, files_of, leaves_of, task_plans
 from deployer.specs.types.arrow import columns_of
 from deployer.specs.types.types import Column
 from deployer.state import open_reader, open_store
+from deployer.state.log.service_updates import PastVersion
 from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
 from deployer.tables.inspect.versions import dataset_at
-from deployer.tables.open_table import ReadTable, open_entry, open_to_change, read_entry
+from deployer.tables.open_table import OpenTable, ReadTable, open_entry, open_to_change, read_entry
 from deployer.tables.read.key_values import Interval, parse_keys, parse_ranges, unknown_column
 from deployer.tables.read.scan_plan import ScanPlan
 from deployer.tables.read.table import Table, open_table
@@ -27,8 +29,8 @@ from deployer.tables.read.table import Table, open_table
 class Snapshot:
     """Version `lance_version` of dataset number `dataset` of a table. `columns` are those that it has.
 
-    `state_version` is of the table's log when the version was its newest; None for a version that `version` or `time`
-    named. `without` are fragments whose rows do not count (see `ReadTable`).
+    `state_version` is of the table's log when the version was its newest; None where the log does not have it any more.
+    `without` are fragments whose rows do not count (see `ReadTable`).
     """
 
     root: str
@@ -42,7 +44,7 @@ class Snapshot:
 
 
 def take_snapshot(options: ReadOptions) -> Snapshot:
-    """The version that the options name, else the newest, which a shared lease then protects from CLEAN.
+    """The version that the options name, else the newest, and a shared lease that protects it from CLEAN.
 
     Raises InvalidInput for options that do not fit the table, NotFound for a table or version that is not there.
     """
@@ -52,6 +54,7 @@ def take_snapshot(options: ReadOptions) -> Snapshot:
         if at is not None:
             number, dataset, version = dataset_at(opened, at)
         is_newest = (number, version) == (state.dataset, state.lance_version)
+        recorded = state.version if is_newest else _recorded_at(opened, number, version)
         columns = columns_of(opened.schema if is_newest else dataset.checkout_version(version).schema)
         snapshot = Snapshot(
             options.root,
@@ -60,9 +63,10 @@ def take_snapshot(options: ReadOptions) -> Snapshot:
             number,
             version,
             columns,
-            state.version if is_newest else None,
+            recorded,
             opened.without if is_newest else frozenset(),
         )
+        _hold(opened, snapshot, options)
         selected(snapshot, options.columns)
         plan = scan_plan(Table(opened), snapshot, options, options.columns)
         plan.check(plan.open())
@@ -102,7 +106,7 @@ def tasks(
 ) -> list[TaskPlan]:
     """What the tasks of one query read: rows of the options that also hold the SQL `conditions`.
 
-    Extends the lease where the snapshot is still the newest version. Raises NotFound when the version is gone.
+    Extends the lease. Raises NotFound when the version is gone.
     """
     with closing(open_reader(options.root) if options.lease is None else open_store(options.root)) as store:
         opened = _opened_then(store, snapshot, options)
@@ -127,24 +131,38 @@ def scan_plan(table: Table, snapshot: Snapshot, options: ReadOptions, columns: S
     return table.plan(options.where, columns, at, keys, ranges)
 
 
+def _hold(opened: ReadTable, snapshot: Snapshot, options: ReadOptions) -> None:
+    """Holds a lease on the snapshot, where one is wanted and the log still has its version."""
+    if options.lease is not None and snapshot.state_version is not None and isinstance(opened, OpenTable):
+        hold_past(opened, PastVersion(snapshot.dataset, snapshot.lance_version, snapshot.state_version), options.lease)
+
+
+def _recorded_at(opened: ReadTable, dataset: int, version: int) -> int | None:
+    """Returns the version of the table's log that recorded a version of a dataset; None where it is not there."""
+    if not isinstance(opened, OpenTable):
+        return None
+    try:
+        return version_point(opened, f"{dataset}:{version}").state_version
+    except Refused:  # retention removed it
+        return None
+
+
 def _is_of(opened: ReadTable, snapshot: Snapshot) -> bool:
     return (opened.state.dataset, opened.state.lance_version) == (snapshot.dataset, snapshot.lance_version)
 
 
 def _opened_then(store: StateReader, snapshot: Snapshot, options: ReadOptions) -> ReadTable:
     """Returns the table as it was when the snapshot was its newest version; as it is, where the log does not reach back
-    so far or the options name a version."""
+    so far."""
     entry = store.instance().tables.get(snapshot.table_id)
     if entry is None or entry.status != "active":
         raise NotFound(f"the table {snapshot.name} was deleted since it was loaded", remedy="load another one")
+    opened: ReadTable
     if options.lease is None or not isinstance(store, StateStore):
         opened = read_entry(store, snapshot.root, entry)
     else:
-        changeable = open_entry(store, snapshot.root, entry)
-        if options.at is None and _is_of(changeable, snapshot):
-            held = hold_shared(changeable, options.lease)
-            changeable = held if _is_of(held, snapshot) else changeable
-        opened = changeable
+        opened = open_entry(store, snapshot.root, entry)
+        _hold(opened, snapshot, options)
     if _is_of(opened, snapshot) or snapshot.state_version is None:
         return opened
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import pickle
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,27 @@ def test_leases_that_are_over_go_with_the_next(lake: Lake) -> None:
     reader(lake)
     [lease] = lake.open().opened.state.savepoints.values()
     assert lease.lance_version == lake.open().opened.state.lance_version
+
+
+def test_a_query_extends_a_lease_that_ends_soon_also_when_the_version_is_old(lake: Lake) -> None:
+    loaded = reader(lake, lease="1h")
+    first = lake.open().opened.state.savepoints
+    lake.ingest(lake.file(flights(20, 80)))
+    longer = TableReader(replace(loaded._options, lease=dt.timedelta(hours=3)), loaded._snapshot, loaded._columns)
+    assert read(longer) == expected(flights(80))
+    held = lake.open().opened.state.savepoints
+    assert (len(first), len(held)) == (1, 2)
+    assert {each.lance_version for each in held.values()} == {loaded._snapshot.lance_version}
+
+
+def test_a_version_that_is_named_is_held_too(lake: Lake) -> None:
+    first = lake.open().history()[1]
+    loaded = reader(lake, version=str(first.version))
+    lake.ingest(lake.file(flights(20, 80)))
+    compact_table(lake.root, "flights")
+    clean_table(lake.root, "flights", {"older_than": "0h"})
+    assert read(loaded) == expected(flights(40))
+    assert opened(reader(lake, version=str(first.version), keys="UA")) == 1
 
 
 @pytest.mark.parametrize("option", ["version", "time"])

@@ -10,8 +10,9 @@ from contextlib import contextmanager, suppress
 from deployer.errors import Conflict, NotFound
 from deployer.platform.system.clock import Clock
 from deployer.services.savepoints.savepoints import remove_savepoint
-from deployer.state.log.service_updates import SavepointsExpired, SavepointTaken
+from deployer.state.log.service_updates import PastVersion, SavepointsExpired, SavepointTaken
 from deployer.state.log.updates import TableUpdate
+from deployer.state.model.entities import TableState
 from deployer.state.model.services import Savepoint
 from deployer.state.transactions.services import to_take_savepoint
 from deployer.tables.open_table import OpenTable, open_to_change
@@ -48,27 +49,51 @@ def hold_shared(opened: OpenTable, hold_for: dt.timedelta = HOLD) -> OpenTable:
     For readers that cannot tell when they end. Those of one version share a lease: nothing is written while there is
     one that lasts long enough. Nothing has to be released; leases that are over go when the next one is taken.
     """
-    until, state = Clock().now() + _milliseconds(hold_for), opened.state
-    for each in state.savepoints.values():
-        same = (each.dataset, each.lance_version) == (state.dataset, state.lance_version)
-        if same and each.name.startswith(SHARED) and each.expires_at is not None and each.expires_at >= until:
-            return opened
+    if _is_held(opened.state, opened.state.dataset, opened.state.lance_version, hold_for):
+        return opened
     return _take(opened, 2 * hold_for, SHARED)[0]
+
+
+def hold_past(opened: OpenTable, of: PastVersion, hold_for: dt.timedelta = HOLD) -> None:
+    """Extends a shared lease on an earlier version, or takes one, as `hold_shared` does on the newest.
+
+    A CLEAN that began before may still remove the version: it is to be opened afterwards.
+    """
+    if not _is_held(opened.state, of.dataset, of.lance_version, hold_for):
+        lease = f"{SHARED}{uuid.uuid4().hex}"
+        opened.store.commit(
+            opened.entry.table_id, _updates(opened.state, lease, 2 * hold_for, of), to_take_savepoint(lease)
+        )
+
+
+def _is_held(state: TableState, dataset: int, lance_version: int, hold_for: dt.timedelta) -> bool:
+    until = Clock().now() + _milliseconds(hold_for)
+    return any(
+        (each.dataset, each.lance_version) == (dataset, lance_version)
+        and each.name.startswith(SHARED)
+        and each.expires_at is not None
+        and each.expires_at >= until
+        for each in state.savepoints.values()
+    )
 
 
 def _take(opened: OpenTable, hold_for: dt.timedelta, prefix: str = PREFIX) -> tuple[OpenTable, str]:
     """The table as it was when the lease began, which may be after it was opened."""
     store, table_id = opened.store, opened.entry.table_id
     while True:
-        lease, now = f"{prefix}{uuid.uuid4().hex}", Clock().now()
-        over = [each for each in opened.state.savepoints.values() if _is_over(each, now)]
-        taken = SavepointTaken(lease, now + _milliseconds(hold_for), "a reader's lease")
-        updates: list[TableUpdate] = [SavepointsExpired(now), taken] if over else [taken]
-        state = store.commit(table_id, updates, to_take_savepoint(lease))
+        lease = f"{prefix}{uuid.uuid4().hex}"
+        state = store.commit(table_id, _updates(opened.state, lease, hold_for), to_take_savepoint(lease))
         entry = store.instance().tables[table_id]
         if entry.dataset == state.dataset:
             return OpenTable(store, opened.root, entry, state), lease
         remove_savepoint(store, [table_id], lease)  # a rewrite put another dataset in its place in between
+
+
+def _updates(state: TableState, lease: str, hold_for: dt.timedelta, of: PastVersion | None = None) -> list[TableUpdate]:
+    now = Clock().now()
+    taken = SavepointTaken(lease, now + _milliseconds(hold_for), "a reader's lease", of)
+    over = any(_is_over(each, now) for each in state.savepoints.values())
+    return [SavepointsExpired(now), taken] if over else [taken]
 
 
 def _is_over(savepoint: Savepoint, now: int) -> bool:

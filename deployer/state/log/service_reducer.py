@@ -12,6 +12,7 @@ from deployer.state.log.service_updates import (
     FragmentsClaimed,
     LeaseRenewed,
     MoveServices,
+    PastVersion,
     PauseService,
     PutService,
     RemoveService,
@@ -72,12 +73,17 @@ def apply_to_services(state: TableState, update: ServiceUpdate, version: int, at
             run = replace(_moved(state, run_id, status), ended_at=at, lease_until=None, wish=None)
             run = replace(run, figures=figures, reason=reason, claims=())
             return _forgetful(_with_run(state, run if progress is None else replace(run, progress=progress)), run)
-        case SavepointTaken(name, expires_at, note):
+        case SavepointTaken(name, expires_at, note, of):
             if name in state.savepoints:
                 raise Inapplicable(f"the table has a savepoint {name} already")
             if not is_savepoint_name(name):
                 raise Inapplicable(f"a savepoint cannot be called {name!r}")
-            taken = Savepoint(name, state.lance_version, state.dataset, version, at, expires_at, author, note)
+            of = of or PastVersion(state.dataset, state.lance_version, version)
+            if of.state_version > version or of.dataset > state.dataset:
+                raise Inapplicable(
+                    f"a savepoint cannot be of version {of.state_version} of the log, which is not there"
+                )
+            taken = Savepoint(name, of.lance_version, of.dataset, of.state_version, at, expires_at, author, note)
             return replace(state, savepoints={**state.savepoints, name: taken})
         case SavepointRemoved(name):
             if name not in state.savepoints:

@@ -130,14 +130,27 @@ class RunEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class PastVersion:
+    """Version `lance_version` of dataset number `dataset`, which version `state_version` of the log recorded."""
+
+    dataset: int
+    lance_version: int
+    state_version: int
+
+
+@dataclass(frozen=True, slots=True)
 class SavepointTaken:
-    """A savepoint of the table as it is when this is committed, whatever came before; the last update of its entry."""
+    """A savepoint of the table as it is when this is committed, whatever came before; the last update of its entry.
+
+    With `of`, it is of an earlier version instead, which is there as long as nothing removes it in between.
+    """
 
     TAG = "savepoint-taken"
 
     name: SavepointName
     expires_at: int | None = field(default=None, metadata=TIME)
     note: str = ""
+    of: PastVersion | None = field(default=None, metadata={"sparse": True})
 
 
 @dataclass(frozen=True, slots=True)
