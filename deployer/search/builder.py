@@ -94,11 +94,14 @@ class SearchBuilder:
 
         The distance or score is always there too.
         """
-        if isinstance(columns, str) or not isinstance(columns, Sequence | Mapping):
+        is_list = isinstance(columns, Sequence | Mapping) and all(isinstance(name, str) for name in columns)
+        if isinstance(columns, str) or not is_list:
             raise InvalidInput(
                 f"the columns are {columns!r}", where=self._address, remedy="give a list of names, or a dict of SQL"
             )
         names = columns if isinstance(columns, Mapping) else dict.fromkeys(columns)
+        if not names:
+            raise InvalidInput("no column is selected", where=self._address, remedy="give at least one name")
         chosen = {name: self._expression(name, sql) for name, sql in names.items()}
         return self._with(columns=chosen, row_id=self._request.row_id or ROW_ID in chosen)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from deployer.errors import InvalidInput
@@ -32,6 +33,12 @@ def search(
     request = Request(kind, limit=None) if kind == "scan" else Request(kind, ordering=ordering_field_name)
     if kind in ("fts", "hybrid"):
         names = [fts_columns] if isinstance(fts_columns, str) else fts_columns
+        if names is not None and (not isinstance(names, Sequence) or not names):
+            raise InvalidInput(
+                f"fts_columns are {fts_columns!r}",
+                where=target.address,
+                remedy="give a list of names, or leave them out",
+            )
         request = Request(kind, ordering=ordering_field_name, text_columns=target.text_columns(names))
     elif fts_columns is not None:
         raise InvalidInput(
@@ -46,15 +53,16 @@ def search(
         case "fts":
             text = read_text(query, target.address)
             require_positions(text, request.text_columns, target)
-            return builder._with(text=text)
+            return SearchBuilder(target, replace(request, text=text))
         case "vector" if isinstance(query, str):
             column = target.vector_column(vector_column_name)
             vector = embedded(read_text(query, target.address), column, target)
-            return builder._with(text=query, vector=vector, vector_column=column)
+            return SearchBuilder(target, replace(request, text=query, vector=vector, vector_column=column))
         case "vector":
             values = read_vector(query, target.address)
             column = target.vector_column(vector_column_name, len(values))
-            return builder._with(vector=fitted(values, column, target), vector_column=column)
+            vector = fitted(values, column, target)
+            return SearchBuilder(target, replace(request, vector=vector, vector_column=column))
         case "hybrid" if isinstance(query, str):
             return builder.text(query)
         case "hybrid" if query is not None:

@@ -68,6 +68,12 @@ CASES: dict[str, tuple[Callable[[Table], Any], str]] = {
         r"column 'id' of type int64 does not hold text; columns of text: carrier, stops, remark, gate.hall",
     ),
     "unknown text column": (lambda table: table.search("fog", fts_columns=["remarks"]), r"did you mean 'remark'"),
+    "no text columns": (
+        lambda table: table.search("fog", fts_columns=[]),
+        r"fts_columns are \[\]; give a list of names",
+    ),
+    "a number of text columns": (lambda table: table.search("fog", fts_columns=5), r"fts_columns are 5"),  # type: ignore[arg-type]
+    "select nothing": (lambda table: table.search().select([]), r"no column is selected; give at least one name"),
     "fts_columns of a vector": (
         lambda table: table.search(VECTOR, fts_columns="remark"),
         r"fts_columns are for full-text searches, and this one is vector",
@@ -84,6 +90,7 @@ CASES: dict[str, tuple[Callable[[Table], Any], str]] = {
     "range": (lambda table: table.search(VECTOR).distance_range(2, 1), r"no distance is at least 2 and below 1"),
     "bound": (lambda table: table.search(VECTOR).distance_range("1"), r"lower_bound is '1'"),  # type: ignore[arg-type]
     "select a text": (lambda table: table.search(VECTOR).select("id"), r"the columns are 'id'; give a list"),
+    "select lists": (lambda table: table.search(VECTOR).select([["id"]]), r"the columns are \[\['id'\]\]"),  # type: ignore[list-item]
     "select unknown": (lambda table: table.search(VECTOR).select(["idd"]), r"no column 'idd'; did you mean 'id'"),
     "select a distance of a reading": (lambda table: table.search().select(["_distance"]), r"no column '_distance'"),
     "select two expressions": (
