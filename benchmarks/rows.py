@@ -1,4 +1,4 @@
-"""Changes of rows beside plain Lance and deltalake, in one run: `python -m benchmarks.rows [--rows N] [--repeat N]`.
+"""Changes of rows: `python -m benchmarks.rows [--rows N] [--repeat N]`, beside plain Lance and deltalake.
 
 A table of 1,000,000 rows (id, part, text, two values). A merge of 10,000 rows, of which half are there; a deletion of
 1% by a condition on the key, and on another column; an update of 1%. Each runs on a copy that was just made, with the
@@ -9,6 +9,7 @@ measured where it is installed.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import statistics
 import tempfile
@@ -22,6 +23,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.report import print_heading, print_table
 from deployer.specs.model import TableSpec
 from deployer.specs.types.arrow import columns_of
 from deployer.state import create_store
@@ -166,19 +168,20 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--repeat", type=int, default=5)
     given = parser.parse_args()
+    print_heading(f"Changes of rows in {given.rows:,} rows, medians of {given.repeat} runs that take turns")
+    lines, load = [], 0.0
     with tempfile.TemporaryDirectory() as folder:
         benchmark = Benchmark(Path(folder), given.rows)
-        print(f"{given.rows:,} rows, medians of {given.repeat} runs")
         for name, engines in benchmark.cases().items():
             measured = {engine: call for engine, call in engines.items() if engine != "deltalake" or benchmark.delta}
+            load = max(load, os.getloadavg()[0])
             times = seconds(measured, given.repeat)
-            ratios = [
-                f"{times['deployer'] / own:.2f} × {engine}" for engine, own in times.items() if engine != "deployer"
-            ]
-            shown = ", ".join(f"{engine} {1000 * own:,.0f} ms" for engine, own in times.items())
-            print(f"{name}: {shown} ({', '.join(ratios)})")
-        if not benchmark.delta:
-            print("deltalake is not installed, so it was not measured")
+            ratios = [f"{times['deployer'] / times[e]:.2f}" if e in times else "" for e in ("lance", "deltalake")]
+            lines.append([name, *(f"{1000 * times[e]:,.0f}" if e in times else "" for e in engines), *ratios])
+    print_table(["change", "deployer ms", "lance ms", "deltalake ms", "× lance", "× deltalake"], lines)
+    print(f"load: {load:.1f}")
+    if not benchmark.delta:
+        print("deltalake is not installed, so it was not measured")
 
 
 if __name__ == "__main__":

@@ -170,6 +170,16 @@ def test_load_columns() -> None:
     assert "deployer load_columns: peak memory: " in printed
 
 
-@pytest.mark.parametrize("name", ["columns", "load_columns", "preview", "startup", "up"])
+def test_rows_are_changed_by_all() -> None:
+    [changes] = tables(benchmark("rows", "--rows", "20000", "--repeat", "1"))
+    assert [line[0] for line in changes[1:]] == [
+        "merge of 10,000 rows",
+        "delete of 1% by the key",
+        "delete of 1% by another column",
+        "update of 1%",
+    ]
+
+
+@pytest.mark.parametrize("name", ["columns", "load_columns", "preview", "rows", "startup", "up"])
 def test_help_says_how_it_is_run(name: str) -> None:
     assert f"python -m benchmarks.{name} " in benchmark(name, "--help")
