@@ -31,7 +31,7 @@ from deployer.tables.partitions.sizes import sizes_of
 class TableSummary:
     """One line of `deployer tables`.
 
-    `last_write` is when deployer last added rows, or others last changed any; None for never.
+    `last_write` is when deployer last added or changed rows, or others last changed any; None for never.
     """
 
     name: str
@@ -130,8 +130,8 @@ def _summary(entry: TableEntry, state: TableState, root: str) -> TableSummary:
 
 
 def _last_write(entry: TableEntry, state: TableState, root: str) -> dt.datetime | None:
-    """Opens the dataset only if it has versions above that of the last load."""
-    jobs = [job for job in state.jobs.values() if job.added]
+    """Opens the dataset only if it has versions above that of the last load or change of rows."""
+    jobs = [job for job in state.jobs.values() if job.added or job.counts]
     last = max(jobs, key=lambda job: job.at, default=None)
     at = None if last is None else dt.datetime.fromtimestamp(last.at / 1000, dt.UTC)
     rewritten = next((each.since for each in state.datasets if each.status == "current"), 0)

@@ -248,3 +248,12 @@ def test_a_lost_record_is_made_again_as_the_job_would_have(lake: Lake, monkeypat
                 assert change.job is not None
     assert recorded(lake) == recorded(other)
     assert table.entry == open_to_change(other.root, "air.flights").entry
+
+
+def test_a_deletion_is_a_write(lake: Lake) -> None:
+    from deployer.tables.inspect.describe import summaries
+
+    change = delete_rows(filled(lake), "delay = 1")
+    [found], _ = summaries(lake.store, lake.root)
+    assert change.job is not None and found.last_write is not None
+    assert round(found.last_write.timestamp() * 1000) == change.job.at
