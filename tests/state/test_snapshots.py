@@ -410,3 +410,27 @@ def test_snapshots_of_a_large_table_are_rarer(root: str) -> None:
     for number in range(10):
         large.commit(TABLE, [SetTableProperties({"description": str(number)})])
     assert len(snapshot_versions(root)) == 1
+
+
+def test_counts_of_changed_rows_are_in_snapshots_that_have_any() -> None:
+    from deployer.state.log.entries import LogEntry
+    from deployer.state.log.reducer import apply
+    from deployer.state.log.updates import FilesAdded, RowsChanged, Update
+    from deployer.state.model.entities import RowCounts, State, TableState
+    from deployer.state.snapshots.columns import format_of, from_parts, to_parts
+
+    from .samples import TABLE, creation, file
+
+    added = FilesAdded((file(1),), 2, "load", 10, sources="{}")
+    changed = RowsChanged((), (1,), (file(2),), 3, "merge", "merge", RowCounts(1, 2, 3))
+    state: State = TableState(table_id=TABLE)
+    formats: list[int] = []
+    updates: list[Update] = [creation(), added, changed]
+    for number, update in enumerate(updates, start=1):
+        state = apply(state, LogEntry(TABLE, number, "txn", number, "ann", (update,)))
+        parts = to_parts(state)
+        formats.append(format_of(parts))
+        read = from_parts(parts, number, number)
+        assert isinstance(read, TableState) and isinstance(state, TableState)
+        assert dict(read.jobs) == dict(state.jobs)
+    assert formats == [1, 4, 6]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from deployer.state.model.entities import (
     Job,
     Partition,
     RestoreTarget,
+    RowCounts,
     Run,
     Savepoint,
     Service,
@@ -63,7 +64,13 @@ PARTITIONS = _schema(
     split_point=pa.binary(),
 )
 JOBS = _schema(
-    job_id=pa.string(), kind=pa.string(), rows=pa.int64(), lance_version=pa.int64(), at=pa.int64(), sources=pa.string()
+    job_id=pa.string(),
+    kind=pa.string(),
+    rows=pa.int64(),
+    lance_version=pa.int64(),
+    at=pa.int64(),
+    sources=pa.string(),
+    counts=pa.string(),  # JSON
 )
 INTENTS = _schema(
     job_id=pa.string(),
@@ -126,9 +133,12 @@ def format_of(parts: Parts) -> int:
     """The format of a snapshot with these parts: the lowest whose readers lose nothing of it.
 
     Format 2 has services, runs and savepoints too, format 3 what CLUSTER notes of files, format 4 the files of loads,
-    format 5 what restores under way restore, and the cluster of a table's services, format 6 what runs write.
+    format 5 what restores under way restore, and the cluster of a table's services, format 6 what runs write, and how
+    many rows changes of rows touched.
     """
     if "runs" in parts and "target" in parts["runs"].column_names:
+        return 6
+    if "jobs" in parts and "counts" in parts["jobs"].column_names:
         return 6
     if "intents" in parts and "restore" in parts["intents"].column_names:
         return 5
@@ -232,8 +242,14 @@ class _ArrowJobs(Mapping[str, Job]):
 
     @cached_property
     def _jobs(self) -> dict[str, Job]:
-        columns = [self._table[name].to_pylist() for name in self._table.column_names]  # the last may be missing
-        return {row[0]: Job(*row) for row in zip(*columns, strict=True)}
+        names = [name for name in self._table.column_names if name != "counts"]
+        columns = [self._table[name].to_pylist() for name in names]  # the last may be missing
+        jobs = {row[0]: Job(*row) for row in zip(*columns, strict=True)}
+        if "counts" in self._table.column_names:
+            for job_id, text in zip(columns[0], self._table["counts"].to_pylist(), strict=True):
+                if text is not None:
+                    jobs[job_id] = replace(jobs[job_id], counts=decode(RowCounts, json.loads(text)))
+        return jobs
 
     def __getitem__(self, job_id: str) -> Job:
         return self._jobs[job_id]
@@ -262,9 +278,16 @@ def _table(rows: Iterable[object], schema: pa.Schema) -> pa.Table:
 
 
 def _jobs(jobs: Iterable[Job]) -> pa.Table:
-    """Without the column of files when no job has any, so that older readers read it."""
+    """Without the columns of files and of counts when no job has any, so that older readers read it."""
     listed = list(jobs)
-    return _table(listed, JOBS if any(job.sources for job in listed) else JOBS.remove(JOBS.get_field_index("sources")))
+    plain = JOBS.remove(JOBS.get_field_index("counts"))
+    table = _table(
+        listed, plain if any(each.sources for each in listed) else plain.remove(plain.get_field_index("sources"))
+    )
+    if not any(each.counts for each in listed):
+        return table
+    counts = [None if each.counts is None else _text(encode(each.counts)) for each in listed]
+    return table.append_column(JOBS.field("counts"), pa.array(counts, pa.string()))
 
 
 def _intents(intents: Iterable[Intent]) -> pa.Table:
