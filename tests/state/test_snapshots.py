@@ -19,7 +19,15 @@ from deployer.platform.storage.envelope import refuse_newer, seal
 from deployer.platform.system.clock import Clock
 from deployer.state.backends.protocol import SnapshotRecord
 from deployer.state.log.cache import CachedState
-from deployer.state.log.service_updates import MoveServices, PutService, RunEnded, RunQueued, RunStarted, SavepointTaken
+from deployer.state.log.service_updates import (
+    MoveServices,
+    PutService,
+    RunEnded,
+    RunQueued,
+    RunStarted,
+    SavepointRemoved,
+    SavepointTaken,
+)
 from deployer.state.log.updates import (
     CommitStarted,
     FilesAdded,
@@ -434,3 +442,23 @@ def test_counts_of_changed_rows_are_in_snapshots_that_have_any() -> None:
         assert isinstance(read, TableState) and isinstance(state, TableState)
         assert dict(read.jobs) == dict(state.jobs)
     assert formats == [1, 4, 6]
+
+
+def test_history_is_forgotten_but_for_what_a_savepoint_needs(past: str) -> None:
+    """The newest state stays the same, and is read by a process that knew the ones before."""
+    store, other = store_at(past), store_at(past)
+    before = other.table(TABLE)
+    store.commit(TABLE, [SavepointTaken("now", None, "")])
+    _commits(store, 3, 50)
+    store.forget_history(TABLE)
+    kept = 40  # the snapshot that the state of the savepoint is made from
+    assert snapshot_versions(past) == [kept, 49] and [each.version for each in store.log(TABLE)] == [*range(41, 50)]
+    assert store.table(TABLE, at=46).files.count == before.files.count
+    store.commit(TABLE, [SavepointRemoved("now")])
+    store.forget_history(TABLE)
+    assert snapshot_versions(past) == [50] and store.log(TABLE) == []
+    assert other.table(TABLE).files.count == before.files.count + 3
+    _commits(other, 1, 60)
+    assert store_at(past).table(TABLE).version == 51
+    with pytest.raises(NotFound, match="not kept any more"):
+        store.table(TABLE, at=46)
