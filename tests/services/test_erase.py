@@ -320,6 +320,7 @@ def test_other_files_below_the_root_that_have_a_value_are_reported(tmp_path: Pat
 POINTS = ("deleted", "rewritten", "index", "indexed", "released", "forgotten", "versions", "datasets", "dataset")
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("point", POINTS)
 def test_an_erasure_that_was_killed_is_finished_by_the_next(tmp_path: Path, point: str) -> None:
     people = People(tmp_path)
