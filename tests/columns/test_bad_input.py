@@ -108,6 +108,21 @@ CASES: dict[str, tuple[Callable[[Lake], Arguments], type[DeployerError], str]] =
         "credentials",
     ),
     "no columns": (of(GOOD, columns=()), InvalidInput, "`columns` is not a list of names"),
+    "a name of Lance's": (
+        of(GOOD.rename_columns(["id", "embedding", "_rowlabel", "place"]), columns=("_rowlabel",)),
+        InvalidInput,
+        "a name that Lance keeps for itself",
+    ),
+    "a name in other capitals": (
+        of(GOOD.rename_columns(["id", "embedding", "NAME", "place"]), columns=("NAME",)),
+        InvalidInput,
+        "differs from name in capitals only",
+    ),
+    "a type that its files cannot have": (
+        of(GOOD.append_column("m", pa.array([[("k", 1)]] * 30, pa.map_(pa.string(), pa.int64()))), columns=("m",)),
+        InvalidInput,
+        "column m: Lance stores maps in file version 2.2 only",
+    ),
     "a column twice": (of(GOOD, columns=("label", "label")), InvalidInput, "column label is named twice"),
     "an unknown mode": (of(GOOD, on_missing="keep"), InvalidInput, "on_missing='keep' is not valid"),
     "an unknown format": (of(GOOD, source_format="csv"), InvalidInput, "source_format='csv' is not valid"),

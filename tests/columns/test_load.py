@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deployer.columns.load import buckets, joined
+from deployer.errors import Refused
 from deployer.table import Table
 from tests.columns.rows import rows, source, values
 from tests.tables.lakes import Lake
@@ -114,6 +115,55 @@ def test_columns_of_the_table_are_loaded_in_their_type(table: Table, lake: Lake)
     given = pa.table({"id": [1, 2], "rating": pa.array([100, 200], pa.int16())})
     table.load_columns(str(lake.file(given)), "id", ["rating"])
     assert values(table, "rating") == {i: {1: 100.0, 2: 200.0}.get(i, float(i)) for i in range(30)}
+
+
+TYPES: dict[str, pa.Array] = {
+    "uuid": pa.array([i.to_bytes(16, "big") for i in range(30)], pa.uuid()),
+    "dictionary": pa.array([f"d{i % 3}" for i in range(30)]).dictionary_encode(),
+    "large list": pa.array([[i, None] for i in range(30)], pa.large_list(pa.int8())),
+    "bool": pa.array([i % 2 == 0 for i in range(30)]),
+    "decimal": pa.array([f"{i}.25" for i in range(30)]).cast(pa.decimal128(12, 2)),
+    "timestamp": pa.array(range(30), pa.timestamp("us", "UTC")),
+    "struct in a struct": pa.array([{"a": {"b": i, "c": [i]}} for i in range(30)]),
+    "null": pa.nulls(30),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_new_column_has_the_type_of_the_source(name: str, table: Table, lake: Lake) -> None:
+    given = pa.table({"id": pa.array(range(30)), "value": TYPES[name]})
+    table.load_columns(str(lake.file_arrow(given)), "id", ["value"])
+    assert values(table, "value") == dict(zip(range(30), TYPES[name].to_pylist(), strict=True))
+    table.load_columns(str(lake.file_arrow(given.slice(20, 5))), "id", ["value"], on_missing="carry")
+    assert values(table, "value") == dict(zip(range(30), TYPES[name].to_pylist(), strict=True))
+
+
+def test_a_required_column_keeps_its_description_and_values(lake: Lake) -> None:
+    from deployer.table import connect
+
+    grade = pa.field("grade", pa.decimal128(8, 2), nullable=False, metadata={"description": "of the flight"})
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), grade])
+    lake.table(schema, row_keys=("id",), splits=(), name="graded")
+    grades = pa.array(range(10), pa.int64()).cast(pa.decimal128(21, 2))
+    with connect(lake.root) as connection:
+        table = connection.open_table("graded")
+        table.add(pa.table([range(10), grades.cast(grade.type)], schema=schema))
+        lance.dataset(lake.open("graded").opened.location).delete("id IN (0, 4)")
+        given = pa.table({"id": [1, 3], "grade": grades.slice(7, 2)})
+        table.load_columns(str(lake.file(given)), "id", ["grade"])
+        assert {i: int(value) for i, value in values(table, "grade").items()} == {
+            1: 7,
+            2: 2,
+            3: 8,
+            5: 5,
+            6: 6,
+            7: 7,
+            8: 8,
+            9: 9,
+        }
+        assert table.schema.field("grade").equals(grade, check_metadata=True)
+        with pytest.raises(Refused, match="column grade must not be null, and 6 rows have no match"):
+            table.load_columns(str(lake.file(given)), "id", ["grade"], on_missing="null")
 
 
 def test_a_new_column_is_loaded_beside_one_that_is_there(table: Table, lake: Lake) -> None:

@@ -1,20 +1,47 @@
-"""Adds the columns that a run writes and the table lacks: null in all rows, without a data file."""
+"""The columns that a run writes and the table lacks: checked, and added as null in all rows, without a data file."""
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from deployer.columns.fill.work import Target
 from deployer.datasets.schema.change import add_null_column
-from deployer.errors import Conflict
+from deployer.errors import Conflict, InvalidInput
+from deployer.specs.types.column_names import name_fault
+from deployer.specs.types.lance_support import NEWER, newer_findings, type_findings
+from deployer.specs.types.types import children
 from deployer.tables.schema.commit import commit_schema_change
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset, LanceOperation
     from deployer.specs.types.types import Column
     from deployer.state.store import StateStore
+    from deployer.tables.open_table import OpenTable
 
 ATTEMPTS = 20  #: how often it is tried again after others committed first
+
+
+def refuse_new_column(table: OpenTable, column: Column) -> None:
+    """Raises InvalidInput for a column that the table cannot have: for its name, or a type that its files cannot."""
+    _refuse_names(table, column)
+    others = (name for name in table.schema.names if name.lower() == column.name.lower())
+    if other := next(others, None):
+        raise InvalidInput(
+            f"column {column.name} differs from {other} in capitals only",
+            where=table.address,
+            remedy=f"use {other}, or another name",
+        )
+    needs = newer_findings(column.type) if table.layout().data_storage_version != NEWER else ()
+    if finding := next(chain(type_findings(column), needs), None):
+        raise InvalidInput(f"column {column.name}: {finding.what}", where=table.address, remedy=finding.remedy)
+
+
+def _refuse_names(table: OpenTable, column: Column, *, nested: bool = False) -> None:
+    if fault := name_fault(column.name, nested=nested):
+        raise InvalidInput(fault.what, where=table.address, remedy=fault.remedy)
+    for child in children(column.type):
+        _refuse_names(table, child, nested=True)
 
 
 def add_columns(store: StateStore, root: str, table_id: str, target: Target) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from deployer.columns.fill.added_columns import refuse_new_column
 from deployer.columns.fill.commit import Filling
 from deployer.columns.fill.run import FillRun, FillSizes, FillStats
 from deployer.columns.fill.work import Target
@@ -166,6 +167,7 @@ def _column(table: OpenTable, name: str, there: Column | None, source: LoadSourc
     given = source.schema.field(name)
     if there is None:
         column = column_of(given.with_nullable(True).remove_metadata())
+        refuse_new_column(table, column)
         if _holds_blob(column):
             raise _blobs(table, name)
         return column
