@@ -37,6 +37,7 @@ from deployer.state.model.declared_properties import (
     UNIQUE,
 )
 from deployer.state.model.entities import InstanceState, TableEntry, TableState
+from deployer.state.model.services import SHARED_LEASE
 from deployer.state.reader import StateReader
 
 T = TypeVar("T")
@@ -240,9 +241,10 @@ def _live_table(entry: TableEntry, state: TableState) -> LiveTable:
 
 
 def savepoint_names(state: TableState) -> tuple[str, ...]:
-    """The names of the table's savepoints, the newest first."""
+    """The names of the table's savepoints that a deletion would lose, the newest first: without leases that readers
+    leave to expire."""
     newest_first = sorted(state.savepoints.values(), key=lambda each: (-each.at, each.name))
-    return tuple(each.name for each in newest_first)
+    return tuple(each.name for each in newest_first if not each.name.startswith(SHARED_LEASE))
 
 
 def _spec(entry: TableEntry, state: TableState) -> TableSpec:

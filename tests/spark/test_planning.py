@@ -210,7 +210,7 @@ def test_a_table_that_was_deleted_since(lake: Lake) -> None:
 
     loaded = reader(lake)
     entry = lake.open().opened.entry
-    delete_table(lake.store, lake.root, entry.table_id, allow_destroy=True, delete_savepoints=True)
+    delete_table(lake.store, lake.root, entry.table_id, allow_destroy=True)  # the lease does not hold it
     with pytest.raises(NotFound, match=r"the table air\.flights was deleted since it was loaded"):
         loaded.partitions()
 

@@ -18,6 +18,7 @@ from deployer.state.log.reducer import apply, empty_state, fold
 from deployer.state.log.service_updates import (
     CancelRequested,
     LeaseRenewed,
+    PastVersion,
     PauseService,
     PutService,
     RemoveService,
@@ -256,6 +257,7 @@ REFUSED: list[tuple[State, Update, str]] = [
     (SERVED, LeaseRenewed("waiting", 1), "run waiting is QUEUED, not RUNNING"),
     (SERVED, CancelRequested("over"), "run over is SUCCEEDED, not RUNNING"),
     (SERVED, SavepointTaken("one"), "the table has a savepoint one already"),
+    (SERVED, SavepointTaken("new", of=PastVersion(1, 1, 99)), "a savepoint cannot be of version 99 of the log"),
     (SERVED, SavepointTaken("../one"), "a savepoint cannot be called '../one'"),
     (SERVED, SavepointRemoved("two"), "the table has no savepoint two"),
 ]

@@ -13,13 +13,11 @@ from deployer.services.savepoints.savepoints import remove_savepoint
 from deployer.state.log.service_updates import PastVersion, SavepointsExpired, SavepointTaken
 from deployer.state.log.updates import TableUpdate
 from deployer.state.model.entities import TableState
-from deployer.state.model.services import Savepoint
+from deployer.state.model.services import LEASE, SHARED_LEASE, Savepoint
 from deployer.state.transactions.services import to_take_savepoint
 from deployer.tables.open_table import OpenTable, open_to_change
 from deployer.tables.read.table import Table
 
-PREFIX = "reader-"  #: of the names of the savepoints
-SHARED = f"{PREFIX}shared-"  #: of those that several readers have together
 HOLD = dt.timedelta(hours=1)
 
 
@@ -51,7 +49,7 @@ def hold_shared(opened: OpenTable, hold_for: dt.timedelta = HOLD) -> OpenTable:
     """
     if _is_held(opened.state, opened.state.dataset, opened.state.lance_version, hold_for):
         return opened
-    return _take(opened, 2 * hold_for, SHARED)[0]
+    return _take(opened, 2 * hold_for, SHARED_LEASE)[0]
 
 
 def hold_past(opened: OpenTable, of: PastVersion, hold_for: dt.timedelta = HOLD) -> None:
@@ -60,7 +58,7 @@ def hold_past(opened: OpenTable, of: PastVersion, hold_for: dt.timedelta = HOLD)
     A CLEAN that began before may still remove the version: it is to be opened afterwards.
     """
     if not _is_held(opened.state, of.dataset, of.lance_version, hold_for):
-        lease = f"{SHARED}{uuid.uuid4().hex}"
+        lease = f"{SHARED_LEASE}{uuid.uuid4().hex}"
         opened.store.commit(
             opened.entry.table_id, _updates(opened.state, lease, 2 * hold_for, of), to_take_savepoint(lease)
         )
@@ -70,14 +68,14 @@ def _is_held(state: TableState, dataset: int, lance_version: int, hold_for: dt.t
     until = Clock().now() + _milliseconds(hold_for)
     return any(
         (each.dataset, each.lance_version) == (dataset, lance_version)
-        and each.name.startswith(SHARED)
+        and each.name.startswith(SHARED_LEASE)
         and each.expires_at is not None
         and each.expires_at >= until
         for each in state.savepoints.values()
     )
 
 
-def _take(opened: OpenTable, hold_for: dt.timedelta, prefix: str = PREFIX) -> tuple[OpenTable, str]:
+def _take(opened: OpenTable, hold_for: dt.timedelta, prefix: str = LEASE) -> tuple[OpenTable, str]:
     """The table as it was when the lease began, which may be after it was opened."""
     store, table_id = opened.store, opened.entry.table_id
     while True:
@@ -97,7 +95,7 @@ def _updates(state: TableState, lease: str, hold_for: dt.timedelta, of: PastVers
 
 
 def _is_over(savepoint: Savepoint, now: int) -> bool:
-    is_shared = savepoint.name.startswith(SHARED)
+    is_shared = savepoint.name.startswith(SHARED_LEASE)
     return is_shared and savepoint.expires_at is not None and savepoint.expires_at <= now
 
 

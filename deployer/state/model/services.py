@@ -38,6 +38,9 @@ EXCLUDES: Mapping[ServiceKind, tuple[ServiceKind, ...]] = {
     "EXPIRE": ("COMPACT", "CLUSTER", "RESTORE"),
 }
 
+LEASE = "reader-"  #: what the names of savepoints begin with that are leases of readers
+SHARED_LEASE = f"{LEASE}shared-"  #: those that readers do not release, of which tables that go need not wait for any
+
 RUNS_KEPT = 100  #: ended runs of each service that a table's state keeps
 
 
