@@ -46,9 +46,9 @@ PRINTED = [
 ELSEWHERE = {"doctor", "follow", "service cancel", "agent"}
 #: Commands whose JSON has none of deployer's own times.
 WITHOUT = {
-    "cost", "destroy", "import", "package", "plugin install", "plugin list",
-    "plugin remove", "preview", "query", "render", "savepoint delete",
-    "schema infer", "service alter", "service create", "service delete", "service move", "service pause",
+    "column load", "cost", "destroy", "import", "package", "plugin install", "plugin list",
+    "plugin remove", "preview", "query", "render", "rows delete", "rows erase",
+    "rows merge", "rows update", "savepoint delete", "schema infer", "search", "service alter", "service create", "service delete", "service move", "service pause",
     "service resume", "sql", "stack change-secrets-provider", "stack export", "stack import", "state export",
     "state import", "state rebuild", "state repair", "state verify", "table add", "table delete", "table files",
     "table gc", "table offline", "table online", "table partitions", "table rename", "table split",

@@ -317,7 +317,17 @@ def test_other_files_below_the_root_that_have_a_value_are_reported(tmp_path: Pat
     require_erased(people, 2 * ROWS - 2)
 
 
-POINTS = ("deleted", "rewritten", "index", "indexed", "released", "forgotten", "versions", "datasets", "dataset")
+POINTS = (
+    "services.erasure.deleted",
+    "services.erasure.rewritten",
+    "services.erasure.index",
+    "services.erasure.indexed",
+    "services.erasure.released",
+    "services.erasure.forgotten",
+    "services.erasure.versions",
+    "services.erasure.datasets",
+    "services.erasure.dataset",
+)
 
 
 @pytest.mark.thinned(3, to="full")
@@ -328,7 +338,7 @@ def test_an_erasure_that_was_killed_is_finished_by_the_next(tmp_path: Path, poin
     people.savepoint("before")
     people.rekey()
     command = [sys.executable, "-m", "tests.services.erase_worker", people.lake.root, people.where]
-    environment = {**os.environ, "DEPLOYER_FAILPOINT": f"services.erasure.{point}"}
+    environment = {**os.environ, "DEPLOYER_FAILPOINT": point}
     assert forks.run(command, env=environment).returncode < 0
     assert people.erase(delete_savepoints=True).is_proven
     require_erased(people, 2 * ROWS - 2)

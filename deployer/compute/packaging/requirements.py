@@ -21,6 +21,7 @@ REQUIREMENTS = {
     "cronsim": "cronsim",
     "datafusion": "datafusion",
     "datasketches": "datasketches",
+    "google": "protobuf",
     "jsonschema_rs": "jsonschema-rs",
     "lance": "pylance",
     "lance_namespace": "lance-namespace",

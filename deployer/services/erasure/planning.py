@@ -16,9 +16,8 @@ from deployer.live.reader import holds_of
 from deployer.platform.text.formatting import timestamp
 from deployer.services.erasure.results import ErasurePlan
 from deployer.services.erasure.scan import DatasetScan, Values, scan_dataset, searchable
-from deployer.services.savepoints.read_lease import PREFIX as LEASE
 from deployer.state.model.entities import TableState
-from deployer.state.model.services import Savepoint
+from deployer.state.model.services import LEASE, Savepoint
 from deployer.tables.collect.versions import oldest_in_use
 from deployer.tables.conversion.sql_values import named_columns
 from deployer.tables.inspect.protection import RELEASE
