@@ -106,6 +106,17 @@ def test_beside_terraform(arguments: tuple[str, ...], row: str, figure: str) -> 
     assert re.search(r"Terraform v\d", printed)
 
 
+def test_spark_source_reads_beside_parquet() -> None:
+    [table] = tables(benchmark("spark_source", "--copies", "1", "--repeat", "1", "--leaves", "2"))
+    assert [line[0] for line in table] == [
+        "columns",
+        "20 columns, rows dropped",
+        "4 of 20, rows dropped",
+        "20 columns, max of each",
+        "4 of 20, max of each",
+    ]
+
+
 def test_columns_writes_no_data_file() -> None:
     [table] = tables(benchmark("columns", "--rows", "100", "--fragments", "2", "--repeat", "1"))
     assert table[0] == ["a nullable column", "runs", "median ms", "least ms", "most ms", "data files written"]
