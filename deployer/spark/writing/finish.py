@@ -29,7 +29,7 @@ from deployer.tables.ingest.keys.unique import Admission, Duplicates
 from deployer.tables.ingest.loading import LoadedFragments, refused_duplicates, with_duplicates_set_aside
 from deployer.tables.ingest.rows.bad_row_files import remove_bad_rows, write_bad_rows
 from deployer.tables.ingest.rows.bad_rows import BadRows, refusal, too_many
-from deployer.tables.open_table import OpenTable, open_entry
+from deployer.tables.open_table import OpenTable
 from deployer.tables.partitions.split import split_after_load
 from deployer.tables.rows.load import WrittenRows, commit_written
 
@@ -63,7 +63,8 @@ class Write:
         if known := find_job(store, self.plan.options.root, self.plan.table_id, self.job_id):
             self._remove_other_files(known)
             return known
-        table = open_entry(store, self.plan.options.root, entry)
+        # What commits looks for what Lance has and the log lacks; each look lists all versions.
+        table = OpenTable(store, self.plan.options.root, entry, store.table(entry.table_id))
         loaded = self._admitted(table, messages)
         job, already_done = self._committed(table, loaded.written)
         if already_done and job is not None:
@@ -174,9 +175,8 @@ class Write:
             if options.indexes:
                 catch_up(store, options.root, self.plan.table_id)
             entry = store.instance().tables[self.plan.table_id]
-            if not options.services or not store.table(entry.table_id).services:
-                return
-            if due_services(open_entry(store, options.root, entry)):
+            table = OpenTable(store, options.root, entry, store.table(entry.table_id))
+            if options.services and table.state.services and due_services(table):
                 run_due_services(options.root, entry.full_name)
 
 

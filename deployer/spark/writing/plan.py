@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 class WritePlan:
     """A write into the table at `address`; small enough to be sent to tasks.
 
-    `schema` is the table's as it is recorded, `dataset` the number of its dataset. `job_id` is None for a stream, whose
-    batches have ids of their own. `scope` names the write among those under way. `columns` are the rows' as Spark has
-    them (IPC bytes). `is_done`: the job was done before.
+    `schema` is the table's as it is recorded, `dataset` the number of its dataset and `version` the newest one of that.
+    `job_id` is None for a stream, whose batches have ids of their own. `scope` names the write among those under way.
+    `columns` are the rows' as Spark has them (IPC bytes). `is_done`: the job was done before.
     """
 
     options: WriteOptions
@@ -46,6 +46,7 @@ class WritePlan:
     ranges: Ranges
     schema: bytes
     dataset: int
+    version: int
     scope: str
     columns: bytes
     fields: FieldMap = field(default_factory=FieldMap)
@@ -107,6 +108,7 @@ def _plan(table: OpenTable, options: WriteOptions, columns: pa.Schema, *, stream
         Ranges(tuple(table.splits), tuple(leaf.partition_id for leaf in table.state.leaves())),
         table.state.schema,
         table.entry.dataset,
+        table.state.lance_version,
         uuid.uuid4().hex,
         columns.serialize().to_pybytes(),
         fields,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
 from deployer.datasets.dataset import open_dataset
 from deployer.datasets.files.writer import WrittenFragment, reported_files, write_stream
-from deployer.errors import DeployerError
+from deployer.errors import DeployerError, NotFound
 from deployer.platform.system.failpoints import reached
 from deployer.spark.writing.file_notes import AttemptNotes
 from deployer.spark.writing.from_spark import source_rows
@@ -20,6 +21,9 @@ from deployer.tables.ingest.keys.unique import Duplicates, with_places
 from deployer.tables.ingest.readers.splits import SplitError, SplitReport
 from deployer.tables.ingest.rows.check import check
 from deployer.tables.ingest.rows.kept_rows import with_rows
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
 
 RUN_BYTES = 512 * 1024 * 1024  #: rows that a task sorts in memory at a time
 
@@ -62,7 +66,7 @@ def _write(plan: WritePlan, rows: Iterator[pa.RecordBatch], message: TaskMessage
     first = next(rows, None)
     if first is None:
         return
-    dataset = open_dataset(plan.location)
+    dataset = _dataset(plan)
     rows = _chained(first, rows)
     if not layout.order:
         source = _Source(rows)
@@ -81,6 +85,14 @@ def _write(plan: WritePlan, rows: Iterator[pa.RecordBatch], message: TaskMessage
             size = 0
     flushed.flush(held)
     message.written, message.duplicates = tuple(flushed.written), flushed.duplicates
+
+
+def _dataset(plan: WritePlan) -> LanceDataset:
+    """The dataset at the version that the plan knows, which is opened sooner than the newest; else at that."""
+    try:
+        return open_dataset(plan.location, plan.version)
+    except NotFound:  # it was cleaned away
+        return open_dataset(plan.location)
 
 
 class _Source:
