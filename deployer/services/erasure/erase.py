@@ -32,7 +32,7 @@ from deployer.services.savepoints.savepoints import remove_savepoint
 from deployer.state.log.service_updates import SavepointsExpired
 from deployer.state.log.updates import DatasetRemoved
 from deployer.tables.collect.versions import remove_numbered
-from deployer.tables.indexes.build import build_index
+from deployer.tables.indexes.build import build_or_empty
 from deployer.tables.inspect.savepoint_tags import settle_tags
 from deployer.tables.open_table import OpenTable
 from deployer.tables.rows.change import RowPlan
@@ -140,7 +140,7 @@ def _rebuild_indexes(table: OpenTable, on_progress: OnProgress) -> tuple[tuple[s
     built = []
     for name, each in sorted(remembered.items()):
         if name in observed:
-            build_index(table.store, table.root, table.entry.table_id, each.index, on_progress)
+            build_or_empty(table.store, table.root, table.entry.table_id, each.index, on_progress)
             reached("services.erasure.index")
             built.append(name)
     dataset = open_dataset(table.location)

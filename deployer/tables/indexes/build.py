@@ -119,6 +119,18 @@ def drop_index(store: StateStore, root: str, table_id: str, name: str) -> None:
         _forget(store, table_id, name)
 
 
+def build_or_empty(
+    store: StateStore, root: str, table_id: str, index: IndexSpec, on_progress: OnProgress = no_progress
+) -> None:
+    """Build the index again; where too few rows are left for it, drop what was built, so that it waits for rows."""
+    if build_index(store, root, table_id, index, on_progress):
+        return
+    entry = store.instance().tables[table_id]
+    if index.name in observed_indexes(open_dataset(dataset_location(root, entry))):
+        committed(entry, root, lambda dataset: dataset.drop_index(index.name))
+        build_index(store, root, table_id, index, on_progress)  # it is remembered without what was built
+
+
 def catch_up(store: StateStore, root: str, table_id: str, on_progress: OnProgress = no_progress) -> CaughtUp:
     """Build pending indexes that have their rows now, and bring new rows into the others. Never raises for Lance."""
     built: list[str] = []
