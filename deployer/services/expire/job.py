@@ -53,9 +53,7 @@ def expire(
     held = held_rows(again(table), cutoff.where)
     moment = dt.datetime.fromtimestamp(cutoff.at, dt.UTC).isoformat().replace("+00:00", "Z")
     kept = sum(each.rows for each in held)
-    stay = (
-        f"; {count(kept, 'row')} that {'is' if kept == 1 else 'are'} old enough stay under legal hold" if kept else ""
-    )
+    stay = f"; {count(kept, 'expired row stays', 'expired rows stay')} under legal hold" if kept else ""
     why = stay.removeprefix("; ")
     if not done.rows:
         why = f"no row of before {moment} is left to remove{stay}"
