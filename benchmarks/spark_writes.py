@@ -14,7 +14,7 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from unittest.mock import patch
 
@@ -82,12 +82,19 @@ def measure_writes(folder: Path, copies: int, repeat: int, leaves: int) -> None:
 
     print(f"{rows.num_rows:,} rows x {rows.num_columns} columns into {len(points) + 1} leaves, best of {repeat}")
     base = best(repeat, lambda: run(root, "bench.ingest", IngestRequest((str(source),), engine="spark")))
+    counted = best(repeat, lambda: frame.mapInArrow(_count, "rows long").collect())
     print("| way | s | rows/s | of ingest | files a load |")
     print("|---|---|---|---|---|")
     for way, table in (("ingest --engine spark", "ingest"), ("df.write", "write"), ("arranged(df).write", "arranged")):
         seconds = base if table == "ingest" else best(repeat, write(table))
         files = open_table(root, f"bench.{table}").opened.state.files.count // repeat
         print(f"| {way} | {seconds:.2f} | {rows.num_rows / seconds:,.0f} | {seconds / base:.2f} | {files} |")
+    rate = f"{rows.num_rows / counted:,.0f}"
+    print(f"| Spark gives the rows to Python, which counts them | {counted:.2f} | {rate} | {counted / base:.2f} | |")
+
+
+def _count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield pa.RecordBatch.from_pydict({"rows": [sum(each.num_rows for each in batches)]})
 
 
 def measure_batches(folder: Path, batches: int, rows: int, *, clean: bool) -> None:
