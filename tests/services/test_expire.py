@@ -115,7 +115,7 @@ def test_held_rows_stay(lake: Lake) -> None:
     done = expire_table(lake.root, "flights", now=AT)
     assert ids(lake) == {*range(31), 35, 45, 55}
     assert (done.rows, done.held_rows, done.holds) == (26, 3, ("audit",))
-    assert "3 rows that are old enough stay under legal hold" in expire_table(lake.root, "flights", now=AT).why
+    assert "3 expired rows stay under legal hold" in expire_table(lake.root, "flights", now=AT).why
 
 
 @pytest.mark.parametrize("where", ["", "no_such_column = 1"], ids=["of every row", "of a column that is gone"])
