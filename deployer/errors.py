@@ -56,7 +56,7 @@ class DeployerError(Exception):
         return ()
 
     def document(self) -> dict[str, Any]:
-        """The JSON document that a command prints."""
+        """Returns the JSON document that a command prints."""
         where = str(self.where) if self.where is not None else None
         return {"error": {"kind": self.kind, "what": self.what, "where": where, "remedy": self.remedy or None}}
 

@@ -71,7 +71,8 @@ def run(
 
 
 def _interrupted(store: StateStore, root: str, entry: TableEntry, job_id: str, stop: BaseException) -> Interrupted:
-    """The error for a load that `stop` ended: whether its rows were loaded, by the table's log and its dataset."""
+    """Returns the error for a load that `stop` ended: whether its rows were loaded, by the table's log and its
+    dataset."""
     again = f"run it again with --job-id {job_id}"
     try:
         job = find_job(store, root, entry.table_id, job_id)
@@ -159,7 +160,8 @@ def read_options(given: argparse.Namespace) -> ReadOptions:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command line of the job; prints its result as JSON, or an error message, and returns the exit code."""
+    """Returns the command line of the job; prints its result as JSON, or an error message, and returns the exit
+    code."""
     parser = argparse.ArgumentParser(prog="ingest", description="Load files into a table.")
     parser.add_argument("--root", required=True, help="the instance's root")
     parser.add_argument("--table", required=True, help="database.name")

@@ -61,7 +61,7 @@ def run_scheduled(
 def _queued(
     store: StateStore, table_id: str, kind: ServiceKind, cluster: str | None, scheduled: str | None
 ) -> Run | str:
-    """A run that is queued; else why there is none."""
+    """Returns a run that is queued; else why there is none."""
     fail_dead_runs(store, table_id)
     state = store.table(table_id)
     service = find_service(state, kind, f"table {table_id}")
@@ -98,7 +98,8 @@ def _ending_unbegun(root: str, table: str, run_id: str | None) -> Iterator[None]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command line of the job; prints its result as JSON, or an error message, and returns the exit code."""
+    """Returns the command line of the job; prints its result as JSON, or an error message, and returns the exit
+    code."""
     parser = argparse.ArgumentParser(prog="service", description="Run a service of a table.")
     parser.add_argument("--root", required=True, help="the instance's root")
     parser.add_argument("--table", required=True, help="database.name")

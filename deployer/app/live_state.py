@@ -9,7 +9,7 @@ from deployer.live.model import LiveLake
 
 
 def read_live(root: str, *, to_delete: bool = False) -> LiveLake:
-    """The lake at `root`; an empty one where there is none yet.
+    """Returns the lake at `root`; an empty one where there is none yet.
 
     `to_delete`: tables that cannot be read are among the others, as far as they are known.
     """

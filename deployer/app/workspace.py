@@ -48,15 +48,16 @@ class Workspace:
         return StackRef(self.project, self.stack)
 
     def lake(self) -> Lake:
-        """The lake that this stack declares; InvalidSpecs carries every problem."""
+        """Returns the lake that this stack declares; InvalidSpecs carries every problem."""
         return load_lake(self.dir, self.specs, self.stack, self.values)
 
     def root(self, lake: Lake) -> str:
-        """The instance's root as an absolute path or URI."""
+        """Returns the instance's root as an absolute path or URI."""
         return resolve_root(self.dir, lake.instance.root)
 
     def file_of(self, setting: str) -> Path:
-        """The file that a setting of the stack names. Raises InvalidInput where it is outside of a confined project."""
+        """Returns the file that a setting of the stack names. Raises InvalidInput where it is outside of a confined
+        project."""
         file = self.dir / self.values[setting]
         if self.confined:
             require_inside(self.dir, file, f"{NAMESPACE}{setting}")
@@ -66,7 +67,7 @@ class Workspace:
 def open_workspace(
     project_dir: Path | str | None, stack: str, specs: Path | str | None, *, confined: bool = False
 ) -> Workspace:
-    """The workspace of a command's `--project`, `--stack` and `--specs`.
+    """Returns the workspace of a command's `--project`, `--stack` and `--specs`.
 
     `confined`: for a project that somebody else wrote. Its files may not be, nor name, anything outside of its folder;
     what options name is the user's.
@@ -114,7 +115,7 @@ def require_inside(folder: Path, file: Path, name: str) -> None:
 def specs_place(
     project_dir: Path | str | None, stack: str, specs: Path | str | None
 ) -> tuple[Project, Path, Mapping[str, str]]:
-    """The project, where its specs are or would be, and the `deployer:…` settings of the stack."""
+    """Returns the project, where its specs are or would be, and the `deployer:…` settings of the stack."""
     project = read_project(_find_project(Path(project_dir) if project_dir is not None else None))
     settings = _settings(StackRef(project, stack))
     return project, Path(specs) if specs else project.dir / settings.get(SPECS_KEY, "specs"), settings
@@ -132,7 +133,7 @@ def _settings(stack: StackRef) -> dict[str, str]:
 
 
 def _find_project(given: Path | None, *, confined: bool = False) -> Path:
-    """The folder of the nearest `Pulumi.yaml`. For a confined project a link counts wherever it leads."""
+    """Returns the folder of the nearest `Pulumi.yaml`. For a confined project a link counts wherever it leads."""
     start = (given or Path.cwd()).resolve()
     for folder in (start,) if given else (start, *start.parents):
         if (folder / "Pulumi.yaml").is_file() or (confined and (folder / "Pulumi.yaml").is_symlink()):

@@ -116,7 +116,7 @@ def root(
 
 @cache
 def _command() -> Callable[..., Any]:
-    """The commands, made once: each has its options read from its annotations."""
+    """Returns the commands, made once: each has its options read from its annotations."""
     command = get_command(app)
     _style_help(command)
     return command
@@ -177,7 +177,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _of_the_lake(error: EngineFailed) -> EngineFailed:
-    """The engine's error with addresses for URNs, and with what to do about errors of AWS in it."""
+    """Returns the engine's error with addresses for URNs, and with what to do about errors of AWS in it."""
     from deployer.cli.deploy.aws_remedies import remedies_for
     from deployer.provider.urn import without_urns
 
@@ -186,7 +186,7 @@ def _of_the_lake(error: EngineFailed) -> EngineFailed:
 
 
 def _of_the_system(error: OSError) -> DeployerError | None:
-    """An error of the file system, or of S3 as Lance passes it on; None for one that a user cannot fix."""
+    """Returns an error of the file system, or of S3 as Lance passes it on; None for one that a user cannot fix."""
     if error.errno in DISK_FULL:
         return DeployerError(
             f"the disk is full: {error.strerror or error}",
@@ -204,7 +204,7 @@ def _of_the_system(error: OSError) -> DeployerError | None:
 
 
 def _usage_error(error: TyperException) -> int:
-    """A command line that does not parse: 1, since 2 means that a preview found changes."""
+    """Returns a command line that does not parse: 1, since 2 means that a preview found changes."""
     message = getattr(error, "format_message", lambda: "")()
     context = getattr(error, "ctx", None)
     if message:

@@ -12,7 +12,8 @@ from deployer.cli.main import app
 
 
 def reference() -> str:
-    """The Markdown of every command that is not hidden, in the groups of the help: usage, arguments and options."""
+    """Returns the Markdown of every command that is not hidden, in the groups of the help: usage, arguments and
+    options."""
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)  # noqa: S101 -- an app with several commands is a group
     context = typer.Context(group, info_name="deployer")
@@ -30,7 +31,7 @@ def reference() -> str:
 
 
 def groups(group: TyperGroup, context: typer.Context) -> Mapping[str, Sequence[str]]:
-    """The names of the commands that are not hidden, by the group that `deployer --help` shows them in."""
+    """Returns the names of the commands that are not hidden, by the group that `deployer --help` shows them in."""
     found: dict[str, list[str]] = {}
     for name in group.list_commands(context):
         command = group.get_command(context, name)

@@ -38,7 +38,7 @@ class JobFuture:
         self._thread.start()
 
     def done(self) -> bool:
-        """Whether the job has ended, in whatever way."""
+        """Returns whether the job has ended, in whatever way."""
         return self._future.done()
 
     def result(self, timeout: float | None = None) -> str:

@@ -165,7 +165,7 @@ class DataBucket(pulumi.ComponentResource):
 
 
 def _prefix(instance: InstanceSpec) -> str:
-    """The prefix of the lake's objects, with a slash at its end."""
+    """Returns the prefix of the lake's objects, with a slash at its end."""
     return "".join(f"{part}/" for part in instance.root.removeprefix("s3://").split("/")[1:] if part)
 
 
@@ -194,7 +194,8 @@ _UNFINISHED: dict[str, object] = {
 
 
 def _lifecycle(lake: Lake) -> list[dict[str, object]]:
-    """Where several rules fit, S3 keeps to the earliest day: what a removed table left goes by the general rule."""
+    """Returns where several rules fit, S3 keeps to the earliest day: what a removed table left goes by the general
+    rule."""
     prefix = _prefix(lake.instance)
     databases = sorted({table.database for table in lake.tables})[:MOST_DATABASES]
     tables: list[dict[str, object]] = [

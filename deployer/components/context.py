@@ -41,7 +41,7 @@ class LakeContext:
 
 
 def lake_tags(instance: InstanceSpec, more: Mapping[str, str]) -> dict[str, str]:
-    """The instance's own tags and `more`, and those by which bills and people find whose a resource is."""
+    """Returns the instance's own tags and `more`, and those by which bills and people find whose a resource is."""
     stack = f"{pulumi.get_project()}/{pulumi.get_stack()}"
     lake = lake_id(instance.root, instance.name)  # what access is granted by
     return {**instance.tags, **more, INSTANCE_TAG: instance.name, "deployer:stack": stack, LAKE_TAG: lake}
@@ -53,17 +53,17 @@ def below(parent: pulumi.Resource, options: pulumi.ResourceOptions | None = None
 
 
 def after(options: pulumi.ResourceOptions, *needed: pulumi.Resource) -> pulumi.ResourceOptions:
-    """The options of a resource that is made when `needed` are there."""
+    """Returns the options of a resource that is made when `needed` are there."""
     return pulumi.ResourceOptions.merge(options, pulumi.ResourceOptions(depends_on=list(needed)))
 
 
 def project_dir() -> Path:
-    """The folder of `Pulumi.yaml`, from which relative paths of specs start."""
+    """Returns the folder of `Pulumi.yaml`, from which relative paths of specs start."""
     return Path(pulumi.get_root_directory())
 
 
 def managed_on_aws() -> Literal["all", "table", "none"]:
-    """What `deployer:aws` says that the stack declares. Raises InvalidInput for anything else."""
+    """Returns what `deployer:aws` says that the stack declares. Raises InvalidInput for anything else."""
     match pulumi.Config("deployer").get("aws") or "all":
         case ("all" | "table" | "none") as managed:
             return managed

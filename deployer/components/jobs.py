@@ -71,7 +71,7 @@ class JobCode(pulumi.ComponentResource):
 
 
 def job_package(instance: InstanceSpec, configured: str | None, project_dir: Path) -> JobPackage | None:
-    """The code for the clusters on AWS; None where there are none, or the stack has no code.
+    """Returns the code for the clusters on AWS; None where there are none, or the stack has no code.
 
     `configured` is a folder of code that `deployer package` built, which is used as it is, or `none`: then no job can
     start. Otherwise the code is built here, unless it is up to date.

@@ -121,7 +121,7 @@ class Lake(pulumi.ComponentResource):
         return self.kms_key
 
     def _bucket(self, context: LakeContext) -> list[pulumi.Resource]:
-        """What must be there before anything is put into the bucket."""
+        """Returns what must be there before anything is put into the bucket."""
         name = context.instance.root.removeprefix("s3://").split("/")[0]
         if self._args.bucket is not None:
             _refuse_settings_of_the_bucket(context.instance.aws, "the program gives the lake a bucket that it has")
@@ -138,7 +138,7 @@ class Lake(pulumi.ComponentResource):
         return [bucket]
 
     def _beside_the_bucket(self, context: LakeContext, needs: tuple[pulumi.Resource, ...]) -> pulumi.Resource:
-        """The state's table, which is given, and all that works on the lake."""
+        """Returns the state's table, which is given, and all that works on the lake."""
         from deployer.components.alarms import Alarms, AlarmsArgs
         from deployer.components.catalog import Catalog, CatalogArgs
         from deployer.components.clusters.emr import EmrCluster
@@ -202,7 +202,8 @@ class _ExistingBucket:
 
 
 def _existing_bucket(name: str, given: pulumi.Resource | pulumi.Input[str], address: str) -> _ExistingBucket:
-    """The bucket that the program gives. InvalidInput, as soon as its name is known, where that is not `name`."""
+    """Returns the bucket that the program gives. InvalidInput, as soon as its name is known, where that is not
+    `name`."""
     resource = given if isinstance(given, pulumi.Resource) else None
     own: Any = getattr(given, "bucket") if resource is not None else given  # noqa: B009 -- of any bucket's class
 

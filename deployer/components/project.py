@@ -11,7 +11,8 @@ from deployer.specs.model import Lake as LakeSpec
 
 
 def project_lake(specs: str | None = None) -> LakeSpec:
-    """What the specs declare for this stack. `specs` is a file or folder of the project; else that of `deployer:specs`.
+    """Returns what the specs declare for this stack. `specs` is a file or folder of the project; else that of
+    `deployer:specs`.
 
     Raises InvalidSpecs, which carries every problem.
     """

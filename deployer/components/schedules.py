@@ -160,7 +160,7 @@ class Schedules(pulumi.ComponentResource):
 
 
 def encrypted_queue(key_arn: pulumi.Input[str] | None) -> dict[str, Any]:
-    """How a queue encrypts messages: by the lake's key, else by SQS's own."""
+    """Returns how a queue encrypts messages: by the lake's key, else by SQS's own."""
     return {"sqs_managed_sse_enabled": True} if key_arn is None else {"kms_master_key_id": key_arn}
 
 

@@ -12,7 +12,7 @@ from deployer.state.backends.dynamodb.table import table_name
 
 
 def state_table_name(instance: InstanceSpec) -> str:
-    """The name by which the state store finds it."""
+    """Returns the name by which the state store finds it."""
     return str(instance.state.options.get("table") or table_name(instance.root, instance.name))
 
 

@@ -13,7 +13,8 @@ DEFAULT = "default"  #: the name of the cluster that is meant where several are 
 
 
 def local_cluster(clusters: Sequence[Cluster], name: str | None, where: str) -> LocalCluster:
-    """The sizes of the cluster `name`, else of the only one of kind `local`, else of the one that is called `default`.
+    """Returns the sizes of the cluster `name`, else of the only one of kind `local`, else of the one that is called
+    `default`.
 
     Where no cluster is declared at all, one of default sizes. Raises NotFound for a name that is not declared, Refused
     for clusters of other kinds, InvalidInput where several could be meant.
@@ -41,7 +42,7 @@ def local_cluster(clusters: Sequence[Cluster], name: str | None, where: str) -> 
 
 
 def remote_cluster(clusters: Sequence[Cluster], name: str | None, where: str) -> Cluster | None:
-    """The cluster `name` when it is not this machine; None when it is, or none is named. Raises NotFound."""
+    """Returns the cluster `name` when it is not this machine; None when it is, or none is named. Raises NotFound."""
     found = None if name is None else _named(clusters, name, where)
     return None if found is None or found.kind == "local" else found
 
@@ -69,10 +70,10 @@ MAX_WORKERS, TIMEOUT_MINUTES = 10, 720
 
 
 def most_workers(options: Mapping[str, Any]) -> int:
-    """The most workers of a cluster of kind emr-serverless."""
+    """Returns the most workers of a cluster of kind emr-serverless."""
     return int(options.get("max_workers", max(MAX_WORKERS, options.get("initial_workers", 0))))
 
 
 def timeout_minutes(options: Mapping[str, Any]) -> int:
-    """How many minutes a job of a cluster on AWS may take."""
+    """Returns how many minutes a job of a cluster on AWS may take."""
     return int(options.get("timeout_minutes", TIMEOUT_MINUTES))

@@ -32,7 +32,7 @@ class Assumptions:
 
 
 def assume(texts: Iterable[str], where: str) -> Assumptions:
-    """The defaults with what `NAME=NUMBER` texts say otherwise; the last of a name counts.
+    """Returns the defaults with what `NAME=NUMBER` texts say otherwise; the last of a name counts.
 
     Raises InvalidInput, with `where` they are from, for a name or number that is none.
     """

@@ -13,7 +13,7 @@ from deployer.specs.model import Lake
 
 
 def before_and_after(plan: Plan, live: LiveLake, lake: Lake, managed: str) -> tuple[Holding | None, Holding]:
-    """What is paid for before the plan (None: there is no lake yet) and once it is applied.
+    """Returns what is paid for before the plan (None: there is no lake yet) and once it is applied.
 
     Tables are as large after it as before; new ones and a new state's table are empty.
     """
@@ -26,7 +26,7 @@ def before_and_after(plan: Plan, live: LiveLake, lake: Lake, managed: str) -> tu
 
 
 def declared_holding(lake: Lake, live: LiveLake | None, state_bytes: int | None, managed: str) -> Holding:
-    """What is declared with the sizes of what is there, and with the tables that others keep beside it.
+    """Returns what is declared with the sizes of what is there, and with the tables that others keep beside it.
 
     `live` is None where nothing could be read: then no size is known.
     """

@@ -107,7 +107,7 @@ class _Use(NamedTuple):
 
 
 def estimate(holding: Holding, region: str | None, prices: PriceList, assumptions: Assumptions) -> Estimate:
-    """What a month costs; nothing for a root on a disk."""
+    """Returns what a month costs; nothing for a root on a disk."""
     uses = _uses(holding, assumptions) if holding.instance.root.startswith("s3://") else ()
     lines = tuple(_priced(use, region, prices) for use in uses)
     return Estimate(lines, region, prices, assumptions)
@@ -183,7 +183,7 @@ def _serverless(cluster: Cluster, runs: float, assumed: Assumptions) -> Iterator
 
 
 def _on_ec2(cluster: Cluster, runs: float, assumed: Assumptions, scheduled: bool) -> Iterator[_Use]:
-    """The instances that are declared, for as long as the cluster is there: none that scaling adds."""
+    """Yields the instances that are declared, for as long as the cluster is there: none that scaling adds."""
     options: Mapping[str, Any] = cluster.options
     idle = idle_minutes(options, scheduled)
     if options.get("lifetime", "run") == "run":
@@ -214,7 +214,7 @@ def _hours(runs: float, minutes: float) -> float:
 
 
 def _scheduled(instance: InstanceSpec, tables: Iterable[TableSpec]) -> dict[str, list[str]]:
-    """The schedules of table services, by cluster on AWS."""
+    """Returns the schedules of table services, by cluster on AWS."""
     remote = {cluster.name for cluster in instance.clusters if cluster.kind in REMOTE_KINDS}
     default = default_cluster(instance.clusters)
     found: dict[str, list[str]] = {}
@@ -227,7 +227,7 @@ def _scheduled(instance: InstanceSpec, tables: Iterable[TableSpec]) -> dict[str,
 
 
 def monthly_budget(lake: Lake, region: str) -> int:
-    """The monthly budget of a lake on AWS in USD, 0 for none.
+    """Returns the monthly budget of a lake on AWS in USD, 0 for none.
 
     It is what the instance declares; else twice the expected cost of its declaration by this release's prices and
     assumptions, without what the tables hold, in steps of 5 and at least `LEAST_BUDGET`.
@@ -242,7 +242,7 @@ def monthly_budget(lake: Lake, region: str) -> int:
 
 @cache
 def runs_a_month(expression: str) -> float:
-    """The average number of firings of a cron schedule in a month, over four years.
+    """Returns the average number of firings of a cron schedule in a month, over four years.
 
     A schedule fires equally often on each day on which it fires.
     """

@@ -62,7 +62,7 @@ class PriceList:
     regions: Mapping[str, Mapping[str, Price]]
 
     def price(self, region: str, name: str) -> Price | None:
-        """None where it is not known."""
+        """Returns none where it is not known."""
         return self.regions.get(region, {}).get(name)
 
 
@@ -72,7 +72,7 @@ def unit_of(name: str) -> str:
 
 
 def amount(price: Price, quantity: float) -> float:
-    """The monthly cost of a number of units."""
+    """Returns the monthly cost of a number of units."""
     total = below = 0.0
     for tier in price:
         end = quantity if tier.up_to is None else min(quantity, tier.up_to)
@@ -82,7 +82,8 @@ def amount(price: Price, quantity: float) -> float:
 
 
 def read_prices(file: Path | None = None) -> PriceList:
-    """The prices of a file, else those that are part of deployer. Raises InvalidInput, naming what cannot be used."""
+    """Returns the prices of a file, else those that are part of deployer. Raises InvalidInput, naming what cannot be
+    used."""
     if file is None:
         data = resources.files("deployer.cost").joinpath("prices/aws.yaml").read_bytes()
         return _checked(data, "deployer/cost/prices/aws.yaml")

@@ -24,7 +24,7 @@ def headline(instance: str, estimate: Estimate) -> str:
 
 
 def row(line: CostLine) -> tuple[str, str, str, str, str]:
-    """The cells of a line, under `HEADS`."""
+    """Returns the cells of a line, under `HEADS`."""
     quantity = UNKNOWN if line.quantity is None else f"{_number(line.quantity)} {_many(line.unit)}"
     monthly = UNKNOWN if line.monthly is None else f"{line.monthly:,.2f}"
     return line.resource, line.what, quantity, _price(line), monthly
@@ -39,7 +39,7 @@ def _many(unit: str) -> str:
 
 
 def _price(line: CostLine) -> str:
-    """What a unit costs, over all tiers."""
+    """Returns what a unit costs, over all tiers."""
     if line.unit_price is None:
         return UNKNOWN
     return f"{line.unit_price:.6g} per {line.unit}"
@@ -85,7 +85,7 @@ def as_json(instance: str, estimate: Estimate) -> dict[str, Any]:
 
 
 def as_markdown(instance: str, estimate: Estimate) -> str:
-    """A table with the total first; assumptions are folded."""
+    """Returns a table with the total first; assumptions are folded."""
     lines = [f"### Cost of {markdown_code(instance)} a month: {markdown_text(total(estimate))}", ""]
     lines += [markdown_text(headline(instance, estimate)), ""]
     lines += [f"| {' | '.join(HEADS)} |", "|---|---|--:|--:|--:|"]

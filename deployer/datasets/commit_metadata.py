@@ -95,7 +95,7 @@ class CommitMetadata:
 
 
 def properties_of(infos: Sequence[CommitMetadata]) -> dict[str, str]:
-    """The transaction properties of one commit for several jobs."""
+    """Returns the transaction properties of one commit for several jobs."""
     first, *others = (info.to_properties() for info in infos)
     return first | {ALSO: json.dumps(others, separators=(",", ":"))} if others else first
 

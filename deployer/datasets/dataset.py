@@ -28,7 +28,7 @@ def dataset_location(root: str, entry: TableEntry) -> str:
 
 
 def latest_version(location: str) -> int:
-    """The newest version of the dataset, from the names of its manifests: nothing is opened.
+    """Returns the newest version of the dataset, from the names of its manifests: nothing is opened.
 
     Raises NotFound when there is no dataset.
     """
@@ -36,7 +36,7 @@ def latest_version(location: str) -> int:
 
 
 def newest_manifest(location: str) -> str:
-    """The name of the manifest of the dataset's newest version. Raises NotFound when there is no dataset."""
+    """Returns the name of the manifest of the dataset's newest version. Raises NotFound when there is no dataset."""
     try:
         names = manifest_names(location)
     except (FileNotFoundError, NotADirectoryError):
@@ -50,7 +50,7 @@ def newest_manifest(location: str) -> str:
 
 
 def manifest_of(location: str, version: int) -> str:
-    """The name of the manifest of one of the newest versions. Raises NotFound when it is not there."""
+    """Returns the name of the manifest of one of the newest versions. Raises NotFound when it is not there."""
     newest_manifest(location)
     found = next((name for name in manifest_names(location) if version_of(name) == version), None)
     if found is None:
@@ -59,7 +59,8 @@ def manifest_of(location: str, version: int) -> str:
 
 
 def versions_written(location: str) -> dict[int, float]:
-    """The dataset's versions, and when their manifests were written, in seconds since 1970, as storage reports it.
+    """Returns the dataset's versions, and when their manifests were written, in seconds since 1970, as storage reports
+    it.
 
     That is when they were committed, or later where the folder was copied. Nothing is opened.
     """
@@ -77,7 +78,8 @@ def version_of(manifest: str) -> int:
 
 
 def open_dataset(location: str, version: int | None = None) -> lance.LanceDataset:
-    """The dataset at its newest or the given version. Raises NotFound for a dataset or version that is not there."""
+    """Returns the dataset at its newest or the given version. Raises NotFound for a dataset or version that is not
+    there."""
     import lance
 
     _require_files(location)
@@ -118,7 +120,7 @@ def _require_files(location: str) -> None:
 
 
 def not_a_manifest(name: str, location: str) -> Corrupt:
-    """The error for a pipe, a device or a folder in the place of a manifest."""
+    """Returns the error for a pipe, a device or a folder in the place of a manifest."""
     return Corrupt(
         f"the manifest {name} is not a file", where=location, remedy="find out what created it, or remove it"
     )
@@ -161,18 +163,18 @@ class Fragment:
         return self.paths - self.elsewhere
 
     def files_of(self, fields: Iterable[int]) -> tuple[str | None, ...]:
-        """The data file of each field id; None where the fragment has no values for it."""
+        """Returns the data file of each field id; None where the fragment has no values for it."""
         where = dict(self.file_of)
         return tuple(where.get(field) for field in fields)
 
 
 def fragments_of(dataset: lance.LanceDataset) -> dict[int, Fragment]:
-    """The fragments of the opened version by their id."""
+    """Returns the fragments of the opened version by their id."""
     return {each.fragment_id: _fragment(each.metadata) for each in dataset.get_fragments()}
 
 
 def fragment_of(dataset: lance.LanceDataset, fragment_id: int) -> Fragment:
-    """One fragment of the opened version."""
+    """Returns one fragment of the opened version."""
     return _fragment(dataset.get_fragment(fragment_id).metadata)
 
 

@@ -47,7 +47,7 @@ def is_of_files(failure: BaseException) -> bool:
 
 
 def as_deployer_error(failure: BaseException, location: str) -> DeployerError:
-    """The error for a dataset at `location` that cannot be read because of `failure`."""
+    """Returns the error for a dataset at `location` that cannot be read because of `failure`."""
     if isinstance(failure, DeployerError):
         return failure
     if (refused := refused_by_storage(failure, location)) is not None:
@@ -69,12 +69,12 @@ def as_deployer_error(failure: BaseException, location: str) -> DeployerError:
 
 
 def missing_file(path: str) -> Corrupt:
-    """The error for a dataset whose manifest names a file that is not at `path`."""
+    """Returns the error for a dataset whose manifest names a file that is not at `path`."""
     return Corrupt("the dataset names a file that is missing", where=path, remedy=lost_data())
 
 
 def _below(path: str, location: str) -> str:
-    """The path that a message names, where it is one of the dataset's; else the dataset's location."""
+    """Returns the path that a message names, where it is one of the dataset's; else the dataset's location."""
     name = location.rstrip("/").rpartition("/")[2]
     _, found, below = path.strip().partition(name)
     return f"{location.rstrip('/')}{below}" if found else location
@@ -91,7 +91,8 @@ def first_line(failure: BaseException) -> str:
 
 
 def refused_by_storage(failure: BaseException, location: str) -> DeployerError | None:
-    """The error for a dataset at `location` whose files S3 refused to read or write; None for any other failure."""
+    """Returns the error for a dataset at `location` whose files S3 refused to read or write; None for any other
+    failure."""
     message = str(failure)
     refusal = refusal_in(message) if location.startswith("s3://") else None
     if refusal is None:
@@ -130,6 +131,6 @@ def storage_errors(location: str) -> Iterator[None]:
 
 
 def message_of(failure: BaseException, location: str) -> str:
-    """The failure in one line, for a message with more context."""
+    """Returns the failure in one line, for a message with more context."""
     refused = refused_by_storage(failure, location)
     return refused.what if refused is not None else first_line(failure)

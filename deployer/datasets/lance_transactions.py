@@ -33,7 +33,7 @@ class Operation(Protocol):
         """Ids of the fragments that the new ones replace. None: what the commit did is read from the dataset."""
 
     def to_lance(self, dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
-        """The operation on that dataset as Lance has it."""
+        """Returns the operation on that dataset as Lance has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +171,8 @@ class TakenRows:
 
     @staticmethod
     def of(operation: Any) -> TakenRows | None:
-        """What Lance's operation took out; None where it is not a change of rows. Fragments that are listed as they
-        were are among those that are left."""
+        """Returns what Lance's operation took out; None where it is not a change of rows. Fragments that are listed as
+        they were are among those that are left."""
         changed = getattr(operation, "updated_fragments", None)
         if changed is None:
             return None
@@ -244,7 +244,8 @@ def prepare(
     metadata: Sequence[CommitMetadata] = (),
     properties: Mapping[str, str] | None = None,
 ) -> lance.Transaction:
-    """The transaction on top of the opened version. `properties` are further ones, beside the commit metadata."""
+    """Returns the transaction on top of the opened version. `properties` are further ones, beside the commit
+    metadata."""
     import lance
 
     return lance.Transaction(
@@ -313,7 +314,7 @@ def commit_now(
 
 
 def lance_release() -> str:
-    """The installed release of Lance; the JSON of fragments is that of one release."""
+    """Returns the installed release of Lance; the JSON of fragments is that of one release."""
     import lance
 
     return str(lance.__version__)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def choose_engine(project: Project, prefer: str = "auto", providers: Mapping[str, Source] | None = None) -> Engine:
-    """The official CLI when it is on PATH, else the embedded engine; `prefer` is `auto`, `embedded` or `cli`.
+    """Returns the official CLI when it is on PATH, else the embedded engine; `prefer` is `auto`, `embedded` or `cli`.
 
     `providers` maps package names to providers that the embedded engine calls in this process, or what makes one
     without arguments. The CLI starts their plugin executables instead, which have to be installed.
@@ -61,7 +61,7 @@ def hold_stack(stack: StackRef, prefer: str = "auto") -> AbstractContextManager[
 
 
 def chosen_engine(project: Project, prefer: str = "auto") -> Literal["cli", "embedded"]:
-    """Which engine `choose_engine` makes. Raises NotFound and InvalidInput."""
+    """Returns which engine `choose_engine` makes. Raises NotFound and InvalidInput."""
     found = shutil.which("pulumi")
     match prefer:
         case "embedded":

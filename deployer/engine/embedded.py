@@ -123,7 +123,8 @@ class EmbeddedEngine:
             return tuple(context.run.drift.values())
 
     def export(self, stack: StackRef) -> dict[str, Any]:
-        """The deployment as `pulumi stack export` prints it, secrets encrypted; a crashed run's journal counts."""
+        """Returns the deployment as `pulumi stack export` prints it, secrets encrypted; a crashed run's journal
+        counts."""
         return StackStore(stack_files(stack), read_keys(stack)).export()
 
     def restore(self, stack: StackRef, exported: Mapping[str, Any]) -> None:

@@ -43,7 +43,7 @@ def column_since(store: StateReader, table_id: str, path: Sequence[str]) -> Sinc
 
 
 def _schemas(store: StateReader, table_id: str) -> Iterator[tuple[dt.datetime, Sequence[Column]]]:
-    """Every schema that the log still has, the oldest first, with when the table got it."""
+    """Yields every schema that the log still has, the oldest first, with when the table got it."""
     entries = store.log(table_id)
     if entries and entries[0].version > 1:  # what was before is only known by its outcome
         first = entries[0]
@@ -56,7 +56,7 @@ def _schemas(store: StateReader, table_id: str) -> Iterator[tuple[dt.datetime, S
 
 
 def _path_before(before: Sequence[Column], after: Sequence[Column], path: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The path that the column had before a commit; None when that commit added it.
+    """Returns the path that the column had before a commit; None when that commit added it.
 
     Each change of columns is a commit of its own, so a name that came where another went is the same column renamed.
     """
@@ -79,7 +79,7 @@ def _has(columns: Sequence[Column], path: Sequence[str]) -> bool:
 
 
 def _names(columns: Sequence[Column], parent: Sequence[str]) -> list[str]:
-    """The names directly under `parent`; none when it is not there."""
+    """Returns the names directly under `parent`; none when it is not there."""
     for name in parent:
         found = next((column for column in columns if column.name == name), None)
         columns = children(found.type) if found else ()

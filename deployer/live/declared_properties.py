@@ -28,7 +28,7 @@ ATTEMPTS = 20  #: how often it is tried again because others change the table's 
 
 
 def declared_properties(spec: TableSpec, owner: str) -> TableProperties:
-    """The properties of a new table that `owner` manages."""
+    """Returns the properties of a new table that `owner` manages."""
     return TableProperties(
         row_keys=spec.row_keys,
         sort_keys=spec.sort_keys,

@@ -28,12 +28,12 @@ class FormerDataset:
     savepoints: tuple[tuple[str, int | None], ...] = ()
 
     def needed_at(self, at: int) -> tuple[str, ...]:
-        """The names of savepoints that need it at that time (ms)."""
+        """Returns the names of savepoints that need it at that time (ms)."""
         return tuple(name for name, expires_at in self.savepoints if expires_at is None or expires_at > at)
 
 
 def former_datasets(state: TableState) -> tuple[FormerDataset, ...]:
-    """The table's former datasets. Raises InvalidInput when its `keep_replaced_for` is not a valid duration."""
+    """Returns the table's former datasets. Raises InvalidInput when its `keep_replaced_for` is not a valid duration."""
     found = [each for each in state.datasets if each.status in ("retired", "writing")]
     return tuple(
         FormerDataset(

@@ -80,7 +80,7 @@ class Unreadable:
         return f"{self.what}; {self.remedy}" if self.remedy else self.what
 
     def as_row(self) -> dict[str, str | None]:
-        """The table in the JSON documents of commands that list such tables."""
+        """Returns the table in the JSON documents of commands that list such tables."""
         return {"table": self.name, "what": self.what, "remedy": self.remedy or None}
 
 
@@ -107,18 +107,19 @@ class LiveLake:
     resources: Mapping[str, str] = field(default_factory=dict)
 
     def with_applied(self, ids: Mapping[str, str]) -> LiveLake:
-        """The lake with the ids of its tables in Pulumi's state: `ids` are their ids by the resource's address."""
+        """Returns the lake with the ids of its tables in Pulumi's state: `ids` are their ids by the resource's
+        address."""
         live = {table.table_id: address for address, table in self.tables.items()}
         live |= {table.table_id: address for address, table in self.unreadable.items()}
         applied = {address: live[table_id] for address, table_id in sorted(ids.items()) if table_id in live}
         return replace(self, applied=applied, resources={now: address for address, now in applied.items()})
 
     def at(self, address: str) -> LiveTable | Unreadable | None:
-        """The table that has this address now."""
+        """Returns the table that has this address now."""
         return self.tables.get(address) or self.unreadable.get(address)
 
     def of(self, spec: TableSpec) -> LiveTable | Unreadable | None:
-        """The table that `spec` declares; None when it is to be created.
+        """Returns the table that `spec` declares; None when it is to be created.
 
         The rule is the engine's: a resource that Pulumi's state has, under the declared address or the one before a
         rename, is the table with the same id, whatever the table is called now. Any other resource takes the table of
@@ -132,6 +133,6 @@ class LiveLake:
         return next((table for table in free if table is not None), None)
 
     def without(self, table: Unreadable) -> LiveLake:
-        """The lake when it is found only now that one of its tables cannot be read."""
+        """Returns the lake when it is found only now that one of its tables cannot be read."""
         tables = {address: each for address, each in self.tables.items() if each.table_id != table.table_id}
         return replace(self, tables=tables, unreadable={**self.unreadable, table.address: table})

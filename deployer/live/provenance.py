@@ -54,7 +54,7 @@ class Origin:
 
 
 def property_origin(store: StateReader, table_id: str, name: str) -> Origin | None:
-    """The newest transaction that set this property of the table; None when none is kept."""
+    """Returns the newest transaction that set this property of the table; None when none is kept."""
     for entry in reversed(store.log(table_id)):
         if any(isinstance(update, SetTableProperties) and name in update.changes for update in entry.updates):
             return Origin(entry.author, _time(entry.at))
@@ -62,7 +62,7 @@ def property_origin(store: StateReader, table_id: str, name: str) -> Origin | No
 
 
 def service_origin(store: StateReader, table_id: str, kind: str) -> Origin | None:
-    """The newest transaction that attached, changed or detached the table's service of that kind."""
+    """Returns the newest transaction that attached, changed or detached the table's service of that kind."""
     for entry in reversed(store.log(table_id)):
         for update in entry.updates:
             match update:
@@ -76,7 +76,7 @@ def service_origin(store: StateReader, table_id: str, kind: str) -> Origin | Non
 
 
 def instance_origin(store: StateReader) -> Origin | None:
-    """The newest transaction that set the instance's spec."""
+    """Returns the newest transaction that set the instance's spec."""
     for entry in reversed(store.log(INSTANCE_LOG)):
         if any(isinstance(update, SetInstanceProperties) and SPEC in update.changes for update in entry.updates):
             return Origin(entry.author, _time(entry.at))
@@ -98,7 +98,7 @@ def removal_origin(store: StateReader, table_id: str) -> Origin | None:
 
 
 def column_origin(store: StateReader, root: str, entry: TableEntry, name: str) -> Origin | None:
-    """The newest commit to Lance after which the column was another, or was gone; without a name, their order.
+    """Returns the newest commit to Lance after which the column was another, or was gone; without a name, their order.
 
     None when no version that is kept differs. A commit without our metadata is called plain Lance.
     """
@@ -122,7 +122,7 @@ def _column(location: str, version: int, name: str) -> Column | tuple[str, ...] 
 
 
 def index_origin(store: StateReader, root: str, entry: TableEntry, name: str) -> Origin | None:
-    """The newest commit to Lance that built or dropped the index; None when no version that is kept did.
+    """Returns the newest commit to Lance that built or dropped the index; None when no version that is kept did.
 
     Lance takes no metadata on such a commit: `who` is somebody where the state log does not show it either.
     """
@@ -141,7 +141,8 @@ def index_origin(store: StateReader, root: str, entry: TableEntry, name: str) ->
 
 
 def index_names(transaction: Any) -> tuple[frozenset[str], frozenset[str]]:
-    """The names of the indexes that a commit made, and of those that it dropped; one that it replaced is in both."""
+    """Returns the names of the indexes that a commit made, and of those that it dropped; one that it replaced is in
+    both."""
     operation = getattr(transaction, "operation", None)
     made, dropped = (getattr(operation, name, None) or () for name in ("new_indices", "removed_indices"))
     return frozenset(index.name for index in made), frozenset(index.name for index in dropped)
@@ -162,7 +163,8 @@ def has_index(dataset: LanceDataset, name: str, version: int) -> bool:
 
 
 def entries_of(entries: Sequence[LogEntry], dataset: int) -> list[LogEntry]:
-    """The entries of a table's log from when it had the dataset of that number; none where its begin is not kept."""
+    """Returns the entries of a table's log from when it had the dataset of that number; none where its begin is not
+    kept."""
     found: list[LogEntry] = []
     number = 0
     for entry in entries:
@@ -175,7 +177,8 @@ def entries_of(entries: Sequence[LogEntry], dataset: int) -> list[LogEntry]:
 
 
 def index_builder(entries: Sequence[LogEntry], name: str, version: int) -> str | None:
-    """The author of the index that deployer built in that version: an index is remembered as begun before it is built.
+    """Returns the author of the index that deployer built in that version: an index is remembered as begun before it is
+    built.
 
     `entries` are those of the dataset.
     """
@@ -195,7 +198,8 @@ def index_builder(entries: Sequence[LogEntry], name: str, version: int) -> str |
 
 
 def with_renames(root: str, entry: TableEntry, applied: Sequence[Column], live: Sequence[Column]) -> tuple[Column, ...]:
-    """The live columns, `renamed_from` what was applied where others renamed them: Lance keeps a column's field id.
+    """Returns the live columns, `renamed_from` what was applied where others renamed them: Lance keeps a column's field
+    id.
 
     What no version that is kept has any more under its old name stays as it is, and looks dropped and added.
     """

@@ -54,7 +54,7 @@ class ActiveTables:
 
 
 def read_lake(store: StateReader, root: str, only: Collection[str] | None = None) -> LiveLake:
-    """The whole lake with all that Lance has; tables being created or deleted are left out.
+    """Returns the whole lake with all that Lance has; tables being created or deleted are left out.
 
     `only`: with no other tables than those at these addresses, of which nothing is read.
     """
@@ -64,7 +64,7 @@ def read_lake(store: StateReader, root: str, only: Collection[str] | None = None
 
 
 def lake_of(instance: InstanceState, tables: Iterable[LiveTable | UnfinishedTable | Unreadable]) -> LiveLake:
-    """The lake of an instance whose tables were read."""
+    """Returns the lake of an instance whose tables were read."""
     found: dict[str, LiveTable] = {}
     unfinished: list[UnfinishedTable] = []
     unreadable: dict[str, Unreadable] = {}
@@ -81,7 +81,7 @@ def lake_of(instance: InstanceState, tables: Iterable[LiveTable | UnfinishedTabl
 
 
 def active_tables(store: StateReader, only: Collection[str] | None = None) -> ActiveTables:
-    """The active tables, read at once; `only` those at these addresses. Of others there may be no log."""
+    """Returns the active tables, read at once; `only` those at these addresses. Of others there may be no log."""
     entries = {table_id: entry for table_id, entry in _entries(store, only) if entry.status == "active"}
     states, failures = store.each_table(tuple(entries))
     found = {table_id: (entry, states[table_id]) for table_id, entry in entries.items() if table_id in states}
@@ -100,15 +100,15 @@ def _without_log(entry: TableEntry, why: DeployerError) -> Unreadable:
 
 
 def unreadable(entry: TableEntry, why: DeployerError) -> Unreadable:
-    """The table of an entry that cannot be read."""
+    """Returns the table of an entry that cannot be read."""
     address = f"table/{entry.full_name}"
     where = "" if why.where is None or str(why.where) == address else f"{why.where}: "
     return Unreadable(address, entry.table_id, f"{where}{why.what}", why.remedy)
 
 
 def as_far_as_known(store: StateReader, live: LiveLake) -> LiveLake:
-    """The lake with its unreadable tables among `tables`, for callers that delete them: by their logs, else by their
-    entries. What is unknown of them is taken for protected, and for a table of the instance's owner."""
+    """Returns the lake with its unreadable tables among `tables`, for callers that delete them: by their logs, else by
+    their entries. What is unknown of them is taken for protected, and for a table of the instance's owner."""
     entries = store.instance().tables
     found = {address: entries[each.table_id] for address, each in live.unreadable.items() if each.table_id in entries}
     states, _ = store.each_table(tuple(entry.table_id for entry in found.values()))
@@ -131,7 +131,8 @@ def _known(entry: TableEntry, state: TableState | None, owner: str) -> LiveTable
 
 
 def unfinished_tables(store: StateReader, only: Collection[str] | None = None) -> list[UnfinishedTable | Unreadable]:
-    """The tables whose creation or deletion was cut off, by name; rarely any. `only` those at these addresses."""
+    """Returns the tables whose creation or deletion was cut off, by name; rarely any. `only` those at these
+    addresses."""
     entries = {table_id: entry for table_id, entry in _entries(store, only) if entry.status != "active"}
     states, failures = store.each_table(tuple(entries)) if entries else ({}, {})
     in_order = sorted(entries.values(), key=lambda each: each.address)
@@ -173,7 +174,7 @@ def read_tables(
 
 
 def read_or_why(store: StateReader, root: str, entry: TableEntry, state: TableState) -> LiveTable | Unreadable | None:
-    """The live table of an active entry, or why there is none; None when it was removed meanwhile."""
+    """Returns the live table of an active entry, or why there is none; None when it was removed meanwhile."""
     try:
         return read_table(store, root, entry, state)
     except Interrupted:
@@ -184,7 +185,8 @@ def read_or_why(store: StateReader, root: str, entry: TableEntry, state: TableSt
 
 
 def read_table(store: StateReader, root: str, entry: TableEntry, state: TableState | None = None) -> LiveTable:
-    """The live table of an active entry, with all that Lance has. Raises Corrupt, NotFound and what storage refuses.
+    """Returns the live table of an active entry, with all that Lance has. Raises Corrupt, NotFound and what storage
+    refuses.
 
     `state` is for a caller that has read many at once.
     """
@@ -194,7 +196,8 @@ def read_table(store: StateReader, root: str, entry: TableEntry, state: TableSta
 
 
 def live_instance(state: InstanceState) -> InstanceSpec | None:
-    """The instance's spec as it was last applied; None when it has none. Raises Corrupt for one that cannot be read."""
+    """Returns the instance's spec as it was last applied; None when it has none. Raises Corrupt for one that cannot be
+    read."""
     declared: Any = state.properties.get(SPEC)
     if not isinstance(declared, Mapping):
         return None
@@ -202,12 +205,13 @@ def live_instance(state: InstanceState) -> InstanceSpec | None:
 
 
 def instance_owner(state: InstanceState) -> str:
-    """The `project/stack` that manages the instance; empty when none is recorded."""
+    """Returns the `project/stack` that manages the instance; empty when none is recorded."""
     return str(state.properties.get(OWNER, ""))
 
 
 def live_table(entry: TableEntry, state: TableState) -> LiveTable:
-    """A table's spec from its Lance schema and its properties. Raises Corrupt where they are not those of a table."""
+    """Returns a table's spec from its Lance schema and its properties. Raises Corrupt where they are not those of a
+    table."""
     return _read(lambda: _live_table(entry, state), entry.address)
 
 
@@ -241,8 +245,8 @@ def _live_table(entry: TableEntry, state: TableState) -> LiveTable:
 
 
 def savepoint_names(state: TableState) -> tuple[str, ...]:
-    """The names of the table's savepoints that a deletion would lose, the newest first: without leases that readers
-    leave to expire."""
+    """Returns the names of the table's savepoints that a deletion would lose, the newest first: without leases that
+    readers leave to expire."""
     newest_first = sorted(state.savepoints.values(), key=lambda each: (-each.at, each.name))
     return tuple(each.name for each in newest_first if not each.name.startswith(SHARED_LEASE))
 
@@ -281,7 +285,7 @@ def leaf_limit(state: TableState) -> int | None:
 
 
 def declared_embedding(state: TableState) -> Embedding | None:
-    """The table's embedding function; None without one. Raises InvalidInput for what is not one."""
+    """Returns the table's embedding function; None without one. Raises InvalidInput for what is not one."""
     return embedding_from_json(mapping(state.properties.declared, EMBEDDING, {}))
 
 

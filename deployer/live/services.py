@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
 
 def live_services(state: TableState) -> tuple[ServiceSpec, ...]:
-    """The services that the table has, in the order of `KINDS`."""
+    """Returns the services that the table has, in the order of `KINDS`."""
     return tuple(service_spec(state.services[kind]) for kind in KINDS if kind in state.services)
 
 
 def service_spec(service: Service) -> ServiceSpec:
-    """A service of the state store as specs would declare it. Whether it is paused is nothing that specs declare.
+    """Returns a service of the state store as specs would declare it. Whether it is paused is nothing that specs
+    declare.
 
     One that no spec can declare is as one whose options are not checked, on demand, so that a plan shows a difference.
     """
@@ -61,7 +62,7 @@ def _form(service: Service) -> dict[str, Any]:
 
 
 def declared_service(spec: ServiceSpec, before: Service | None = None) -> Service:
-    """A service as specs declare it, for the state store; it stays paused where `before` is."""
+    """Returns a service as specs declare it, for the state store; it stays paused where `before` is."""
     form = service_to_json(spec)
     return Service(
         kind=kind_named(spec.kind),

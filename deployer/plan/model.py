@@ -116,7 +116,7 @@ class Plan:
         return destroys or deletes or any(item.action in _TAKING_AWAY for item in self.foreign)
 
     def counts(self) -> dict[Action, int]:
-        """How many resources are created, updated, deleted and left as they are."""
+        """Returns how many resources are created, updated, deleted and left as they are."""
         totals: dict[Action, int] = {"create": 0, "update": 0, "delete": 0, "same": 0}
         for resource in self.resources:
             totals[resource.action] += 1

@@ -36,7 +36,8 @@ class Outside:
 
 
 def begins_to_send(change: c.Change) -> tuple[Outside, ...]:
-    """The catalogs that the change adds to those that a table is published to, or publishes to in another way."""
+    """Returns the catalogs that the change adds to those that a table is published to, or publishes to in another
+    way."""
     match change:
         case c.CreateTable(spec=spec):
             return tuple(dict.fromkeys(each for service in spec.services for each in _catalogs(service)))
@@ -50,7 +51,7 @@ def begins_to_send(change: c.Change) -> tuple[Outside, ...]:
 
 
 def places(catalogs: Iterable[Outside]) -> str:
-    """The names of several catalogs as one text."""
+    """Returns the names of several catalogs as one text."""
     return ", ".join(dict.fromkeys(map(str, catalogs)))
 
 
@@ -66,7 +67,7 @@ def _of_options(options: Mapping[str, object], *, raw: bool) -> tuple[Outside, .
 
 
 def _catalog(target: object) -> Outside | None:
-    """None for the lake's own: its Glue databases in its account, and the directory at its root."""
+    """Returns none for the lake's own: its Glue databases in its account, and the directory at its root."""
     declared = target if isinstance(target, Mapping) else {}
     kind = str(declared.get("type", "unchecked"))
     text = json.dumps(declared, sort_keys=True, default=str)

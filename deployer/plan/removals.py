@@ -46,7 +46,7 @@ def describe_removal(removal: Removal) -> str:
 
 
 def removal_as_json(removal: Removal) -> dict[str, Any]:
-    """A removal, as a part of the plan's document."""
+    """Returns a removal, as a part of the plan's document."""
     return {
         "address": removal.address,
         "table_id": removal.table_id,
@@ -61,7 +61,7 @@ def removal_as_json(removal: Removal) -> dict[str, Any]:
 
 
 def saved_names(document: Any) -> frozenset[tuple[str, int]]:
-    """The removals of a saved plan's document, by table id and number; what is not in their form is none."""
+    """Returns the removals of a saved plan's document, by table id and number; what is not in their form is none."""
     found = document.get("removals") if isinstance(document, Mapping) else None
     named = (
         (each.get("table_id"), each.get("dataset"))

@@ -105,7 +105,7 @@ Stage = (
 
 
 def stages(changes: Iterable[c.TableAlteration], desired: TableSpec) -> list[Stage]:
-    """The stages that apply `changes` to a table that becomes `desired`, in order; none without changes.
+    """Returns the stages that apply `changes` to a table that becomes `desired`, in order; none without changes.
 
     Within a stage, changes keep their order.
     """
@@ -191,12 +191,13 @@ def stages(changes: Iterable[c.TableAlteration], desired: TableSpec) -> list[Sta
 
 
 def in_order(changes: Iterable[c.TableAlteration], desired: TableSpec) -> tuple[c.TableAlteration, ...]:
-    """The changes in the order of their stages."""
+    """Returns the changes in the order of their stages."""
     return tuple(change for stage in stages(changes, desired) for change in stage.changes)
 
 
 def _keys(changes: Iterable[c.TableAlteration], desired: TableSpec) -> tuple[frozenset[str], frozenset[str]]:
-    """The row keys that stay row keys, and the columns that rows are ordered by only before; by their new names.
+    """Returns the row keys that stay row keys, and the columns that rows are ordered by only before; by their new
+    names.
 
     A row key that stays counts as a former key too: all changes of its type but a wider one are refused.
     """

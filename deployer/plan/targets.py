@@ -39,7 +39,7 @@ class Targets:
     differ: int | None = None
 
     def needing(self, instance: str) -> Targets:
-        """The same with the instance, which they need; as they are where it is a target."""
+        """Returns the same with the instance, which they need; as they are where it is a target."""
         if instance in self.addresses:
             return self
         return replace(self, addresses=self.addresses | {instance}, needed=instance, others=self.others - 1)
@@ -48,7 +48,7 @@ class Targets:
 def resolve_targets(
     given: Sequence[str], lake: Lake, live: Mapping[str, str], applied: Mapping[str, str] | None = None
 ) -> Targets:
-    """The resources that addresses and globs name: declared, live, or applied before.
+    """Returns the resources that addresses and globs name: declared, live, or applied before.
 
     `live` are addresses of the state store's tables by id, `applied` the ids in Pulumi's state by address. Raises
     InvalidInput for the first of `given` that names nothing, with the nearest that exists.
@@ -69,7 +69,7 @@ def resolve_targets(
 
 
 def _declared(lake: Lake, live: frozenset[str]) -> list[_Names]:
-    """The names of each declared resource: a renamed table has its former one until that was applied."""
+    """Returns the names of each declared resource: a renamed table has its former one until that was applied."""
     addresses = {table.address for table in lake.tables}
     resources = [frozenset({lake.instance.address})]
     for table in lake.tables:
@@ -80,12 +80,12 @@ def _declared(lake: Lake, live: frozenset[str]) -> list[_Names]:
 
 
 def is_glob(pattern: str) -> bool:
-    """Whether it can name several resources."""
+    """Returns whether it can name several resources."""
     return any(sign in pattern for sign in "*?[")
 
 
 def matching(pattern: str, addresses: Collection[str]) -> set[str]:
-    """The addresses that a target names."""
+    """Returns the addresses that a target names."""
     return {address for address in addresses if address == pattern or fnmatchcase(address, pattern)}
 
 
@@ -104,7 +104,8 @@ def _matches(pattern: str, known: Sequence[str], lake: Lake) -> set[str]:
 
 
 def nearest_address(given: str, known: Collection[str]) -> str | None:
-    """The address, or the glob, that was probably meant: with its kind before it, or written a little differently."""
+    """Returns the address, or the glob, that was probably meant: with its kind before it, or written a little
+    differently."""
     with_kind = [f"{kind}/{given}" for kind in sorted({address.partition("/")[0] for address in known})]
     if (found := next((each for each in with_kind if matching(each, known)), None)) is not None:
         return found
@@ -114,13 +115,13 @@ def nearest_address(given: str, known: Collection[str]) -> str | None:
 
 
 def restricted(lake: Lake, targets: Targets) -> Lake:
-    """The lake with only the tables that take part; the instance stays."""
+    """Returns the lake with only the tables that take part; the instance stays."""
     return replace(lake, tables=tuple(table for table in lake.tables if table.address in targets.addresses))
 
 
 def needs_instance(changes: Iterable[c.Change], lake: Lake, live: LiveLake) -> bool:
-    """Whether the targets cannot be applied without the instance: there is none yet, or it lacks the cluster that may
-    run their services. On AWS what starts services is applied with the instance.
+    """Returns whether the targets cannot be applied without the instance: there is none yet, or it lacks the cluster
+    that may run their services. On AWS what starts services is applied with the instance.
 
     `changes` are those of the targets and of the instance, `lake` has only the targets' tables.
     """
@@ -137,7 +138,7 @@ def needs_instance(changes: Iterable[c.Change], lake: Lake, live: LiveLake) -> b
 
 
 def _is_of_services(change: c.Change, live: LiveLake) -> bool:
-    """Whether it changes which services there are, or when they run; schedules are named after their tables."""
+    """Returns whether it changes which services there are, or when they run; schedules are named after their tables."""
     match change:
         case c.CreateTable(spec=spec):
             return bool(spec.services)
@@ -151,7 +152,8 @@ def _is_of_services(change: c.Change, live: LiveLake) -> bool:
 
 
 def describe_targets(targets: Targets) -> str:
-    """One line that follows "Targeted: ": `table/geo.*; 12 other resources are not targeted; 3 of them differ`."""
+    """Returns one line that follows "Targeted: ": `table/geo.*; 12 other resources are not targeted; 3 of them
+    differ`."""
     more = len(targets.given) - _NAMED
     given = ", ".join(targets.given[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
     parts = [given]
@@ -165,7 +167,7 @@ def describe_targets(targets: Targets) -> str:
 
 
 def targets_as_json(targets: Targets) -> dict[str, Any]:
-    """The targets, as a part of the plan's document."""
+    """Returns the targets, as a part of the plan's document."""
     return {
         "given": list(targets.given),
         "addresses": sorted(targets.addresses),
@@ -176,7 +178,7 @@ def targets_as_json(targets: Targets) -> dict[str, Any]:
 
 
 def targets_from_json(form: Mapping[str, Any]) -> Targets:
-    """The targets of a saved plan. Raises InvalidInput for what does not have their form."""
+    """Returns the targets of a saved plan. Raises InvalidInput for what does not have their form."""
     given, addresses = texts(form, "given"), frozenset(texts(form, "addresses"))
     if not given or not addresses:  # no targets at all would be the whole lake
         raise InvalidInput("`targets` names no resource")

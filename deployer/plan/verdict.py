@@ -64,7 +64,7 @@ class Verdict:
     ref: str = ""
 
     def of(self, status: str) -> tuple[Violation, ...]:
-        """The violations that are `mandatory`, `advisory` or `approved`."""
+        """Returns the violations that are `mandatory`, `advisory` or `approved`."""
         return tuple(violation for violation in self.violations if violation.status == status)
 
     @property
@@ -73,10 +73,10 @@ class Verdict:
         return self.of("mandatory")
 
     def counts(self) -> dict[str, int]:
-        """How many violations are mandatory, advisory and approved."""
+        """Returns how many violations are mandatory, advisory and approved."""
         return {status: len(self.of(status)) for status in _ORDER}
 
 
 def sorted_violations(violations: Iterable[Violation]) -> tuple[Violation, ...]:
-    """The mandatory first, the approved last; else in the order of the rules."""
+    """Returns the mandatory first, the approved last; else in the order of the rules."""
     return tuple(sorted(violations, key=lambda violation: _ORDER.index(violation.status)))

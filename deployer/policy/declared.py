@@ -22,7 +22,7 @@ KINDS = ("Policy", "Approval")
 
 
 def read_declared(data: bytes, file: str, problems: list[Problem]) -> Iterator[Policy | Approval]:
-    """The rules and approvals of a file that are sound; what is wrong is added to `problems`."""
+    """Yields the rules and approvals of a file that are sound; what is wrong is added to `problems`."""
     parsed = parse_yaml(data, file)
     problems += parsed.problems
     for document in parsed.documents:

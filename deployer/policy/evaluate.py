@@ -13,7 +13,8 @@ from deployer.policy.rows import Finding, PlanView
 
 
 def evaluate(policies: Policies, plan: PlanView) -> Verdict:
-    """What the rules that hold for the plan's stack say of it. Raises InvalidSpecs with every rule that failed."""
+    """Returns what the rules that hold for the plan's stack say of it. Raises InvalidSpecs with every rule that
+    failed."""
     asked = [rule for rule in policies.rules if _holds(rule.stacks, plan.stack)]
     approvals = [approval for approval in policies.approvals if _holds(approval.stacks, plan.stack)]
     problems: list[Problem] = []

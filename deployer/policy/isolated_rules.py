@@ -41,7 +41,7 @@ class PythonRules:
         self._view: PlanView | None = None
 
     def load(self, files: Sequence[tuple[Path, str]], problems: list[Problem]) -> dict[str, list[Policy]]:
-        """The rules of each file by the name that users know it by; what is wrong is added to `problems`.
+        """Returns the rules of each file by the name that users know it by; what is wrong is added to `problems`.
 
         No file is run after one that ends the process.
         """
@@ -117,7 +117,7 @@ class PythonRules:
             self._view = plan
 
     def _ask(self, request: Any) -> Any:
-        """The answer; None for one that cannot be read. Raises _NoAnswer."""
+        """Returns the answer; None for one that cannot be read. Raises _NoAnswer."""
         if self._is_over:
             raise _NoAnswer("was not asked: another rule ended its process", "mend that rule")
         self._send(request)

@@ -27,8 +27,8 @@ def _to_stderr(line: str) -> None:
 
 
 def load_policies(project: Path, ref: str = "", on_line: OnLine = _to_stderr) -> Policies:
-    """What the files directly in `policies/` declare, by their names. Python files are run, in a process of their own
-    that the result's `close` ends; `on_line` is given what they print.
+    """Returns what the files directly in `policies/` declare, by their names. Python files are run, in a process of
+    their own that the result's `close` ends; `on_line` is given what they print.
 
     `ref` is the Git ref that the project's files are of, which positions name then.
     Raises InvalidSpecs with every problem: shapes, names that are there twice, approvals of no rule, files that are

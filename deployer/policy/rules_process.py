@@ -45,7 +45,7 @@ def main(channel: Channel) -> None:
 
 
 def _loaded(path: Path, file: str, rules: list[tuple[PythonRule, str]]) -> dict[str, Any]:
-    """The rules of a file, which is run, and why it cannot be run. `file` names it to users."""
+    """Returns the rules of a file, which is run, and why it cannot be run. `file` names it to users."""
     module = ModuleType(f"deployer_policies_{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # dataclasses look their module up while they are made
@@ -103,7 +103,7 @@ def _first_line(rule: PythonRule) -> int:
 
 
 def _line(error: BaseException, file: str, otherwise: Position | None = None) -> Position:
-    """The last line of the rule's own file that the error came through."""
+    """Returns the last line of the rule's own file that the error came through."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return Position(file, lines[-1] or 1) if lines else otherwise or Position(file)
 

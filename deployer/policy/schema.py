@@ -48,7 +48,7 @@ APPROVAL: Mapping[str, Any] = {
 
 
 def policy_schema(rule: str) -> Mapping[str, Any]:
-    """The schema of a document that configures this built-in rule."""
+    """Returns the schema of a document that configures this built-in rule."""
     builtin = BUILTIN[rule]
     return {
         "title": f"Policy {rule}",
@@ -61,7 +61,7 @@ def policy_schema(rule: str) -> Mapping[str, Any]:
 
 
 def policies_schema() -> dict[str, Any]:
-    """The schema of any document of a YAML file in `policies/`, for editors."""
+    """Returns the schema of any document of a YAML file in `policies/`, for editors."""
     rules = []
     for name, builtin in BUILTIN.items():
         schema = dict(policy_schema(name))

@@ -34,7 +34,8 @@ _FIELD = re.compile(r"--\s*([A-Za-z_]+)\s*:\s*(.*?)\s*$")
 
 
 def read_sql_rule(data: bytes, file: str, problems: list[Problem]) -> Policy | None:
-    """The rule of a SQL file; what is wrong with its comment is a problem, its SQL is tried when it is asked."""
+    """Returns the rule of a SQL file; what is wrong with its comment is a problem, its SQL is tried when it is
+    asked."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -66,7 +67,7 @@ def read_sql_rule(data: bytes, file: str, problems: list[Problem]) -> Policy | N
 
 
 def _header(text: str, file: str, problems: list[Problem]) -> tuple[dict[str, str], list[str]]:
-    """The fields of the comment in front of the SELECT, and its other lines."""
+    """Returns the fields of the comment in front of the SELECT, and its other lines."""
     given: dict[str, str] = {}
     description = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -117,7 +118,7 @@ def _check(name: str, query: str, file: str) -> Check:
 
 
 def _rows(plan: PlanView, query: str) -> list[dict[str, Any]]:
-    """The rows of the query, computed in a process with limits. A statement that is not a query is not run."""
+    """Returns the rows of the query, computed in a process with limits. A statement that is not a query is not run."""
     from deployer.platform.sql import process
 
     tables = plan_tables(plan)
@@ -157,7 +158,7 @@ def _explained(failure: Exception, tables: Mapping[str, pa.Table]) -> _Wrong:
 
 
 def plan_tables(plan: PlanView) -> dict[str, pa.Table]:
-    """The tables of SQL rules: the fields of the rows, and of their place `file` and `line`."""
+    """Returns the tables of SQL rules: the fields of the rows, and of their place `file` and `line`."""
     rows = {"changes": plan.changes, "resources": plan.resources, "columns": plan.columns}
     return {name: _table(kind, rows[name]) for name, kind in _ROWS.items()}
 

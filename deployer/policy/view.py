@@ -126,7 +126,7 @@ def _kept(tags: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _sides(change: c.Change) -> tuple[str | None, str | None]:
-    """What the change finds and what it leaves, each as one text; None where there is nothing."""
+    """Returns what the change finds and what it leaves, each as one text; None where there is nothing."""
     match change:
         case c.AddColumn(definition=column):
             return None, format_type(column.type)
@@ -232,6 +232,6 @@ def _fields(columns: Sequence[Column], parent: c.ColumnPath) -> Iterator[tuple[c
 
 
 def _place(sources: Mapping[str, Position], path: c.ColumnPath) -> Position | None:
-    """The column's own place, else that of the column that it is in, else the table's."""
+    """Returns the column's own place, else that of the column that it is in, else the table's."""
     keys = ["columns." + dotted(path[:length]) for length in range(len(path), 0, -1)]
     return next((sources[key] for key in (*keys, "") if key in sources), None)

@@ -16,7 +16,7 @@ Row = TypeVar("Row", ChangeRow, ResourceRow, ColumnRow)
 
 
 def view_to_json(view: PlanView) -> dict[str, Any]:
-    """What `view_from_json` reads."""
+    """Returns what `view_from_json` reads."""
     return {
         "stack": view.stack,
         "instance": view.instance,

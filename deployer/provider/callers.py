@@ -36,7 +36,7 @@ class Callers:
         self._token = token
 
     def refusal(self, context: Any) -> str | None:
-        """Why the caller is not allowed; None when it is."""
+        """Returns why the caller is not allowed; None when it is."""
         if self._token:
             sent = next((value for key, value in context.invocation_metadata() or () if key == TOKEN_KEY), "")
             if not hmac.compare_digest(str(sent).encode(), self._token.encode()):
@@ -51,7 +51,8 @@ class Callers:
 
 
 def user_of(peer: str, port: int) -> int | None:
-    """The user whose process has the other end of an open connection to `port` here; None when that is not known.
+    """Returns the user whose process has the other end of an open connection to `port` here; None when that is not
+    known.
 
     `peer` is gRPC's form, such as `ipv4:127.0.0.1:40000`. A connection that its owner has closed already is no longer
     known: the kernel gives it to user 0 then.
@@ -114,12 +115,12 @@ def _rows(table: Path) -> Iterator[list[str]]:
 
 
 def _words(packed: bytes) -> str:
-    """The kernel's form of an address: words of 32 bits in the machine's order, in hexadecimal digits."""
+    """Returns the kernel's form of an address: words of 32 bits in the machine's order, in hexadecimal digits."""
     return "".join(f"{word:08X}" for word in struct.unpack(f"={len(packed) // 4}I", packed))
 
 
 def _mapped(packed: bytes) -> str:
-    """The same for a socket of IPv6 that is connected to an address of IPv4."""
+    """Returns the same for a socket of IPv6 that is connected to an address of IPv4."""
     return _words(bytes(10) + b"\xff\xff" + packed)
 
 
@@ -190,7 +191,7 @@ Wrap = Callable[[Callable[[Any, Any], Any]], Callable[[Any, Any], Any]]
 
 
 def _wrapped(handler: Any, one: Wrap, many: Wrap) -> Any:
-    """The handler with its method in a guard: `one` for a single answer, `many` for a stream of them."""
+    """Returns the handler with its method in a guard: `one` for a single answer, `many` for a stream of them."""
     kinds = {
         (False, False): (grpc.unary_unary_rpc_method_handler, handler.unary_unary, one),
         (False, True): (grpc.unary_stream_rpc_method_handler, handler.unary_stream, many),

@@ -23,22 +23,23 @@ class Kind(Protocol):
     """What the provider needs of a kind of resource, which is one module."""
 
     def check(self, news: Properties) -> tuple[Properties, tuple[CheckFailure, ...]]:
-        """The inputs in canonical form, and what makes them none of the kind's."""
+        """Returns the inputs in canonical form, and what makes them none of the kind's."""
 
     def faults(self, inputs: Properties) -> tuple[CheckFailure, ...]:
-        """What the rules of specs refuse in canonical inputs."""
+        """Returns what the rules of specs refuse in canonical inputs."""
 
     def diff(self, olds: Properties, news: Properties) -> Difference:
-        """What differs between the outputs that the resource has and new inputs, by the planner's own comparison."""
+        """Returns what differs between the outputs that the resource has and new inputs, by the planner's own
+        comparison."""
 
     def preview(self, news: Properties) -> Properties:
-        """The outputs as far as they are known before the resource exists."""
+        """Returns the outputs as far as they are known before the resource exists."""
 
     def create(self, stores: Stores, urn: str, news: Properties, on_progress: OnProgress) -> Resource:
         """Create the resource, or go on where a creation that was cut off stopped."""
 
     def read(self, stores: Stores, id: str, inputs: Properties) -> Resource | None:
-        """The live resource; None when it is gone. `inputs` are empty for an import."""
+        """Returns the live resource; None when it is gone. `inputs` are empty for an import."""
 
     def update(self, stores: Stores, id: str, news: Properties, on_progress: OnProgress) -> Resource:
         """Bring the live resource up to `news`."""
@@ -66,7 +67,7 @@ class LakeProvider:
     def check(
         self, urn: str, news: Properties, secret: Collection[str] = ()
     ) -> tuple[Properties, tuple[CheckFailure, ...]]:
-        """The inputs in canonical form, and why they are refused. `secret`: inputs that are or hold secrets."""
+        """Returns the inputs in canonical form, and why they are refused. `secret`: inputs that are or hold secrets."""
         if secret:
             reason = "it is secret, or holds a secret, and a lake keeps in clear what declares it: leave the secret out"
             return news, tuple(CheckFailure(name, reason) for name in sorted(secret))
@@ -81,22 +82,22 @@ class LakeProvider:
         return inputs, failures
 
     def diff(self, urn: str, olds: Properties, news: Properties) -> Difference:
-        """What differs between the outputs that the resource has and new inputs."""
+        """Returns what differs between the outputs that the resource has and new inputs."""
         return _kind(urn).diff(olds, news)
 
     def create(self, urn: str, news: Properties, *, preview: bool = False) -> Resource:
-        """The resource that was made; in a preview one without an id."""
+        """Returns the resource that was made; in a preview one without an id."""
         kind = _kind(urn)
         if preview:
             return Resource("", news, kind.preview(news))
         return kind.create(self.stores, urn, news, self._tell(urn))
 
     def read(self, urn: str, id: str, inputs: Properties) -> Resource | None:
-        """The live resource; None when it is gone. `inputs` are empty for an import."""
+        """Returns the live resource; None when it is gone. `inputs` are empty for an import."""
         return _kind(urn).read(self.stores, id, inputs)
 
     def update(self, urn: str, id: str, news: Properties, *, preview: bool = False) -> Resource:
-        """The resource with the new inputs."""
+        """Returns the resource with the new inputs."""
         kind = _kind(urn)
         if preview:
             return Resource(id, news, kind.preview(news))
@@ -111,7 +112,7 @@ class LakeProvider:
         kind.delete(self.stores, urn, id, outputs)
 
     def _refusals(self, urn: str, *, deletes: bool = False) -> tuple[str, ...]:
-        """Why the policies refuse the run. What they judged is from then on what the program may register."""
+        """Returns why the policies refuse the run. What they judged is from then on what the program may register."""
         if self._unplanned is None:
             return ()
         found = self._unplanned.judgement(urn, deletes=deletes)

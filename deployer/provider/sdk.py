@@ -43,7 +43,8 @@ class Table(pulumi.CustomResource):
 
 
 def stack_values() -> dict[str, str]:
-    """What the stack sets variables of the specs to: `deployer:NAME` of its configuration, as texts, no secrets."""
+    """Returns what the stack sets variables of the specs to: `deployer:NAME` of its configuration, as texts, no
+    secrets."""
     own = pulumi.runtime.config.CONFIG.get() or pulumi.runtime.config.get_config_env()
     return {
         key.removeprefix("deployer:"): str(value)

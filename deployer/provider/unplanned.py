@@ -28,7 +28,7 @@ MODULE = "deployer.cli.deploy.unplanned"  #: what the process runs
 
 
 def has_policies(project: Path) -> bool:
-    """Whether something of that name is there, a broken link included: what hides rules is an error."""
+    """Returns whether something of that name is there, a broken link included: what hides rules is an error."""
     return os.path.lexists(project / POLICIES)
 
 
@@ -53,7 +53,7 @@ class UnplannedRun:
         self._judgement: Judgement | None = None
 
     def judgement(self, urn: str, *, deletes: bool = False) -> Judgement:
-        """What the policies say, asked when the first resource comes: `urn` says of which stack.
+        """Returns what the policies say, asked when the first resource comes: `urn` says of which stack.
 
         `deletes`: the resource is to be deleted. Where nothing was registered before, everything of the stack is.
         """

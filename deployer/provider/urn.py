@@ -21,7 +21,7 @@ def without_urns(text: str) -> str:
 
 
 def urn_of(project: str, stack: str, address: str) -> str:
-    """The URN that a lake's resource has without a parent, from its address such as `table/nyc.flights`."""
+    """Returns the URN that a lake's resource has without a parent, from its address such as `table/nyc.flights`."""
     kind, _, name = address.partition("/")
     resource_type = next(type_ for type_, of_kind in _ADDRESS_KIND.items() if of_kind == kind)
     return f"urn:pulumi:{stack}::{project}::{resource_type}::{name}"
@@ -34,18 +34,18 @@ def owner_of(urn: str) -> str:
 
 
 def type_of(urn: str) -> str:
-    """The resource's own type, without its parents'."""
+    """Returns the resource's own type, without its parents'."""
     return urn.split("::", 3)[2].rsplit("$", 1)[-1]
 
 
 def address_of(urn: str) -> str | None:
-    """The address of a lake's resource such as `table/nyc.flights`; None for resources of other providers."""
+    """Returns the address of a lake's resource such as `table/nyc.flights`; None for resources of other providers."""
     kind = _ADDRESS_KIND.get(type_of(urn))
     return f"{kind}/{urn.split('::', 3)[3]}" if kind else None
 
 
 def is_in_no_cloud(type_: str, *, custom: bool) -> bool:
-    """Whether a resource is a provider, or a group of this project's own programs: nothing to show in a plan.
+    """Returns whether a resource is a provider, or a group of this project's own programs: nothing to show in a plan.
 
     A program may give a resource any type. A resource with a provider (`custom`) is not a group.
     """

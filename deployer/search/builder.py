@@ -106,12 +106,12 @@ class SearchBuilder:
         return self._with(columns=chosen, row_id=self._request.row_id or ROW_ID in chosen)
 
     def with_row_id(self, with_row_id: bool = True) -> Self:
-        """Whether the rows have Lance's `_rowid`."""
+        """Returns whether the rows have Lance's `_rowid`."""
         return self._with(row_id=with_row_id)
 
     def distance_type(self, distance_type: str) -> Self:
-        """The metric: `l2`, `cosine` or `dot`, or `hamming` for vectors of uint8. Unless given, that of the column's
-        index, or l2 without one. An index of another metric is not used."""
+        """Returns the metric: `l2`, `cosine` or `dot`, or `hamming` for vectors of uint8. Unless given, that of the
+        column's index, or l2 without one. An index of another metric is not used."""
         metric = distance_type.lower() if isinstance(distance_type, str) else distance_type
         if metric not in METRICS:
             raise unknown_choice("the metric", distance_type, METRICS, self._address)
@@ -143,7 +143,7 @@ class SearchBuilder:
         return self._ann("distance_range", lower=lower_bound, upper=upper_bound)
 
     def nprobes(self, nprobes: int) -> Self:
-        """How many partitions of an index are read: more find more of the nearest rows, and take longer.
+        """Returns how many partitions of an index are read: more find more of the nearest rows, and take longer.
 
         Unless given, 20, and more where a condition leaves too few rows.
         """
@@ -154,8 +154,8 @@ class SearchBuilder:
         return self._ann("refine_factor", refine_factor=self._whole("refine_factor", refine_factor))
 
     def ef(self, ef: int) -> Self:
-        """How many candidates a search of a graph (hnsw) keeps: at least the rows wanted; 1.5 times those unless
-        given."""
+        """Returns how many candidates a search of a graph (hnsw) keeps: at least the rows wanted; 1.5 times those
+        unless given."""
         return self._ann("ef", ef=self._whole("ef", ef))
 
     def bypass_vector_index(self) -> Self:
@@ -168,14 +168,14 @@ class SearchBuilder:
         return self._with(indexed_only=True)
 
     def vector(self, vector: Any) -> Self:
-        """The vector of a hybrid search, whose text is given otherwise."""
+        """Returns the vector of a hybrid search, whose text is given otherwise."""
         self._require("vector", ("hybrid",))
         values = read_vector(vector, self._address)
         column = self._target.vector_column(self._named_column, len(values))
         return self._with(vector=fitted(values, column, self._target), vector_column=column)
 
     def text(self, text: str) -> Self:
-        """The text of a hybrid search, whose vector is given otherwise."""
+        """Returns the text of a hybrid search, whose vector is given otherwise."""
         self._require("text", ("hybrid",))
         words = read_text(text, self._address)
         require_positions(words, self._request.text_columns, self._target)
@@ -209,26 +209,26 @@ class SearchBuilder:
         return self._with(reranker=reranker, normalize=normalize, rerank_query=text)
 
     def to_arrow(self) -> pa.Table:
-        """The rows, the best first, with `_distance`, `_score` or `_relevance_score`."""
+        """Returns the rows, the best first, with `_distance`, `_score` or `_relevance_score`."""
         return run(self._complete(), self._target)
 
     def to_batches(self, batch_size: int | None = None) -> pa.RecordBatchReader:
-        """The rows in batches; without a query they come as they are read."""
+        """Returns the rows in batches; without a query they come as they are read."""
         size = None if batch_size is None else self._whole("batch_size", batch_size)
         return batches(self._complete(), self._target, size)
 
     def to_pandas(self) -> pd.DataFrame:
-        """The rows as a DataFrame of pandas."""
+        """Returns the rows as a DataFrame of pandas."""
         rows: pd.DataFrame = self.to_arrow().to_pandas()
         return rows
 
     def to_list(self) -> list[dict[str, Any]]:
-        """The rows as dicts."""
+        """Returns the rows as dicts."""
         rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
         return rows
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """How Lance would run the search."""
+        """Returns how Lance would run the search."""
         return plan(self._complete(), self._target, verbose=verbose)
 
     @property
@@ -236,7 +236,7 @@ class SearchBuilder:
         return self._target.address
 
     def _complete(self) -> Request:
-        """The search with all that it needs. Raises InvalidInput for a hybrid one without a text or vector."""
+        """Returns the search with all that it needs. Raises InvalidInput for a hybrid one without a text or vector."""
         request = self._request
         if request.kind != "hybrid":
             return request

@@ -12,7 +12,7 @@ _OTHERWISE = '; query_type="fts" searches the words without it'
 
 
 def embedded(text: str, column: str, target: SearchTarget) -> Vector:
-    """The vector of the text for that column of vectors.
+    """Returns the vector of the text for that column of vectors.
 
     The function gets a list of texts and returns a vector for each. Raises Refused for a function that is not trusted,
     InvalidInput where the column has none, and for one that fails or returns something else.
@@ -46,7 +46,7 @@ def embedded(text: str, column: str, target: SearchTarget) -> Vector:
 
 
 def _only(vectors: Any) -> Any:
-    """The one vector of a result for one text."""
+    """Returns the one vector of a result for one text."""
     try:
         count = len(vectors)
     except TypeError:

@@ -31,7 +31,7 @@ from deployer.tables.read.conditions import read_failure
 
 
 def run(request: Request, target: SearchTarget) -> pa.Table:
-    """The rows that the search finds, the best first. Raises InvalidInput for SQL that Lance cannot use."""
+    """Returns the rows that the search finds, the best first. Raises InvalidInput for SQL that Lance cannot use."""
     match request.kind:
         case "hybrid":
             found = _hybrid(request, target)
@@ -46,7 +46,7 @@ def run(request: Request, target: SearchTarget) -> pa.Table:
 
 
 def batches(request: Request, target: SearchTarget, batch_size: int | None) -> pa.RecordBatchReader:
-    """The same rows, in batches of at most `batch_size`; those of a plain reading come as they are read."""
+    """Returns the same rows, in batches of at most `batch_size`; those of a plain reading come as they are read."""
     if request.kind != "scan":
         found = run(request, target)
         return pa.RecordBatchReader.from_batches(found.schema, iter(found.to_batches(batch_size)))
@@ -61,7 +61,7 @@ def batches(request: Request, target: SearchTarget, batch_size: int | None) -> p
 
 
 def plan(request: Request, target: SearchTarget, *, verbose: bool) -> str:
-    """How Lance would run the search, as text; of a hybrid search both parts."""
+    """Returns how Lance would run the search, as text; of a hybrid search both parts."""
     parts = {"Vector search": _near(request), "Full-text search": _with_words(request)}
     if request.kind != "hybrid":
         parts = {"": request}
@@ -71,17 +71,17 @@ def plan(request: Request, target: SearchTarget, *, verbose: bool) -> str:
 
 
 def _near(request: Request) -> Request:
-    """The vector part of a hybrid search."""
+    """Returns the vector part of a hybrid search."""
     return replace(_part(request), kind="vector")
 
 
 def _with_words(request: Request) -> Request:
-    """The full-text part of a hybrid search."""
+    """Returns the full-text part of a hybrid search."""
     return replace(_part(request), kind="fts")
 
 
 def _part(request: Request) -> Request:
-    """All rows that the result is cut out of, with their ids."""
+    """Returns all rows that the result is cut out of, with their ids."""
     return replace(request, limit=(request.limit or 0) + request.offset, offset=0, row_id=True)
 
 
@@ -112,7 +112,8 @@ def _read(request: Request, target: SearchTarget) -> pa.Table:
 
 
 def _first(reader: pa.RecordBatchReader, count: int) -> pa.Table:
-    """The first rows; the rest is not read. Lance, given a limit, would order the rows of the best score only."""
+    """Returns the first rows; the rest is not read. Lance, given a limit, would order the rows of the best score
+    only."""
     found, rows = [], 0
     for batch in reader:
         found.append(batch.slice(0, count - rows))
@@ -189,7 +190,7 @@ def _full_text(request: Request) -> dict[str, Any]:
 
 
 def _counted(request: Request, target: SearchTarget) -> dict[str, Any]:
-    """The fragments whose rows count, where some do not."""
+    """Returns the fragments whose rows count, where some do not."""
     without = target.table.without
     if not without:
         return {}
@@ -220,7 +221,7 @@ def _failures(request: Request, target: SearchTarget) -> Iterator[None]:
 
 
 def _sql_failure(failure: BaseException, request: Request, target: SearchTarget) -> InvalidInput | None:
-    """The error for a failure that is most likely of the SQL of a column; None where no column has SQL."""
+    """Returns the error for a failure that is most likely of the SQL of a column; None where no column has SQL."""
     expressions = [sql for name, sql in (request.columns or {}).items() if name != sql]
     of_storage = refused_by_storage(failure, target.table.location) is not None or is_of_files(failure)
     if not expressions or of_storage:

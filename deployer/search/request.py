@@ -62,5 +62,5 @@ class Request:
 
 
 def unknown_choice(what: str, value: object, names: tuple[str, ...], where: str) -> InvalidInput:
-    """The error for a value that is not one of those that there are."""
+    """Returns the error for a value that is not one of those that there are."""
     return InvalidInput(f"{what} is {value!r}", where=where, remedy=one_of(value, names))

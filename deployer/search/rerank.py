@@ -66,7 +66,7 @@ class RRFReranker:
             raise InvalidInput(f"return_score is {self.return_score!r}", remedy='give "relevance" or "all"')
 
     def rerank_hybrid(self, query: str, vector_results: pa.Table, fts_results: pa.Table) -> pa.Table:
-        """Both results as one, each row once, the highest `_relevance_score` first."""
+        """Returns both results as one, each row once, the highest `_relevance_score` first."""
         near, with_words = (each[ROW_ID].to_pylist() for each in (vector_results, fts_results))
         scores: dict[int, float] = {}
         for ids in (near, with_words):
@@ -80,7 +80,7 @@ class RRFReranker:
 
 
 def _union(near: pa.Table, with_words: pa.Table) -> pa.Table:
-    """The rows of both results, each once, with `_distance` and `_score`."""
+    """Returns the rows of both results, each once, with `_distance` and `_score`."""
     scores = pc.take(with_words[SCORE], pc.index_in(near[ROW_ID], with_words[ROW_ID].combine_chunks()))
     others = with_words.filter(pc.invert(pc.is_in(with_words[ROW_ID], near[ROW_ID].combine_chunks())))
     return pa.concat_tables([near.append_column(SCORE, scores), others], promote_options="default")
@@ -89,7 +89,8 @@ def _union(near: pa.Table, with_words: pa.Table) -> pa.Table:
 def fused(
     reranker: HybridReranker, query: str, near: pa.Table, with_words: pa.Table, normalize: Normalize, address: str
 ) -> pa.Table:
-    """The two results of a hybrid search as the reranker joins them, with their own distances and scores again."""
+    """Returns the two results of a hybrid search as the reranker joins them, with their own distances and scores
+    again."""
     given = _normalized(near, DISTANCE, normalize), _normalized(with_words, SCORE, normalize)
     result = checked(reranker.rerank_hybrid(query, *given), reranker, address)
     for own, name in ((near, DISTANCE), (with_words, SCORE)):
@@ -101,7 +102,7 @@ def fused(
 
 
 def checked(result: Any, reranker: object, address: str) -> pa.Table:
-    """The result of a reranker. Raises InvalidInput for one that is not a table with `_relevance_score`."""
+    """Returns the result of a reranker. Raises InvalidInput for one that is not a table with `_relevance_score`."""
     if isinstance(result, pa.Table) and RELEVANCE in result.column_names:
         return result
     found = f"columns {', '.join(result.column_names)}" if isinstance(result, pa.Table) else type(result).__name__
@@ -113,7 +114,7 @@ def checked(result: Any, reranker: object, address: str) -> pa.Table:
 
 
 def _normalized(results: pa.Table, name: str, normalize: Normalize) -> pa.Table:
-    """The result with that column scaled: its lowest value is 0, its highest 1."""
+    """Returns the result with that column scaled: its lowest value is 0, its highest 1."""
     if not results.num_rows:
         return results
     values = results[name].to_numpy().astype(np.float32)

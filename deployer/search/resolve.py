@@ -23,7 +23,7 @@ def search(
     ordering_field_name: str | None = None,
     fts_columns: str | Sequence[str] | None = None,
 ) -> SearchBuilder:
-    """A search of the table; `Table.search` describes the arguments.
+    """Returns a search of the table; `Table.search` describes the arguments.
 
     Raises InvalidInput for what does not fit the table, Refused for an embedding function that is not trusted.
     """

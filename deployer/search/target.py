@@ -61,7 +61,7 @@ class SearchTarget:
     def of(
         table: ReadTable, trusted: TrustedFunctions = NONE_TRUSTED, before: SearchTarget | None = None
     ) -> SearchTarget:
-        """The table as it was opened; `before`, a former state of it, gives what it has open."""
+        """Returns the table as it was opened; `before`, a former state of it, gives what it has open."""
         if before is not None and before.table.state is table.state and before.table.entry == table.entry:
             return before  # it has what it read of its indexes
         return SearchTarget(table, _opened(table, before.version if before is not None else None), trusted)
@@ -89,15 +89,15 @@ class SearchTarget:
         return declared_embedding(self.table.state)
 
     def metric_of(self, column: str) -> str | None:
-        """The metric of the column's vector index; None without one."""
+        """Returns the metric of the column's vector index; None without one."""
         of_column = (each for each in self.version.indexes if each.index.columns == (column,))
         return next(
             (str(each.parameters.get("metric", "l2")) for each in of_column if each.index.kind in VECTOR_KINDS), None
         )
 
     def vector_column(self, name: str | None, size: int | None = None) -> str:
-        """The column of vectors of that name; without a name, the one that is declared as embedding, the only one, or
-        the only one whose vectors have `size` values.
+        """Returns the column of vectors of that name; without a name, the one that is declared as embedding, the only
+        one, or the only one whose vectors have `size` values.
 
         Raises InvalidInput for a column that does not hold vectors, and when it is not clear which one is meant.
         """
@@ -131,7 +131,8 @@ class SearchTarget:
         )
 
     def vector_size(self, name: str) -> int:
-        """How many values the vectors of the column have. Raises InvalidInput for a column that does not hold any."""
+        """Returns how many values the vectors of the column have. Raises InvalidInput for a column that does not hold
+        any."""
         column = self._column(name)
         if type_remedy("ivf_flat", column.type) is not None:
             of_vectors = listed(path for path, _ in self._of_kind("ivf_flat"))
@@ -143,13 +144,13 @@ class SearchTarget:
         return _size(column)
 
     def vector_item(self, name: str) -> str:
-        """The type of the values of the column's vectors, such as float32."""
+        """Returns the type of the values of the column's vectors, such as float32."""
         kind = self._column(name).type
         item = kind.item.type if isinstance(kind, FixedSizeList) else None
         return item.name if isinstance(item, Scalar) else "float32"
 
     def text_columns(self, names: Sequence[str] | None) -> tuple[str, ...]:
-        """The columns that a full-text search reads: those named, else all that have a full-text index.
+        """Returns the columns that a full-text search reads: those named, else all that have a full-text index.
 
         Raises InvalidInput for a column that does not hold text, and for one without a full-text index.
         """
@@ -204,7 +205,7 @@ class SearchTarget:
         return column
 
     def _of_kind(self, kind: str) -> Iterator[tuple[str, Column]]:
-        """The columns and fields of structs, by path, that can have an index of that kind."""
+        """Returns the columns and fields of structs, by path, that can have an index of that kind."""
         return (each for each in _paths(self.version.columns) if type_remedy(kind, each[1].type) is None)
 
 

@@ -10,7 +10,7 @@ from deployer.search.target import SearchTarget
 
 
 def read_text(query: Any, address: str) -> str:
-    """The text of a full-text query. Raises InvalidInput for another value, and for a text without words."""
+    """Returns the text of a full-text query. Raises InvalidInput for another value, and for a text without words."""
     if not isinstance(query, str):
         raise InvalidInput(
             f"the query of a full-text search is of type {type(query).__name__}",
@@ -23,7 +23,7 @@ def read_text(query: Any, address: str) -> str:
 
 
 def phrase_of(text: str) -> str | None:
-    """The phrase of a text that is in double quotes; None for words, each of which may be anywhere."""
+    """Returns the phrase of a text that is in double quotes; None for words, each of which may be anywhere."""
     text = text.strip()
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else None
 

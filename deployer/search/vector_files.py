@@ -17,7 +17,7 @@ _MAGIC = b"\x93NUMPY"
 
 
 def read_vector_file(path: Path) -> Any:
-    """The numbers of the file, not checked further. Raises InvalidInput for a file that has none."""
+    """Returns the numbers of the file, not checked further. Raises InvalidInput for a file that has none."""
     try:
         data = read_limited(path, MOST)
     except OSError as failure:

@@ -17,8 +17,8 @@ _KINDS = "give a list of numbers, a NumPy array of one dimension, or an Arrow ar
 
 
 def read_vector(query: Any, address: str) -> Vector:
-    """The numbers of a query: a list or tuple of numbers, an array of NumPy or Arrow, or one value of a column of
-    vectors. Raises InvalidInput for anything else, for nulls, and for values that are not finite."""
+    """Returns the numbers of a query: a list or tuple of numbers, an array of NumPy or Arrow, or one value of a column
+    of vectors. Raises InvalidInput for anything else, for nulls, and for values that are not finite."""
     values = _values(query, address)
     if values.ndim != 1:
         raise InvalidInput(
@@ -39,7 +39,7 @@ def read_vector(query: Any, address: str) -> Vector:
 
 
 def fitted(values: Vector, column: str, target: SearchTarget) -> Vector:
-    """The query vector in the type of the column's vectors.
+    """Returns the query vector in the type of the column's vectors.
 
     Raises InvalidInput when it has another number of values, or values that the type cannot have.
     """

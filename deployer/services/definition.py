@@ -113,7 +113,7 @@ class ServiceDefinition(Generic[OptionsT, ResultT]):
 
 
 def options_of(state: TableState, kind: ServiceKind, given: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-    """The given options, else those of the table's own service, else none; in canonical form.
+    """Returns the given options, else those of the table's own service, else none; in canonical form.
 
     Raises InvalidInput for options that this release does not know, and Refused for a service in the state that no spec
     can declare: both may have been stored unchecked.

@@ -61,7 +61,7 @@ def run_service(
 
 
 def runnable(service: str) -> ServiceKind:
-    """The kind of that name, in any case. Raises InvalidInput for an unknown one."""
+    """Returns the kind of that name, in any case. Raises InvalidInput for an unknown one."""
     for kind in SERVICES:
         if kind == service.upper():
             return kind
@@ -69,7 +69,7 @@ def runnable(service: str) -> ServiceKind:
 
 
 def forecast(table: ReadTable, kind: ServiceKind) -> str:
-    """What the next run of the table's service would do; else the reason that it is unknown."""
+    """Returns what the next run of the table's service would do; else the reason that it is unknown."""
     try:
         return SERVICES[kind].forecast(table)
     except DeployerError as error:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def arranged(frame: DataFrame, root: str, table: str, partitions: int | None = None) -> DataFrame:
-    """The DataFrame with its rows in ranges of the table's row keys, one for each of its partitions.
+    """Returns the DataFrame with its rows in ranges of the table's row keys, one for each of its partitions.
 
     Spark writes a DataFrame in the partitions that it has. Where the rows of each are spread over all leaves, every
     task writes a file into every leaf. `partitions` is their number; Spark chooses it unless given, by the size of the

@@ -15,7 +15,7 @@ _FAILURES = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, Va
 
 
 def exchanged(batch: pa.RecordBatch, target: pa.Schema, address: str, *, truncates: bool = False) -> pa.RecordBatch:
-    """The batch in the types of `target`, which has its columns in the order that Spark has them in.
+    """Returns the batch in the types of `target`, which has its columns in the order that Spark has them in.
 
     `truncates`: digits of times below a microsecond, which Spark cannot hold, are cut off. Raises InvalidInput for a
     value that the target's type cannot hold.

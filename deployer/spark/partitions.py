@@ -52,7 +52,7 @@ class TaskPlan:
         return sum(piece.bytes for piece in self.pieces)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows; raises as `ScanPlan.batches` does."""
+        """Yields the rows; raises as `ScanPlan.batches` does."""
         if not self.pieces:
             return
         dataset = self.plan.open()
@@ -72,7 +72,8 @@ class TaskPlan:
 
 
 def task_plans(plan: ScanPlan, files: Sequence[File], leaves: Sequence[str], size: int | None = None) -> list[TaskPlan]:
-    """The tasks of a reading: neighbouring fragments, so that each task has a range of keys, of about `size` bytes.
+    """Returns the tasks of a reading: neighbouring fragments, so that each task has a range of keys, of about `size`
+    bytes.
 
     `files` are those of the version, and `leaves` the ids of its leaves in their order. A plan without conditions may
     divide a large fragment. There is one task at least, which may have nothing to read.
@@ -119,10 +120,10 @@ def _groups(pieces: Sequence[Piece], count: int) -> list[list[Piece]]:
 
 
 def files_of(dataset: LanceDataset) -> list[File]:
-    """The fragments of a version that the table's state does not have any more."""
+    """Returns the fragments of a version that the table's state does not have any more."""
     return [File(each.fragment_id, None, each.rows, each.bytes) for each in fragments_of(dataset).values()]
 
 
 def leaves_of(state: TableState) -> list[str]:
-    """The ids of the leaves in the order of their keys."""
+    """Returns the ids of the leaves in the order of their keys."""
     return [leaf.partition_id for leaf in state.leaves()]

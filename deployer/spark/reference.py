@@ -50,7 +50,7 @@ _BACK: tuple[spark.DataType, ...] = (
 
 
 def reference() -> str:
-    """The Markdown of the page."""
+    """Returns the Markdown of the page."""
     return "\n".join([INTRODUCTION, *_types(), NOTES, *_others()]).rstrip() + "\n"
 
 

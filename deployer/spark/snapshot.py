@@ -44,7 +44,7 @@ class Snapshot:
 
 
 def take_snapshot(options: ReadOptions) -> Snapshot:
-    """The version that the options name, else the newest, and a shared lease that protects it from CLEAN.
+    """Returns the version that the options name, else the newest, and a shared lease that protects it from CLEAN.
 
     Raises InvalidInput for options that do not fit the table, NotFound for a table or version that is not there.
     """
@@ -89,7 +89,8 @@ def _opened(options: ReadOptions) -> Iterator[ReadTable]:
 
 
 def selected(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Column, ...]:
-    """The columns of these names, in their order; all of them for None. Raises InvalidInput for an unknown name."""
+    """Returns the columns of these names, in their order; all of them for None. Raises InvalidInput for an unknown
+    name."""
     if names is None:
         return snapshot.columns
     by_name = {column.name: column for column in snapshot.columns}
@@ -104,7 +105,7 @@ def selected(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Column, .
 def tasks(
     snapshot: Snapshot, options: ReadOptions, columns: Sequence[str], conditions: Sequence[str]
 ) -> list[TaskPlan]:
-    """What the tasks of one query read: rows of the options that also hold the SQL `conditions`.
+    """Returns what the tasks of one query read: rows of the options that also hold the SQL `conditions`.
 
     Extends the lease. Raises NotFound when the version is gone.
     """
@@ -120,7 +121,8 @@ def tasks(
 
 
 def scan_plan(table: Table, snapshot: Snapshot, options: ReadOptions, columns: Sequence[str] | None) -> ScanPlan:
-    """The plan of reading the snapshot by the options. Raises InvalidInput for those that do not fit the table."""
+    """Returns the plan of reading the snapshot by the options. Raises InvalidInput for those that do not fit the
+    table."""
     at = None if _is_of(table.opened, snapshot) else f"{snapshot.dataset}:{snapshot.lance_version}"
     keys: list[tuple[Any, ...]] = []
     ranges: Mapping[str, Interval] = {}

@@ -71,24 +71,27 @@ class DeployerDataSource(DataSource):
 
     @_reports_errors
     def schema(self) -> StructType:
-        """The columns that are read. Spark asks once, when a DataFrame is loaded, and keeps this object for queries."""
+        """Returns the columns that are read. Spark asks once, when a DataFrame is loaded, and keeps this object for
+        queries."""
         options = ReadOptions.of(self.options)
         self._snapshot = take_snapshot(options)
         return spark_schema(selected(self._snapshot, options.columns))
 
     @_reports_errors
     def reader(self, schema: StructType) -> TableReader:
-        """The reader of one query. Raises InvalidInput for a `schema` of the user's that does not fit the table."""
+        """Returns the reader of one query. Raises InvalidInput for a `schema` of the user's that does not fit the
+        table."""
         options = ReadOptions.of(self.options)
         snapshot = self._snapshot or take_snapshot(options)
         return TableReader(options, snapshot, _columns(snapshot, schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """The writer of one DataFrame. Raises InvalidInput for columns and options that do not fit the table."""
+        """Returns the writer of one DataFrame. Raises InvalidInput for columns and options that do not fit the
+        table."""
         return table_writer(self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        """The writer of one batch of a stream. Raises as `writer`."""
+        """Returns the writer of one batch of a stream. Raises as `writer`."""
         return stream_writer(self.options, schema, overwrite=overwrite)
 
 
@@ -131,12 +134,12 @@ class TableReader(DataSourceReader):
 
     @_reports_errors
     def partitions(self) -> Sequence[InputPartition]:
-        """The tasks. Only fragments that can have rows of all conditions are among them."""
+        """Returns the tasks. Only fragments that can have rows of all conditions are among them."""
         names = [column.name for column in self._columns]
         return [TablePartition(task) for task in tasks(self._snapshot, self._options, names, self._conditions)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition, in Arrow's batches."""
+        """Returns the rows of one partition, in Arrow's batches."""
         assert isinstance(partition, TablePartition)  # noqa: S101 (of `partitions`)
         return self._batches(partition.task)
 

@@ -82,7 +82,7 @@ _BACK: Mapping[str, str] = {  # by the name of Spark's type, since not every rel
 
 
 def spark_schema(columns: Sequence[Column]) -> spark.StructType:
-    """The columns as Spark has them, with descriptions as comments."""
+    """Returns the columns as Spark has them, with descriptions as comments."""
     return spark.StructType([_field(column) for column in columns])
 
 
@@ -118,7 +118,7 @@ def spark_type(column_type: ColumnType) -> spark.DataType:
 
 
 def exchange_type(column_type: ColumnType) -> pa.DataType:
-    """The Arrow type in which Spark takes values of `spark_type(column_type)` from Python."""
+    """Returns the Arrow type in which Spark takes values of `spark_type(column_type)` from Python."""
     match column_type:
         case Scalar("decimal128" | "decimal256", (int(digits), int(scale))):
             return pa.decimal128(digits, scale) if _is_decimal(digits, scale) else pa.string()
@@ -146,7 +146,7 @@ def _is_decimal(digits: int, scale: int) -> bool:
 
 
 def column_of(field: spark.StructField) -> Column:
-    """A column of Spark as one of a table. Raises InvalidInput for a type that tables cannot have."""
+    """Returns a column of Spark as one of a table. Raises InvalidInput for a type that tables cannot have."""
     found = _type_back(field.dataType, field.name)
     metadata = field.metadata or {}
     if isinstance(noted := metadata.get(TYPE), str):

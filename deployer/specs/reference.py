@@ -17,7 +17,7 @@ Schema = Mapping[str, Any]
 
 
 def reference() -> str:
-    """The Markdown of the spec format."""
+    """Returns the Markdown of the spec format."""
     definitions = json_schema()["$defs"]
     lines = [INTRODUCTION]
     for name in (
@@ -49,7 +49,7 @@ def _section(schema: Schema, level: int = 2) -> Iterator[str]:
 
 
 def _branches(schema: Schema) -> Sequence[Schema]:
-    """The objects that a property holds and that have a section of their own."""
+    """Returns the objects that a property holds and that have a section of their own."""
     if "oneOf" in schema:
         return [branch for branch in schema["oneOf"] if "title" in branch]
     if "anyOf" in schema:
@@ -75,7 +75,7 @@ def _properties(schema: Schema) -> Iterator[str]:
 
 
 def _described(schema: Schema) -> Schema:
-    """A property with what its reference says and it does not say itself."""
+    """Returns a property with what its reference says and it does not say itself."""
     if "$ref" not in schema:
         return schema
     return {**_target(schema), **schema}

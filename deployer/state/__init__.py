@@ -22,7 +22,8 @@ _REMOVED = "_state-removed"
 
 
 def open_store(root: str | Path) -> StateStore:
-    """The state store of the instance at `root`, a folder or s3://bucket/prefix. Raises NotFound when there is none."""
+    """Returns the state store of the instance at `root`, a folder or s3://bucket/prefix. Raises NotFound when there is
+    none."""
     if _is_on_s3(root):
         from deployer.state.open_s3 import open_on_s3
 
@@ -45,7 +46,7 @@ def open_reader(root: str | Path) -> StateReader:
 
 
 def create_store(root: str | Path, options: Mapping[str, object] | None = None, *, instance: str = "") -> StateStore:
-    """The state store of the instance at `root`, made when there is none. Safe to repeat and to race.
+    """Returns the state store of the instance at `root`, made when there is none. Safe to repeat and to race.
 
     `options` are those of the spec's `state`: for a root on S3 the `table`, `region` and `endpoint` of DynamoDB. The
     table is named after `instance` and the root unless it is declared, and made unless it is there.

@@ -71,7 +71,7 @@ class Committer:
     def commit(
         self, parts: Sequence[Part], *, txn_id: str | None, author: str, timeout: float, durable: bool
     ) -> dict[str, CachedState]:
-        """What is known of each log afterwards; a transaction that is in the log already is not made again.
+        """Returns what is known of each log afterwards; a transaction that is in the log already is not made again.
 
         What is not `durable`, and an intent, is so after the next commit that is, by whomever, or the next `flush` of
         the backend.
@@ -146,7 +146,7 @@ class Committer:
         return self._answered(lambda: self._backend.find(trial.logs[0], txn_id), trial) is not None
 
     def _answered(self, read: Callable[[], T], trial: _Trial) -> T:
-        """What a read gives; it is tried again while no answer comes."""
+        """Returns what a read gives; it is tried again while no answer comes."""
         while True:
             try:
                 return read()
@@ -180,7 +180,7 @@ class Committer:
         return _StagedCommit(entry, record, replace(known, state=after, log_bytes=known.log_bytes + len(record.body)))
 
     def _found_in_place_of(self, sent: Record, known: Mapping[str, CachedState], trial: _Trial) -> Record | None:
-        """The record that has the version of one that was sent; None while the version is still free."""
+        """Returns the record that has the version of one that was sent; None while the version is still free."""
         found = self._answered(lambda: self._backend.records(sent.log, sent.version - 1, 1), trial)
         if found and found[0].version == sent.version:
             return found[0]
@@ -202,7 +202,8 @@ class Committer:
 
 
 def _normalised(parts: Sequence[Part]) -> list[Part]:
-    """The parts as a reader of the log will see them. Raises InvalidInput for what cannot be stored or mixed."""
+    """Returns the parts as a reader of the log will see them. Raises InvalidInput for what cannot be stored or
+    mixed."""
     logs = [part.log for part in parts]
     if not parts or len(set(logs)) != len(logs):
         raise InvalidInput("a transaction needs at least one log, and each only once")

@@ -56,7 +56,7 @@ class _Sign:
 
 
 def open_on_s3(root: str, clock: Clock | None = None, policy: SnapshotPolicy | None = None) -> StateStore:
-    """The store at `root`. One request. Raises NotFound when there is none."""
+    """Returns the store at `root`. One request. Raises NotFound when there is none."""
     sign = _read_sign(root)
     if sign is None:
         raise _no_store(root)
@@ -73,7 +73,7 @@ def open_on_s3_to_read(root: str) -> StateReader:
 
 
 def create_on_s3(root: str, options: Mapping[str, object], instance: str) -> StateStore:
-    """The store at `root`, made when there is none. `options`: `table`, `region` and `endpoint` of DynamoDB."""
+    """Returns the store at `root`, made when there is none. `options`: `table`, `region` and `endpoint` of DynamoDB."""
     sign = _read_sign(root)
     if sign is not None and _removal_begun(root, sign):
         remove_on_s3(root)
@@ -140,7 +140,7 @@ def _refuse_others(root: str, sign: _Sign, requests: Requests) -> None:
 
 
 def _made(root: str, options: Mapping[str, object], instance: str) -> _Sign | None:
-    """A new store; None when another process made one at the same moment."""
+    """Returns a new store; None when another process made one at the same moment."""
     region = str(options["region"]) if "region" in options else _own_region(root)
     endpoint = str(options["endpoint"]) if "endpoint" in options else None
     table = TableAddress(str(options.get("table") or table_name(root, instance)), region, endpoint)
@@ -170,7 +170,7 @@ def _no_store(root: str) -> NotFound:
 
 
 def _removal_begun(root: str, sign: _Sign) -> bool:
-    """Whether a removal was begun and never ended. Raises NotFound when the table alone is gone."""
+    """Returns whether a removal was begun and never ended. Raises NotFound when the table alone is gone."""
     requests = Requests(sign.table)
     try:
         return DynamoReads(requests, _objects(root), sign.store_id).head(INSTANCE_LOG).floor == REMOVED

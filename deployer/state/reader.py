@@ -34,7 +34,8 @@ class StateReader:
         self._cache = StateCache(logs, self._snapshots.load)
 
     def instance(self, at: At | None = None) -> InstanceState:
-        """The state of the instance, the newest (version 0 when nothing was committed yet) or that of a time before.
+        """Returns the state of the instance, the newest (version 0 when nothing was committed yet) or that of a time
+        before.
 
         `at` is a version of the log, a `Time` or a datetime with a time zone. Raises NotFound when the state of that
         time is not kept.
@@ -44,13 +45,13 @@ class StateReader:
         return cast(InstanceState, self._cache.refresh([INSTANCE_LOG])[INSTANCE_LOG].state)
 
     def table(self, table_id: str, at: At | None = None) -> TableState:
-        """The state of a table, the newest or that of a time before (as in `instance`). Raises NotFound."""
+        """Returns the state of a table, the newest or that of a time before (as in `instance`). Raises NotFound."""
         if at is not None:
             return cast(TableState, state_at(checked_log(table_id), at, self._logs, self._snapshots))
         return self.tables([table_id])[table_id]
 
     def tables(self, table_ids: Iterable[str]) -> dict[str, TableState]:
-        """The newest states of several tables, all as of one moment. Raises NotFound."""
+        """Returns the newest states of several tables, all as of one moment. Raises NotFound."""
         known = self._cache.refresh(map(checked_log, table_ids))
         for log, each in known.items():
             if each.state.version == 0:
@@ -76,7 +77,7 @@ class StateReader:
         return [read_or_damaged(record) for record in self._logs.records(checked_log(log), after, limit)]
 
     def logs(self) -> list[str]:
-        """The names of all logs that hold anything."""
+        """Returns the names of all logs that hold anything."""
         return list(self._logs.logs())
 
     def audit(self, log: str) -> LogAudit:
@@ -96,7 +97,7 @@ class StateReader:
 
 
 def checked_log(log: str) -> str:
-    """The name of a log, which names a folder too. Raises InvalidInput for one that cannot."""
+    """Returns the name of a log, which names a folder too. Raises InvalidInput for one that cannot."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", log):
         raise InvalidInput(f"{log!r} is not a table id", remedy="table ids are letters, digits, - and _, at most 64")
     return log

@@ -200,7 +200,8 @@ class StateStore(StateReader):
 
 
 def to_write(store: StateReader) -> StateStore:
-    """The store, which its caller opened for writing. A caller that opened it to read makes a mistake: TypeError."""
+    """Returns the store, which its caller opened for writing. A caller that opened it to read makes a mistake:
+    TypeError."""
     if not isinstance(store, StateStore):
         raise TypeError("the state was opened to be read only")
     return store

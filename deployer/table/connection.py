@@ -21,7 +21,7 @@ class Connection:
         self._trusted = trusted
 
     def open_table(self, name: str) -> Table:
-        """The table `database.name`, or of that bare name when only one has it.
+        """Returns the table `database.name`, or of that bare name when only one has it.
 
         Raises NotFound with the nearest name, InvalidInput when several tables have the bare name.
         """
@@ -29,7 +29,7 @@ class Connection:
         return Table(open_entry(self._store, self.root, entry), self._trusted)
 
     def table_names(self) -> list[str]:
-        """The names `database.name` of all tables, in alphabetical order."""
+        """Returns the names `database.name` of all tables, in alphabetical order."""
         entries = self._store.instance().tables.values()
         return sorted(entry.full_name for entry in entries if entry.status == "active")
 

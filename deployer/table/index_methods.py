@@ -128,11 +128,12 @@ class IndexMethods(OpenedTable):
         of_indexes.create_scalar_index(table, column, index_type, replaces=replace, plan=plan)
 
     def list_indices(self) -> list[IndexConfig]:
-        """The indexes by name, also those that wait for rows."""
+        """Returns the indexes by name, also those that wait for rows."""
         return list_indices(self._newest())
 
     def index_stats(self, index_name: str) -> IndexStatistics | None:
-        """How many rows an index has, and how many searches scan beside it; None where there is no such index."""
+        """Returns how many rows an index has, and how many searches scan beside it; None where there is no such
+        index."""
         return index_stats(self._newest(), index_name)
 
     def drop_index(self, name: str) -> None:

@@ -100,7 +100,7 @@ def _names(given: str | Sequence[str], what: str, table: OpenTable) -> list[str]
 
 
 def _is_of(kind: str, parameter: str) -> bool:
-    """Whether a call's parameter concerns the kind: others have defaults too, and are ignored as in LanceDB."""
+    """Returns whether a call's parameter concerns the kind: others have defaults too, and are ignored as in LanceDB."""
     return parameter in parameter_names(kind)
 
 

@@ -95,7 +95,7 @@ def cleanup(
 
 
 def _work_in_progress(table: OpenTable) -> str:
-    """What may have files that no version has yet; empty where nothing is known to."""
+    """Returns what may have files that no version has yet; empty where nothing is known to."""
     state = table.state
     found = [f"commit of job {job}" for job in state.intents]
     found += [f"run {run.run_id} of {run.service}" for run in state.runs.values() if run.is_open]

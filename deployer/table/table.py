@@ -35,11 +35,12 @@ class Table(RowMethods, ColumnMethods, IndexMethods):
         self._searched: SearchTarget | None = None
 
     def count_rows(self, where: str | None = None) -> int:
-        """The number of rows for which the SQL condition is true; without a condition, nothing is read."""
+        """Returns the number of rows for which the SQL condition is true; without a condition, nothing is read."""
         return Reader(self._newest()).count_where(where)
 
     def to_arrow(self, columns: Sequence[str] | None = None, where: str | None = None) -> pa.Table:
-        """The rows for which the SQL condition is true, in memory. Raises InvalidInput for unknown columns and SQL."""
+        """Returns the rows for which the SQL condition is true, in memory. Raises InvalidInput for unknown columns and
+        SQL."""
         return Reader(self._newest()).scan(where, columns).to_table()
 
     def to_pandas(self, columns: Sequence[str] | None = None, where: str | None = None) -> pd.DataFrame:
@@ -55,7 +56,7 @@ class Table(RowMethods, ColumnMethods, IndexMethods):
         ordering_field_name: str | None = None,
         fts_columns: str | Sequence[str] | None = None,
     ) -> SearchBuilder:
-        """A search of the newest version; the methods of the builder that it returns say more, and give rows.
+        """Returns a search of the newest version; the methods of the builder that it returns say more, and give rows.
 
         `query` is a vector (a list, a NumPy or Arrow array) or a text; without one, rows are read. `query_type` is
         `vector`, `fts` (full-text search), `hybrid` (both) or `auto`: a vector for a vector, and for a text a vector

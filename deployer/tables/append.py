@@ -36,7 +36,8 @@ Appendable = Any  #: what `as_arrow` takes
 
 
 def as_arrow(rows: Appendable, where: str) -> pa.Table | pa.RecordBatch:
-    """Rows of a DataFrame (pandas, polars) or a list of dicts as an Arrow table; Arrow's own are returned as they are.
+    """Returns rows of a DataFrame (pandas, polars) or a list of dicts as an Arrow table; Arrow's own are returned as
+    they are.
 
     The index of a pandas DataFrame is left out. Raises InvalidInput for anything else, and for values without a type.
     """
@@ -117,7 +118,8 @@ class Appender:
         raise CommitTimedOut("others add rows with the same keys again and again", where=self._target.opened.address)
 
     def _opened(self) -> LanceDataset:
-        """The dataset at the version of the state, which is read again when others committed and cleaned that away."""
+        """Returns the dataset at the version of the state, which is read again when others committed and cleaned that
+        away."""
         for _ in range(ATTEMPTS):
             try:
                 return self._dataset or self._target.opened.dataset()
@@ -167,7 +169,8 @@ class Appender:
     def _written(
         self, dataset: LanceDataset, rows: pa.Table | pa.RecordBatch, unique: UniqueLoad | None
     ) -> tuple[list[WrittenFragment], int]:
-        """The rows as uncommitted fragments, those of each leaf apart, and how many duplicates were left out."""
+        """Returns the rows as uncommitted fragments, those of each leaf apart, and how many duplicates were left
+        out."""
         layout, ranges, splitter = self._target.layout, self._target.ranges, self._target.splitter
         opened = self._target.opened
         checked = [*self._checked(opened, rows)]
@@ -206,5 +209,6 @@ class Appender:
 
 
 def open_appender(root: str, name: str) -> Appender:
-    """A writer of the table `database.name` of the instance at `root`. Raises NotFound with the nearest name."""
+    """Returns a writer of the table `database.name` of the instance at `root`. Raises NotFound with the nearest
+    name."""
     return Appender(open_to_change(root, name))

@@ -99,7 +99,8 @@ class ReadTable:
         return [decode_key(self.kinds, leaf.lower) for leaf in self.state.leaves()[1:]]
 
     def dataset(self, version: int | None = None) -> LanceDataset:
-        """The dataset at the recorded version, or at the one given. Raises NotFound when that was cleaned away."""
+        """Returns the dataset at the recorded version, or at the one given. Raises NotFound when that was cleaned
+        away."""
         return open_dataset(self.location, self.state.lance_version if version is None else version)
 
     def layout(self) -> Layout:
@@ -155,7 +156,8 @@ def open_entry(store: StateStore, root: str, entry: TableEntry) -> OpenTable:
 
 
 def open_to_change(root: str, name: str) -> OpenTable:
-    """The table `database.name`, or of that bare name when only one has it, of the instance at `root`, to be changed.
+    """Returns the table `database.name`, or of that bare name when only one has it, of the instance at `root`, to be
+    changed.
 
     Raises as `find_entry` does.
     """
@@ -164,14 +166,15 @@ def open_to_change(root: str, name: str) -> OpenTable:
 
 
 def to_change(table: ReadTable) -> OpenTable:
-    """The table, which its caller opened to be changed. A caller that opened it to read makes a mistake: TypeError."""
+    """Returns the table, which its caller opened to be changed. A caller that opened it to read makes a mistake:
+    TypeError."""
     if not isinstance(table, OpenTable):
         raise TypeError("the table was opened to be read only")
     return table
 
 
 def find_entry(entries: Iterable[TableEntry], name: str) -> TableEntry:
-    """The active table of that `database.name`, or of that bare name when only one has it.
+    """Returns the active table of that `database.name`, or of that bare name when only one has it.
 
     Raises NotFound with the nearest name, InvalidInput when several tables have the bare name.
     """

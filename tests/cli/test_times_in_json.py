@@ -46,13 +46,13 @@ PRINTED = [
 ELSEWHERE = {"doctor", "follow", "service cancel", "agent"}
 #: Commands whose JSON has none of deployer's own times.
 WITHOUT = {
-    "column load", "cost", "destroy", "import", "package", "plugin install", "plugin list",
-    "plugin remove", "preview", "query", "render", "rows delete", "rows erase",
-    "rows merge", "rows update", "savepoint delete", "schema infer", "search", "service alter", "service create", "service delete", "service move", "service pause",
-    "service resume", "sql", "stack change-secrets-provider", "stack export", "stack import", "state export",
-    "state import", "state rebuild", "state repair", "state verify", "table add", "table delete", "table files",
-    "table gc", "table offline", "table online", "table partitions", "table rename", "table split",
-    "table split-points estimate", "up", "validate",
+    "column load", "cost", "destroy", "import", "package", "plugin install", "plugin list", "plugin remove",
+    "preview", "query", "render", "rows delete", "rows erase", "rows merge", "rows update",
+    "savepoint delete", "schema infer", "search", "service alter", "service create", "service delete",
+    "service move", "service pause", "service resume", "sql", "stack change-secrets-provider", "stack export",
+    "stack import", "state export", "state import", "state rebuild", "state repair", "state verify",
+    "table add", "table delete", "table files", "table gc", "table offline", "table online",
+    "table partitions", "table rename", "table split", "table split-points estimate", "up", "validate",
 }  # fmt: skip
 
 

@@ -115,7 +115,7 @@ class Aws:
             return self.session.client(service, config=config)
 
     def answer(self, service: str) -> tuple[str, dt.timedelta | None]:
-        """Where a service is, and by how much its clock is before this machine's. Nothing is signed."""
+        """Returns where a service is, and by how much its clock is before this machine's. Nothing is signed."""
         with self._lock:
             known = self._answers.setdefault(service, _Once(lambda: self._asked(service)))
         found: tuple[str, dt.timedelta | None] = known.value
@@ -186,14 +186,14 @@ def _never_ask(session: Any) -> None:
 
 
 def aws_message(error: ClientError) -> str:
-    """The error code and message of AWS: `AccessDenied: …`."""
+    """Returns the error code and message of AWS: `AccessDenied: …`."""
     what_is_there = error.response.get("Error", {})
     code, message = str(what_is_there.get("Code", "unknown")), one_line(what_is_there.get("Message", ""))
     return f"{code}: {message}" if message and message != code else code
 
 
 def one_line(what: object) -> str:
-    """A message without the pages that some servers and proxies put into it."""
+    """Returns a message without the pages that some servers and proxies put into it."""
     text = " ".join(str(what).split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
@@ -203,7 +203,7 @@ def code_of(error: ClientError) -> str:
 
 
 def without_credentials(aws: Aws) -> str:
-    """Why nothing can be signed; empty where it can."""
+    """Returns why nothing can be signed; empty where it can."""
     try:
         return "" if aws.credentials is not None else "there are no credentials"
     except DeployerError:
@@ -270,7 +270,7 @@ def aws_partition(aws: Aws, region: str) -> str:
 
 
 def endpoint(aws: Aws, service: str, *, needed: bool = True) -> Finding:
-    """Whether a service can be reached at all, signed or not."""
+    """Returns whether a service can be reached at all, signed or not."""
     try:
         url, _ = aws.answer(service)
     except NoRegionError:

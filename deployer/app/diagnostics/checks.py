@@ -70,7 +70,8 @@ class Result:
 def run_checks(
     checks: Sequence[Check], limit: float, waiting: Callable[[Sequence[str]], None] = lambda checks: None
 ) -> list[Result]:
-    """The findings in the order of the checks, after at most `limit` seconds. `waiting` gets those that still run."""
+    """Returns the findings in the order of the checks, after at most `limit` seconds. `waiting` gets those that still
+    run."""
     answers: queue.SimpleQueue[tuple[int, Finding]] = queue.SimpleQueue()
     for index, check in enumerate(checks):
         # Daemons: a check that hangs in a call that nothing can end must not keep the process.
@@ -89,7 +90,7 @@ def run_checks(
 
 
 def counts(results: Sequence[Result]) -> dict[Status, int]:
-    """How many checks ended how, the statuses in their order."""
+    """Returns how many checks ended how, the statuses in their order."""
     counted = Counter(result.finding.status for result in results)
     return {status: counted[status] for status in Status}
 

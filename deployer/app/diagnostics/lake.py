@@ -34,14 +34,14 @@ _LISTS = ("cloudwatch:AlarmActions", "events:TargetArn")  #: keys of a request t
 
 
 def lake_on_aws(aws: Aws, lake: Lake) -> LakeOnAws:
-    """The lake in the account of whoever asks."""
+    """Returns the lake in the account of whoever asks."""
     account, _ = aws.identity
     region = str(lake.instance.state.options.get("region") or aws.region)
     return LakeOnAws.of(lake.instance, region, account, aws_partition(aws, region))
 
 
 def unready(aws: Aws) -> str:
-    """Why AWS cannot be asked about the lake; empty where it can."""
+    """Returns why AWS cannot be asked about the lake; empty where it can."""
     if why := without_credentials(aws):
         return why
     if not aws.region:
@@ -56,7 +56,8 @@ def unready(aws: Aws) -> str:
 
 
 def bucket(aws: Aws, root: str, managed: str) -> Finding:
-    """Whether the bucket is there and ours, in the region, with versions, and takes an object. Leaves nothing there.
+    """Returns whether the bucket is there and ours, in the region, with versions, and takes an object. Leaves nothing
+    there.
 
     `managed` is what the stack declares: all, table or none.
     """
@@ -109,7 +110,8 @@ def _elsewhere(name: str, place: str, aws: Aws) -> Finding:
 
 
 def _refused(s3: Any, name: str, prefix: str) -> Finding | None:
-    """Why the lake's objects cannot be listed or written. An upload is begun and given up: nothing is written."""
+    """Returns why the lake's objects cannot be listed or written. An upload is begun and given up: nothing is
+    written."""
     key = "/".join(part for part in (prefix, "_state", "doctor") if part)
     try:
         s3.list_objects_v2(Bucket=name, Prefix=f"{prefix}/" if prefix else "", MaxKeys=1)
@@ -126,7 +128,7 @@ def _refused(s3: Any, name: str, prefix: str) -> Finding | None:
 
 
 def permissions(aws: Aws, lake: Lake, root: str, managed: str) -> Finding:
-    """Whether IAM would allow what `up` needs, by simulation: no call is made."""
+    """Returns whether IAM would allow what `up` needs, by simulation: no call is made."""
     if why := unready(aws):
         return not_applicable(why)
     account, arn = aws.identity
@@ -158,7 +160,7 @@ def permissions(aws: Aws, lake: Lake, root: str, managed: str) -> Finding:
 
 
 def _role(iam: Any, arn: str, account: str, partition: str) -> str:
-    """The role of a session. Its path is not in the session's ARN, so IAM is asked."""
+    """Returns the role of a session. Its path is not in the session's ARN, so IAM is asked."""
     name = arn.split("/")[1]
     with suppress(ClientError, *NO_ANSWER):
         return str(iam.get_role(RoleName=name)["Role"]["Arn"])
@@ -166,7 +168,7 @@ def _role(iam: Any, arn: str, account: str, partition: str) -> str:
 
 
 def simulated(iam: Any, principal: str, grants: Sequence[Grant]) -> list[str] | Finding:
-    """The calls that IAM would deny, such as `s3:PutObject on ARN`; a finding where it does not say."""
+    """Returns the calls that IAM would deny, such as `s3:PutObject on ARN`; a finding where it does not say."""
     try:
         return [call for grant in grants for call in _denied(iam, principal, grant)]
     except ClientError as error:
@@ -179,12 +181,12 @@ def simulated(iam: Any, principal: str, grants: Sequence[Grant]) -> list[str] | 
 
 
 def first_of(denied: Sequence[str]) -> str:
-    """The first of the calls, and how many more there are."""
+    """Returns the first of the calls, and how many more there are."""
     return ", ".join(denied[:_NAMED]) + (f" and {len(denied) - _NAMED} more" if len(denied) > _NAMED else "")
 
 
 def _denied(iam: Any, principal: str, grant: Grant) -> list[str]:
-    """The calls of a grant that IAM would not allow, as `s3:PutObject on ARN`."""
+    """Returns the calls of a grant that IAM would not allow, as `s3:PutObject on ARN`."""
     context = [
         {
             "ContextKeyName": key,
@@ -208,12 +210,12 @@ def _denied(iam: Any, principal: str, grant: Grant) -> list[str]:
 
 
 def clusters_of(lake: Lake | None, kind: str) -> list[Cluster]:
-    """The declared clusters of a kind; none where the specs cannot be read."""
+    """Returns the declared clusters of a kind; none where the specs cannot be read."""
     return [each for each in lake.instance.clusters if each.kind == kind] if lake else []
 
 
 def quotas(aws: Aws, lake: Lake) -> Finding:
-    """The account's vCPUs of EMR Serverless against the largest declared cluster."""
+    """Returns the account's vCPUs of EMR Serverless against the largest declared cluster."""
     clusters = clusters_of(lake, "emr-serverless")
     if not clusters:
         return not_applicable("no cluster of kind emr-serverless is declared")

@@ -35,7 +35,8 @@ def python() -> Finding:
 
 
 def package() -> Finding:
-    """Whether another project's distribution has put files into the package `deployer`, which Python would run."""
+    """Returns whether another project's distribution has put files into the package `deployer`, which Python would
+    run."""
     found = {name: metadata.version(name) for name in metadata.packages_distributions().get("deployer", ())}
     own = found.pop(DISTRIBUTION, None)
     if found:
@@ -51,7 +52,7 @@ def package() -> Finding:
 
 
 def packages() -> Finding:
-    """The packages that deployer needs, against the ranges that it declares."""
+    """Returns the packages that deployer needs, against the ranges that it declares."""
     try:
         required = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
@@ -60,7 +61,7 @@ def packages() -> Finding:
 
 
 def judged_packages(required: Sequence[str]) -> Finding:
-    """Requirements as package metadata has them; those of extras are left out."""
+    """Returns requirements as package metadata has them; those of extras are left out."""
     from packaging.requirements import Requirement
 
     wanted = [Requirement(text) for text in required]
@@ -118,7 +119,7 @@ def pulumi_cli(engine: str) -> Finding:
 
 
 def lake_provider(project: Project | None, engine: str) -> Finding:
-    """The plugin that the Pulumi CLI starts for lakes; the embedded engine has it in its own process."""
+    """Returns the plugin that the Pulumi CLI starts for lakes; the embedded engine has it in its own process."""
     from deployer.engine.providers.plugin_search import find_plugin
 
     if project is None:
@@ -152,7 +153,7 @@ def aws_package(needed: str) -> Finding:
 
 
 def aws_provider(project: Project | None, engine: str, needed: str) -> Finding:
-    """The plugin that the embedded engine starts; the Pulumi CLI downloads it by itself."""
+    """Returns the plugin that the embedded engine starts; the Pulumi CLI downloads it by itself."""
     from deployer.engine.plugins.package import packaged_plugin
     from deployer.engine.providers.plugin_search import find_plugin
 
@@ -173,7 +174,7 @@ def aws_provider(project: Project | None, engine: str, needed: str) -> Finding:
 
 
 def _plugin_version(plugin: Path, project: Project) -> str:
-    """What the plugin says when it is started and asked. Raises EngineFailed when it does not start."""
+    """Returns what the plugin says when it is started and asked. Raises EngineFailed when it does not start."""
     import grpc
     from google.protobuf.empty_pb2 import Empty
     from pulumi.runtime.proto.provider_pb2_grpc import ResourceProviderStub

@@ -54,7 +54,7 @@ class Place:
 
 
 def read_place(project_dir: Path | str | None, stack: str, specs: Path | str | None) -> Place:
-    """The project as far as it can be read; what is wrong with it is in the findings."""
+    """Returns the project as far as it can be read; what is wrong with it is in the findings."""
     try:
         workspace = open_workspace(project_dir, stack, specs)
     except DeployerError as error:
@@ -91,7 +91,8 @@ def _declared_root(workspace: Workspace) -> str:
 
 
 def program(place: Place) -> Finding:
-    """Whether an upgrade of deployer upgrades the program too, or the project has the copy of an earlier release."""
+    """Returns whether an upgrade of deployer upgrades the program too, or the project has the copy of an earlier
+    release."""
     if place.workspace is None:
         return not_applicable("there is no project")
     folder = place.workspace.project.main
@@ -160,7 +161,7 @@ _LOCAL_DISK = "put the root on a disk of this machine, or on S3"
 
 
 def judged_root(root: str, kind: str, free: int) -> Finding:
-    """What a root that can be written to is worth: `kind` of file system (empty: not known), `free` bytes."""
+    """Returns what a root that can be written to is worth: `kind` of file system (empty: not known), `free` bytes."""
     what_is_there = f"{root}, {kind or 'file system not known'}, {size(free)} free"
     details = {"file_system": kind or None, "free_bytes": free}
     if free < _TOO_LITTLE:
@@ -176,7 +177,8 @@ def judged_root(root: str, kind: str, free: int) -> Finding:
 
 
 def file_system(folder: Path, mounts: str) -> str:
-    """The kind of file system that a folder is on, from the text of Linux's mountinfo; empty if it is not listed."""
+    """Returns the kind of file system that a folder is on, from the text of Linux's mountinfo; empty if it is not
+    listed."""
     best, kind = -1, ""
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
@@ -194,7 +196,7 @@ def _mounts() -> str:
 
 
 def _locks(folder: Path) -> str:
-    """Why SQLite cannot keep two writers off each other in a folder; empty when it can."""
+    """Returns why SQLite cannot keep two writers off each other in a folder; empty when it can."""
     file = folder / "locks.db"
     try:
         with closing(sqlite3.connect(file, isolation_level=None, timeout=0)) as one:

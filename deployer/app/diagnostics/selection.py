@@ -17,7 +17,8 @@ _GROUPS = ("machine", "project", "lake", "aws")  #: in the order in which they a
 
 
 def checks_of(place: Place) -> list[Check]:
-    """The checks in the order in which they are shown; those that do not concern the lake are not applicable."""
+    """Returns the checks in the order in which they are shown; those that do not concern the lake are not
+    applicable."""
     project = place.workspace.project if place.workspace else None
     managed = place.workspace.values.get("aws", "all") if place.workspace else "all"
     unneeded = "" if place.is_on_s3 else "the root is not on S3"
@@ -61,7 +62,7 @@ def _on_disk(place: Place) -> list[Check]:
 
 
 def _on_aws(place: Place, managed: str) -> list[Check]:
-    """Where the lake is on S3, or Pulumi's state alone."""
+    """Returns where the lake is on S3, or Pulumi's state alone."""
     from deployer.app.diagnostics import aws as of_aws  # boto3, which a lake on a disk does without
     from deployer.app.diagnostics import lake as of_lake
     from deployer.app.diagnostics.roles import job_roles
@@ -98,7 +99,7 @@ def _on_aws(place: Place, managed: str) -> list[Check]:
 
 
 def _unready_for_state(place: Place, aws: Aws) -> str:
-    """Why Pulumi's state cannot be asked for: nothing where it is in a folder, or has a profile of its own."""
+    """Returns why Pulumi's state cannot be asked for: nothing where it is in a folder, or has a profile of its own."""
     from deployer.app.diagnostics.aws import without_credentials
 
     backend = place.workspace.project.backend_url if place.workspace else ""

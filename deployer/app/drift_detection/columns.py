@@ -52,7 +52,7 @@ def edit_column(
 
 
 def _property(change: c.ColumnChange, column: Column) -> tuple[str, object]:
-    """The property that a change sets, and to what (None: it is removed)."""
+    """Returns the property that a change sets, and to what (None: it is removed)."""
     match change:
         case c.WidenColumn() | c.ConvertColumn():
             return "type", type_document(column.type)
@@ -109,7 +109,7 @@ def _inside(live: TableSpec, parent: c.ColumnPath) -> tuple[Column, ...]:
 
 
 def _place(declared: TableSpec, change: c.ColumnChange, names: Mapping[str, str]) -> Position:
-    """Where the property, the field or the column is declared; where columns are, for one that is added."""
+    """Returns where the property, the field or the column is declared; where columns are, for one that is added."""
     found = (declared.sources[key] for key in _keys(change, names) if key in declared.sources)
     return next(found, declared.sources[""])
 

@@ -96,7 +96,8 @@ class Drift:
 
 
 def find_drift(workspace: Workspace, given: Sequence[str] = ()) -> Drift:
-    """What live state has otherwise than this stack last applied; `given` are the targets, if not everything is one.
+    """Returns what live state has otherwise than this stack last applied; `given` are the targets, if not everything is
+    one.
 
     Raises NotFound when it never applied anything, Refused when another stack manages the lake then, or when its state
     store is missing.
@@ -133,7 +134,7 @@ def find_drift(workspace: Workspace, given: Sequence[str] = ()) -> Drift:
 
 
 def _applied_root(workspace: Workspace, lake: Lake, applied: Mapping[str, Applied]) -> str:
-    """Where the lake was applied; the specs may have moved it since."""
+    """Returns where the lake was applied; the specs may have moved it since."""
     roots = (each.inputs.get("root") for address, each in applied.items() if address.startswith("instance/"))
     return resolve_root(workspace.dir, str(next(roots, None) or lake.instance.root))
 
@@ -141,7 +142,7 @@ def _applied_root(workspace: Workspace, lake: Lake, applied: Mapping[str, Applie
 def _items(
     store: StateReader, root: str, applied: Mapping[str, Applied], live: LiveLake
 ) -> tuple[tuple[DriftItem, ...], tuple[Unreadable, ...]]:
-    """The differences, and the tables whose differences are unknown."""
+    """Returns the differences, and the tables whose differences are unknown."""
     unreadable = {table.table_id: table for table in live.unreadable.values()}
     entries = store.instance().tables
     items: list[DriftItem] = []
@@ -180,7 +181,7 @@ def _of_table(
 def _origin(
     store: StateReader, root: str, resource: Applied, change: c.Change, entry: TableEntry | None
 ) -> Origin | None:
-    """Where a change came from; `entry` is None when the table is gone."""
+    """Returns where a change came from; `entry` is None when the table is gone."""
     if entry is None or isinstance(change, c.RenameTable):
         return removal_origin(store, resource.id)
     if isinstance(change, c.ColumnChange):

@@ -85,7 +85,7 @@ def _check(lake: Lake, found: Drift) -> None:
 
 
 def _subject(change: c.Change) -> tuple[str, object]:
-    """What a change is about: the property of a resource, the column, or the index."""
+    """Returns what a change is about: the property of a resource, the column, or the index."""
     match change:
         case (
             c.CreateIndex(index=index)
@@ -176,7 +176,7 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
 
 
 def _is_mended(change: c.Change, declared: TableSpec) -> bool:
-    """Whether somebody took out of the specs by hand what is gone from the live table."""
+    """Returns whether somebody took out of the specs by hand what is gone from the live table."""
     match change:
         case c.DropIndex(index=index):
             return index.name not in {each.name for each in declared.indexes}
@@ -189,7 +189,7 @@ def _is_mended(change: c.Change, declared: TableSpec) -> bool:
 
 
 def _declared(lake: Lake, name: str) -> TableSpec | None:
-    """The table that was applied under that name; it may be declared as renamed from it by now."""
+    """Returns the table that was applied under that name; it may be declared as renamed from it by now."""
     return lake.table(name) or next((table for table in lake.tables if table.former_name == name), None)
 
 
@@ -204,7 +204,7 @@ def _edit_service(edits: SpecEdits, change: c.ServiceChange, declared: TableSpec
 
 
 def _of_instance(declared: TableSpec, name: str) -> bool:
-    """Whether the instance declares the service for all of its tables, and this table does not."""
+    """Returns whether the instance declares the service for all of its tables, and this table does not."""
     services, service = declared.sources.get("services"), declared.sources.get(f"services.{name}")
     return service is not None and (services is None or service.file != services.file or service < services)
 

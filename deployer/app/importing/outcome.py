@@ -31,7 +31,7 @@ class ImportedTable:
     notes: tuple[str, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The table in the document that `deployer import --json` prints."""
+        """Returns the table in the document that `deployer import --json` prints."""
         return {
             "address": self.address,
             "rows": self.rows,
@@ -47,7 +47,7 @@ class ImportedTable:
 def reported(
     workspace: Workspace, tables: list[TableSpec], *, copied: bool, managed: bool = False
 ) -> list[ImportedTable]:
-    """What is live of the imported tables, and where it is declared."""
+    """Returns what is live of the imported tables, and where it is declared."""
     lake = workspace.lake()
     live = read_live(workspace.root(lake)).tables
     declared = {table.address: table for table in lake.tables}
@@ -66,11 +66,11 @@ def reported(
 
 
 def is_applied(workspace: Workspace, lake: Lake, spec: TableSpec) -> bool:
-    """Whether Pulumi's state of the stack has the table."""
+    """Returns whether Pulumi's state of the stack has the table."""
     return spec.address in applied_resources(workspace, engine_for(workspace, lake))
 
 
 def declared_already(spec: TableSpec) -> Conflict:
-    """The error for a table that the specs declare otherwise, or that has other rows."""
+    """Returns the error for a table that the specs declare otherwise, or that has other rows."""
     remedy = "choose another name; `deployer up` creates what is declared, and `deployer ingest` loads it"
     return Conflict("the specs declare the table already", where=spec.address, remedy=remedy)

@@ -53,7 +53,7 @@ class ApplyResult:
         return self.plan.unreadable
 
     def to_json(self) -> dict[str, Any]:
-        """The document that `deployer up --json` prints."""
+        """Returns the document that `deployer up --json` prints."""
         document = {"plan": self.plan.to_json(), "summary": dict(self.summary)}
         if self.unreadable:
             rows = [each.as_row() for each in self.unreadable]

@@ -28,7 +28,7 @@ class CostResult:
     estimate: Estimate
 
     def to_json(self) -> dict[str, Any]:
-        """The document that `deployer cost --json` prints."""
+        """Returns the document that `deployer cost --json` prints."""
         return as_json(self.instance, self.estimate)
 
 
@@ -56,7 +56,7 @@ def cost(
 
 
 def _holding(workspace: Workspace, lake: Lake, basis: Basis, reporter: Reporter) -> Holding:
-    """What is declared, with the sizes of what is there; unknown where that cannot be read, which is noted."""
+    """Returns what is declared, with the sizes of what is there; unknown where that cannot be read, which is noted."""
     root = lake.instance.root
     if not root.startswith("s3://"):
         return Holding(lake.instance)
@@ -70,7 +70,8 @@ def _holding(workspace: Workspace, lake: Lake, basis: Basis, reporter: Reporter)
 
 
 def _state_bytes(instance: InstanceSpec, region: str | None) -> int | None:
-    """The size of the state's table as DynamoDB tells it, which it counts every six hours; None where it does not."""
+    """Returns the size of the state's table as DynamoDB tells it, which it counts every six hours; None where it does
+    not."""
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
 

@@ -40,7 +40,7 @@ class DestroyResult:
         return not self.summary.get("delete")
 
     def to_json(self) -> dict[str, Any]:
-        """The document that `deployer destroy --json` prints."""
+        """Returns the document that `deployer destroy --json` prints."""
         return {"plan": self.plan.to_json(), "summary": dict(self.summary)}
 
 

@@ -33,7 +33,7 @@ class DoctorResult:
         return not self.counts[Status.WRONG]
 
     def to_json(self) -> dict[str, Any]:
-        """The document that `deployer doctor --json` prints."""
+        """Returns the document that `deployer doctor --json` prints."""
         return {
             "format": FORMAT_VERSION,
             "stack": self.stack,
@@ -59,7 +59,7 @@ class PoliciesResult:
     written: Mapping[Path, int]
 
     def to_json(self) -> dict[str, Any]:
-        """The document that `deployer doctor --write-policy --json` prints."""
+        """Returns the document that `deployer doctor --write-policy --json` prints."""
         return {"format": FORMAT_VERSION, "policies": {str(path): size for path, size in self.written.items()}}
 
 

@@ -43,7 +43,7 @@ class DriftResult:
         return not (self.undeclared or self.unreadable) and (self.taken_over or not self.items)
 
     def to_json(self) -> dict[str, Any]:
-        """The document that `deployer drift --json` prints."""
+        """Returns the document that `deployer drift --json` prints."""
         return {
             **({"targets": targets_as_json(self.targets)} if self.targets else {}),
             "drift": [

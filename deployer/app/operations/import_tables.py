@@ -33,7 +33,7 @@ class ImportResult:
     failed: Mapping[str, str]
 
     def to_json(self) -> dict[str, Any]:
-        """The document that `deployer import --json` prints."""
+        """Returns the document that `deployer import --json` prints."""
         return {"imported": [each.to_json() for each in self.imported], "failed": dict(self.failed)}
 
 
@@ -129,7 +129,8 @@ def _places(root: str, database: str, name: str) -> list[Path]:
 
 
 def _declared(project: Path | str | None, stack: str, specs: Path | str | None, root: Path) -> tuple[Workspace, Lake]:
-    """The workspace and its lake; where there are no specs yet, an Instance with that root is declared first."""
+    """Returns the workspace and its lake; where there are no specs yet, an Instance with that root is declared
+    first."""
     found, folder, _ = specs_place(project, stack, specs)
     if not folder.exists() or (folder.is_dir() and not any(folder.glob("*.y*ml"))):
         workspace_dir = folder.parent if folder.suffix else folder

@@ -90,7 +90,7 @@ class PlanResult:
         return self.plan.takes_away
 
     def to_json(self) -> dict[str, Any]:
-        """The document that `deployer preview --json` prints."""
+        """Returns the document that `deployer preview --json` prints."""
         from deployer.plan.render.json_form import plan_as_json
 
         return plan_as_json(self.plan, self.against, self.saved)

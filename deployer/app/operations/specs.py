@@ -19,7 +19,7 @@ class ValidateResult:
     unread: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The document that `deployer validate --json` prints for valid specs; `problems` is empty in it."""
+        """Returns the document that `deployer validate --json` prints for valid specs; `problems` is empty in it."""
         return {
             "instance": self.lake.instance.name,
             "tables": [table.full_name for table in self.lake.tables],
@@ -37,13 +37,13 @@ class RenderResult:
     lake: Lake
 
     def to_yaml(self) -> str:
-        """One spec file that declares the same lake."""
+        """Returns one spec file that declares the same lake."""
         from deployer.specs.editing.write import lake_to_yaml
 
         return lake_to_yaml(self.lake)
 
     def to_json(self) -> dict[str, Any]:
-        """The document that `deployer render --json` prints."""
+        """Returns the document that `deployer render --json` prints."""
         from deployer.specs.serialized.specs import instance_to_json, table_to_json
 
         tables = [table_to_json(table) for table in sorted(self.lake.tables, key=lambda table: table.full_name)]
@@ -57,13 +57,13 @@ class GraphResult:
     graph: Graph
 
     def to_mermaid(self) -> str:
-        """The text that `deployer graph` prints."""
+        """Returns the text that `deployer graph` prints."""
         from deployer.plan.graph.drawing import graph_as_mermaid
 
         return graph_as_mermaid(self.graph)
 
     def to_svg(self) -> str:
-        """The picture of `deployer graph --format svg`."""
+        """Returns the picture of `deployer graph --format svg`."""
         from deployer.plan.graph.drawing import graph_as_svg
 
         return graph_as_svg(self.graph)

@@ -36,7 +36,7 @@ def check_addresses(option: str, given: Collection[str], plan: Plan) -> None:
 
 
 def table_name(path: str) -> str:
-    """A table's name from that of a file; letters lose their accents."""
+    """Returns a table's name from that of a file; letters lose their accents."""
     path = "".join(each for each in unicodedata.normalize("NFKD", path) if not unicodedata.combining(each))
     stem = re.sub(
         r"(\.(gz|zst|parquet|pq|csv|tsv|jsonl?|ndjson|arrows?|feather|ipc|lance))+$", "", Path(path).name.lower()
@@ -46,7 +46,7 @@ def table_name(path: str) -> str:
 
 
 def split_name(table: str) -> tuple[str, str]:
-    """The halves of `database.name`; raises InvalidInput for anything else."""
+    """Returns the halves of `database.name`; raises InvalidInput for anything else."""
     from deployer.errors import InvalidInput
 
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}\.[A-Za-z_][A-Za-z0-9_]{0,127}", table):

@@ -48,8 +48,8 @@ def cost_basis(
 
 
 def with_cost(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, applied: AwsSettings | None = None) -> Plan:
-    """The plan with what it changes in the monthly cost; as it was for a root on a disk, and with nothing to do.
-    With targets it is the cost of those and of the instance.
+    """Returns the plan with what it changes in the monthly cost; as it was for a root on a disk, and with nothing to
+    do. With targets it is the cost of those and of the instance.
 
     `applied` are the settings of the stack's resources, which live state does not have.
     """
@@ -74,7 +74,7 @@ def with_cost(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, appl
 
 
 def _region(instance: InstanceSpec) -> str | None:
-    """The region of the specs, the environment or the profile; None where none is set."""
+    """Returns the region of the specs, the environment or the profile; None where none is set."""
     declared = instance.state.options.get("region") or os.environ.get("AWS_REGION")
     if declared:
         return str(declared)

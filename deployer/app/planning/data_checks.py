@@ -15,7 +15,8 @@ from deployer.specs.model import Lake
 
 
 def looked_up(plan: Plan, lake: Lake, live: LiveLake, root: str) -> tuple[Plan, LiveLake]:
-    """The plan with what the rows of its tables say of the changes; tables whose rows cannot be read are unreadable.
+    """Returns the plan with what the rows of its tables say of the changes; tables whose rows cannot be read are
+    unreadable.
 
     Raises InvalidInput for a new default that takes more than a plan may.
     """
@@ -51,7 +52,7 @@ def looked_up(plan: Plan, lake: Lake, live: LiveLake, root: str) -> tuple[Plan, 
 def with_removals(
     workspace: Workspace, lake: Lake, plan: Plan, live: LiveLake, root: str, allow_destroy: Collection[str]
 ) -> Plan:
-    """The plan with the datasets, and what deletions left, that the run removes."""
+    """Returns the plan with the datasets, and what deletions left, that the run removes."""
     if not live.unfinished and not any(table.former for table in live.tables.values()):
         return plan
     from deployer.tables.collect.foreseen_removals import foreseen_removals  # it loads Arrow

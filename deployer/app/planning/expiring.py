@@ -18,7 +18,7 @@ from deployer.state.model.entities import TableState
 
 
 def with_expiring(plan: Plan, lake: Lake, live: LiveLake, root: str) -> Plan:
-    """The plan with what would expire now beside each change of retention that destroys data."""
+    """Returns the plan with what would expire now beside each change of retention that destroys data."""
     tables = {table.table_id: table for table in live.tables.values()}
     declared = {spec.address: spec for spec in lake.tables}
     found: list[ResourcePlan] = []

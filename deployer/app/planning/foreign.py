@@ -21,7 +21,7 @@ _CUT_OFF = "left over from an interrupted run"
 
 
 def with_foreign(plan: Plan, operations: Collection[Operation]) -> Plan:
-    """The plan, which shows the operations of other providers, and those that only Pulumi's state needs."""
+    """Returns the plan, which shows the operations of other providers, and those that only Pulumi's state needs."""
     return replace(plan, foreign=tuple(_foreign(plan, operations)))
 
 
@@ -73,14 +73,15 @@ class ForeignResource:
     kept: bool
 
     def destroyed(self) -> Foreign:
-        """What `destroy` does to it, as a plan says it."""
+        """Returns what `destroy` does to it, as a plan says it."""
         if self.kept:
             return Foreign(f"{self.type} {self.name}", "release", "it stays in its cloud")
         return Foreign(f"{self.type} {self.name}", "delete")
 
 
 def foreign_resources(workspace: Workspace, engine: Engine) -> tuple[ForeignResource, ...]:
-    """The resources of other providers in Pulumi's state, by type and name: its own order is that of the last run."""
+    """Returns the resources of other providers in Pulumi's state, by type and name: its own order is that of the last
+    run."""
     deployment = engine.export(workspace.stack_ref).get("deployment") or {}
     found = (
         ForeignResource(

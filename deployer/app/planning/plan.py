@@ -71,7 +71,8 @@ class Planned:
 def plan_up(
     workspace: Workspace, allow_destroy: Collection[str], chosen: Chosen = (), reporter: Reporter = SILENT
 ) -> Planned:
-    """What `up` would do, against live state refreshed first; `chosen` are the targets, if not everything is one."""
+    """Returns what `up` would do, against live state refreshed first; `chosen` are the targets, if not everything is
+    one."""
     if not is_packaged_program(workspace):
         prepare_for(workspace)
     with nullcontext(lambda: None) if chosen else reading_ahead(workspace) as received:
@@ -92,7 +93,7 @@ def plan_lake(
     ask_engine: bool = True,
     reporter: Reporter = SILENT,
 ) -> Planned:
-    """What `up` would do if the specs declared `lake`, against live state refreshed first.
+    """Returns what `up` would do if the specs declared `lake`, against live state refreshed first.
 
     `ahead` is live state that was just read, in case that it is of this lake. `chosen` are the targets, if not
     everything is one: of other tables nothing is read. Without `ask_engine` the program is not run, and the plan has
@@ -161,7 +162,7 @@ def plan_lake(
 
 
 def _deletions(plan: Plan, root: str, *, instance: bool = False) -> Deletions:
-    """What the plan deletes and renames, for the provider."""
+    """Returns what the plan deletes and renames, for the provider."""
     deleted = {each.table_id for each in plan.resources if each.action == "delete" and each.table_id}
     unfinished = {each.table_id for each in plan.removals if each.kind == "deleting"}
     renamed = {each.table_id for each in plan.resources if any(isinstance(c.change, RenameTable) for c in each.changes)}
@@ -185,7 +186,7 @@ def _refuse_unmoved(workspace: Workspace, lake: Lake, recorded: Recorded) -> Non
 def plan_destroy(
     workspace: Workspace, lake: Lake, allow_destroy: Collection[str], reporter: Reporter = SILENT
 ) -> Planned:
-    """What `destroy` would do. Tables that are not protected need no permission of their own.
+    """Returns what `destroy` would do. Tables that are not protected need no permission of their own.
 
     A table that cannot be read is deleted too. It counts as protected where its log does not tell.
     """
@@ -249,6 +250,6 @@ def _with_rewrite_place(workspace: Workspace, lake: Lake, plan: Plan, engine: Pl
 
 
 def _not_made_yet(lake: Lake) -> str:
-    """The place of rewrites while the stack has not made the declared cluster, and what makes it first."""
+    """Returns the place of rewrites while the stack has not made the declared cluster, and what makes it first."""
     first = f"`deployer up --target {lake.instance.address}` makes it first"
     return f"on this machine, as the stack has not made the declared cluster yet; {first}"

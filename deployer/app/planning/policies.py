@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_policies(workspace: Workspace, reporter: Reporter) -> Iterator[Policies | None]:
-    """The project's policies, None where there are none; read before the program runs, which could write others.
+    """Yields the project's policies, None where there are none; read before the program runs, which could write others.
 
     Raises InvalidSpecs for policies that are broken.
     """
@@ -41,7 +41,7 @@ def opened_policies(workspace: Workspace, reporter: Reporter) -> Iterator[Polici
 def judged(
     workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, policies: Policies | None, *, declared: bool = True
 ) -> Plan:
-    """The plan with what the policies say of it; as it was where there are none.
+    """Returns the plan with what the policies say of it; as it was where there are none.
 
     `declared` is False where the plan deletes what the lake declares. A plan with targets is judged as if there were
     nothing else. Raises InvalidSpecs for rules that fail.
@@ -55,7 +55,7 @@ def judged(
 def judged_at_ref(
     workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, project: Path, ref: str, reporter: Reporter
 ) -> Plan:
-    """The same by the policies that the project had at a Git ref, whose files are in the folder `project`."""
+    """Returns the same by the policies that the project had at a Git ref, whose files are in the folder `project`."""
     from deployer.plan.verdict import Verdict
 
     if has_policies(project):

@@ -66,7 +66,8 @@ def reading_ahead(workspace: Workspace) -> Iterator[Callable[[], Prefetched | No
 
 
 def _may_fork() -> bool:
-    """Whether a fork gains anything and is safe: it has only the thread that made it, and none may hold a lock."""
+    """Returns whether a fork gains anything and is safe: it has only the thread that made it, and none may hold a
+    lock."""
     if not sys.platform.startswith("linux") or len(os.sched_getaffinity(0)) < 2:
         return False
     try:
@@ -76,7 +77,8 @@ def _may_fork() -> bool:
 
 
 def _received(pipe: io.BufferedReader) -> Prefetched | None:
-    """What the second process sent. It is a fork of this one, so that its pickles are as good as own objects."""
+    """Returns what the second process sent. It is a fork of this one, so that its pickles are as good as own
+    objects."""
     try:
         found = pickle.load(pipe)  # noqa: S301
     except (EOFError, pickle.UnpicklingError):

@@ -54,7 +54,7 @@ def write_saved_plan(
 
 
 def as_saved_plan(workspace: Workspace, planned: Planned) -> SavedPlan:
-    """The plan as a file of it would have it: what it applies, and everything that it read."""
+    """Returns the plan as a file of it would have it: what it applies, and everything that it read."""
     specs = workspace.specs
     inside = specs.is_relative_to(workspace.dir)
     return SavedPlan(
@@ -71,7 +71,7 @@ def as_saved_plan(workspace: Workspace, planned: Planned) -> SavedPlan:
 
 
 def open_plan(path: Path, project: Path | None, stack: str | None, expect: str | None) -> tuple[Workspace, SavedPlan]:
-    """The saved plan and the workspace that it is for.
+    """Returns the saved plan and the workspace that it is for.
 
     Raises Refused for a plan of another project or stack, of another digest than `expect`, and for one that is not
     signed as the environment asks; Corrupt for one that does not have its shape.
@@ -104,7 +104,7 @@ def open_plan(path: Path, project: Path | None, stack: str | None, expect: str |
 
 
 def _faults(lake: Lake) -> Iterator[str]:
-    """What the rules of specs refuse in a plan's tables, which anybody may have written."""
+    """Yields what the rules of specs refuse in a plan's tables, which anybody may have written."""
     seen = set[str]()
     for table in lake.tables:
         yield from (f"{table.address}: {found.reason}" for found in check_table(table))
@@ -114,7 +114,7 @@ def _faults(lake: Lake) -> Iterator[str]:
 
 
 def plan_again(workspace: Workspace, saved: SavedPlan, reporter: Reporter = SILENT) -> tuple[Planned, list[MovedFact]]:
-    """What the saved plan does now, and what moved since it was made."""
+    """Returns what the saved plan does now, and what moved since it was made."""
     planned = plan_lake(workspace, saved.desired, saved.allow_destroy, chosen=saved.targets or (), reporter=reporter)
     removals = tuple(each for each in planned.plan.removals if each.name in saved.removals)  # later ones wait
     planned = replace(planned, plan=replace(planned.plan, removals=removals))
@@ -133,14 +133,14 @@ def plan_again(workspace: Workspace, saved: SavedPlan, reporter: Reporter = SILE
 
 
 def _reads_specs_itself(planned: Planned) -> bool:
-    """The embedded engine runs the program in this process, where it is given the lake of the plan."""
+    """Returns the embedded engine runs the program in this process, where it is given the lake of the plan."""
     from deployer.engine.embedded import EmbeddedEngine
 
     return not isinstance(planned.engine(), EmbeddedEngine)
 
 
 def _applied(lake: Lake, saved: SavedPlan) -> list[Spec]:
-    """What the plan applies of what a lake declares: all, or its targets."""
+    """Returns what the plan applies of what a lake declares: all, or its targets."""
     specs: tuple[Spec, ...] = (lake.instance, *sorted(lake.tables, key=lambda table: table.address))
     return [each for each in specs if saved.targets is None or each.address in saved.targets.addresses]
 
@@ -163,7 +163,7 @@ def _read(workspace: Workspace, planned: Planned) -> dict[str, dict[str, Any]]:
 
 
 def _program_files(folder: Path) -> list[Path]:
-    """Every file beside the program that it could import. Bytecode is none: it is never taken from there."""
+    """Returns every file beside the program that it could import. Bytecode is none: it is never taken from there."""
     return sorted(
         file
         for file in folder.rglob("*")

@@ -29,14 +29,15 @@ class Scope:
 
 
 def choose_targets(chosen: Chosen, lake: Lake, live: Mapping[str, str], recorded: Recorded) -> Targets | None:
-    """The targets of a run; None for the whole lake. `live` are the addresses of the state store's tables by id."""
+    """Returns the targets of a run; None for the whole lake. `live` are the addresses of the state store's tables by
+    id."""
     if isinstance(chosen, Targets):
         return chosen
     return resolve_targets(chosen, lake, live, recorded.ids) if chosen else None
 
 
 def limited(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, recorded: Recorded, targets: Targets) -> Plan:
-    """The plan of the targets. The instance stays in it where it is a target, or where the targets need it.
+    """Returns the plan of the targets. The instance stays in it where it is a target, or where the targets need it.
 
     `plan`, `lake` and `live` have the targets' tables and the instance. Raises InvalidInput for a target of which there
     is only a table that another stack manages.
@@ -62,7 +63,7 @@ def limited(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, record
 
 
 def scope_of(workspace: Workspace, targets: Targets | None, lake: Lake, live: LiveLake, recorded: Recorded) -> Scope:
-    """What the engine may touch: all but the tables that cannot be read, and what is not targeted.
+    """Returns what the engine may touch: all but the tables that cannot be read, and what is not targeted.
 
     Resources of other providers belong to the instance: with it they take part, and only tables are left alone.
     """
@@ -90,7 +91,7 @@ def refuse_unreached(plan: Plan, scope: Scope, operations: Collection[Operation]
 
 
 def _unreadable(lake: Lake, live: LiveLake, recorded: Recorded) -> set[str]:
-    """The addresses of tables that cannot be read: as live, as declared, and as they were applied."""
+    """Returns the addresses of tables that cannot be read: as live, as declared, and as they were applied."""
     if not live.unreadable:
         return set()
     ids = {table.table_id for table in live.unreadable.values()}
@@ -99,13 +100,13 @@ def _unreadable(lake: Lake, live: LiveLake, recorded: Recorded) -> set[str]:
 
 
 def urns_of(workspace: Workspace, addresses: Collection[str], recorded: Recorded) -> frozenset[str]:
-    """The URNs of resources, by all the names under which the program or Pulumi's state has them."""
+    """Returns the URNs of resources, by all the names under which the program or Pulumi's state has them."""
     urns = {urn_of(workspace.project.name, workspace.stack, address) for address in addresses}
     return frozenset(urns | {urn for address, urn in recorded.urns.items() if address in addresses})
 
 
 def recorded_of(recorded: Recorded, targets: Targets | None) -> Recorded:
-    """What Pulumi's state has of the targets."""
+    """Returns what Pulumi's state has of the targets."""
     if targets is None:
         return recorded
     return replace(

@@ -91,7 +91,7 @@ def report_page(
     drift: DriftView,
     now: dt.datetime,
 ) -> str:
-    """The whole page; `services` by the table's name, `now` is when it was made (UTC)."""
+    """Returns the whole page; `services` by the table's name, `now` is when it was made (UTC)."""
     whole = [table for table in tables if isinstance(table, TableReport)]
     largest = max((table.description.summary.bytes for table in whole), default=0) or 1
     return render_page(
@@ -189,7 +189,8 @@ def _split_labels(table: TableReport) -> tuple[Label, ...]:
 
 
 def timeline(versions: Sequence[TableVersion]) -> Drawing:
-    """The newest versions, the oldest of them left: bars as high as the rows that each added, stubs where none were."""
+    """Returns the newest versions, the oldest of them left: bars as high as the rows that each added, stubs where none
+    were."""
     drawn = list(reversed(versions[:_DRAWN_VERSIONS]))
     most = max((abs(version.rows or 0) for version in drawn), default=0) or 1
     height, step = 64, 100 / max(len(drawn), _SLOTS)
@@ -224,13 +225,14 @@ def _date_labels(drawn: Sequence[TableVersion], step: float) -> tuple[Label, ...
 
 
 def what(version: TableVersion) -> str:
-    """What a version did, as `deployer history` describes it."""
+    """Returns what a version did, as `deployer history` describes it."""
     what = version.kind or version.operation or "unknown"
     return f"{what}: {'; '.join(version.changes)}" if version.changes else what
 
 
 def label(version: TableVersion, versions: Sequence[TableVersion]) -> str:
-    """A version's number as `query --at` takes it: versions of before a rewrite have their dataset's before it."""
+    """Returns a version's number as `query --at` takes it: versions of before a rewrite have their dataset's before
+    it."""
     return str(version.version) if version.dataset == versions[0].dataset else f"{version.dataset}:{version.version}"
 
 

@@ -39,7 +39,7 @@ class Comparison:
 
 
 def plan_against(asked: Comparison, allow_destroy: Collection[str], reporter: Reporter) -> tuple[Workspace, Plan]:
-    """What the specs here change of those at the ref, of the same stack; sizes are unknown.
+    """Returns what the specs here change of those at the ref, of the same stack; sizes are unknown.
 
     Without `--specs`, each side has the specs that its own configuration names. Where the project was not there at the
     ref, everything is new. Policies are those at the ref, so that a branch cannot weaken what it is judged by; those
@@ -70,7 +70,7 @@ def plan_against(asked: Comparison, allow_destroy: Collection[str], reporter: Re
 
 
 def _of_targets(plan: Plan, given: Sequence[str], lake: Lake, live: LiveLake) -> Plan:
-    """The plan with only the targets; how many of the others differ is known, as both sides are read whole."""
+    """Returns the plan with only the targets; how many of the others differ is known, as both sides are read whole."""
     before = {address: address for address in live.tables}
     targets = resolve_targets(given, lake, before, before)
     instance = lake.instance.address
@@ -84,7 +84,8 @@ def _of_targets(plan: Plan, given: Sequence[str], lake: Lake, live: LiveLake) ->
 
 
 def _specs_inside(workspace: Workspace, repository: Repository, specs: Path) -> Path:
-    """Where `--specs` is: relative to the project if it is in there, else absolute and outside of the repository.
+    """Returns where `--specs` is: relative to the project if it is in there, else absolute and outside of the
+    repository.
 
     The option names a place, which is the same on both sides; a link that the branch put there is refused.
     """
@@ -147,7 +148,7 @@ def _linked(place: Path) -> InvalidInput:
 def _lake_before(
     repository: Repository, commit: str, project: Path, workspace: Workspace, ref: str, specs: Path | None
 ) -> Lake | None:
-    """The lake of the project's files as they were at `ref`; None where it was not there."""
+    """Returns the lake of the project's files as they were at `ref`; None where it was not there."""
     if not (project / "Pulumi.yaml").is_file():
         return None
     if specs is not None and not (project / specs).exists():
@@ -173,14 +174,14 @@ def _at_ref(problem: Problem, ref: str) -> Problem:
 
 
 def _as_live(lake: Lake, owner: str) -> LiveLake:
-    """The lake as if it had been applied."""
+    """Returns the lake as if it had been applied."""
     tables = (_applied(table) for table in lake.tables)
     unknown = TableStatistics(known=False)
     return LiveLake(lake.instance, {table.address: LiveTable(table, "", "", owner, unknown) for table in tables})
 
 
 def _applied(table: TableSpec) -> TableSpec:
-    """A table without the names that it and its columns had before: live state remembers none."""
+    """Returns a table without the names that it and its columns had before: live state remembers none."""
     form = table_to_json(table)
     return table_from_json(
         {key: value for key, value in form.items() if key not in ("renamed_from", "columns")}

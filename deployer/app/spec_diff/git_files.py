@@ -69,7 +69,7 @@ def extract_specs(repository: Repository, commit: str, project: Path, target: Pa
 
 
 def projects_at(repository: Repository, commit: str) -> list[Path]:
-    """The folders of the work tree that have a `Pulumi.yaml` at `commit`, whether they are there now or not."""
+    """Returns the folders of the work tree that have a `Pulumi.yaml` at `commit`, whether they are there now or not."""
     listed = repository.read(
         "ls-tree", "-r", "-z", "--full-tree", "--name-only", commit, otherwise="the commit cannot be read"
     )
@@ -78,12 +78,13 @@ def projects_at(repository: Repository, commit: str) -> list[Path]:
 
 
 def left_out(repository: Repository, commit: str, project: Path) -> list[PurePosixPath]:
-    """The links and submodules that `project` has at `commit`, relative to it: `extract_specs` leaves them out."""
+    """Returns the links and submodules that `project` has at `commit`, relative to it: `extract_specs` leaves them
+    out."""
     return [entry.path for entry in _listed(repository, commit, project) if entry.mode not in _FILES]
 
 
 def _listed(repository: Repository, commit: str, project: Path) -> list[_Entry]:
-    """What `project` has at `commit`, without folders; paths are relative to it."""
+    """Returns what `project` has at `commit`, without folders; paths are relative to it."""
     prefix = project.relative_to(repository.top).as_posix()
     inside = () if prefix == "." else ("--", f"{prefix}/")
     listed = repository.read(
@@ -108,7 +109,7 @@ def _is_forbidden(part: str) -> bool:
 
 
 def _blobs(repository: Repository, files: Sequence[_Entry]) -> list[bytes]:
-    """The contents of files, by one process."""
+    """Returns the contents of files, by one process."""
     asked = "".join(f"{file.blob}\n" for file in files).encode()
     answer = repository.read("cat-file", "--batch", otherwise="the commit's files cannot be read", given=asked)
     found, at = [], 0

@@ -51,7 +51,7 @@ class Repository:
     git_dir: Path
 
     def resolve(self, ref: str) -> str:
-        """The id of the commit that `ref` names.
+        """Returns the id of the commit that `ref` names.
 
         Raises NotFound for what is not there, InvalidInput for a name that several refs have.
         """
@@ -74,7 +74,7 @@ class Repository:
         )
 
     def read(self, *arguments: str, otherwise: str, given: bytes = b"") -> bytes:
-        """What a command that reads objects prints. Raises InvalidInput, with `otherwise`, when it fails."""
+        """Returns what a command that reads objects prints. Raises InvalidInput, with `otherwise`, when it fails."""
         ended = self._run(*arguments, given=given)
         if ended.returncode:
             printed = ended.stderr.decode(errors="replace").strip().splitlines()
@@ -86,7 +86,7 @@ class Repository:
         return ended.stdout
 
     def holds(self, folder: Path) -> bool:
-        """Whether the commit that is checked out has `folder`, as files or as a submodule."""
+        """Returns whether the commit that is checked out has `folder`, as files or as a submodule."""
         inside = folder.relative_to(self.top).as_posix()
         return bool(self._run("ls-tree", "--full-tree", "HEAD", "--", inside).stdout)
 
@@ -103,7 +103,7 @@ class Repository:
 
 
 def find_repository(folder: Path) -> Repository:
-    """The repository whose work tree `folder` is in.
+    """Returns the repository whose work tree `folder` is in.
 
     Raises InvalidInput where there is none, and for one that a branch could have put there: a submodule, a Git folder
     among the files of a work tree, a folder of another repository; also for one that neither this user nor the owner of
@@ -131,7 +131,7 @@ def find_repository(folder: Path) -> Repository:
 
 
 def _outer_git_dir(place: Path) -> Path | None:
-    """The Git folder of a work tree around another; None where there is no work tree that Git could read."""
+    """Returns the Git folder of a work tree around another; None where there is no work tree that Git could read."""
     try:
         return _git_dir(place) if os.path.lexists(place / _ENTRY) else None
     except InvalidInput:
@@ -139,7 +139,7 @@ def _outer_git_dir(place: Path) -> Path | None:
 
 
 def _git_dir(top: Path) -> Path:
-    """The folder that `.git` is or leads to."""
+    """Returns the folder that `.git` is or leads to."""
     entry = top / _ENTRY
     if entry.is_dir():
         return entry.resolve()
@@ -162,7 +162,7 @@ def _is_git_dir(folder: Path) -> bool:
 
 
 def _is_linked(git_dir: Path, entry: Path, common: Path) -> bool:
-    """Whether `git_dir` is that of a work tree that `git worktree add` made: it names the work tree in turn."""
+    """Returns whether `git_dir` is that of a work tree that `git worktree add` made: it names the work tree in turn."""
     try:
         named = (git_dir / "gitdir").read_bytes()[:_LONGEST].strip()
         shared = (git_dir / "commondir").read_bytes()[:_LONGEST].strip()
@@ -185,7 +185,7 @@ def _owner(path: Path) -> int:
 
 
 def _environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment of Git: nothing of the caller's that changes where Git looks or what it runs."""
+    """Returns the environment of Git: nothing of the caller's that changes where Git looks or what it runs."""
     kept = {name: value for name, value in inherited.items() if not name.startswith("GIT_")}
     return kept | _ENVIRONMENT | dict(_settings())
 
@@ -197,7 +197,7 @@ def _settings() -> Iterator[tuple[str, str]]:
 
 
 def _program(top: Path) -> str:
-    """The program `git` by PATH, without relative folders and without what lies in the work tree."""
+    """Returns the program `git` by PATH, without relative folders and without what lies in the work tree."""
     for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
         found = Path(entry, "git")
         if Path(entry).is_absolute() and os.access(found, os.X_OK) and found.is_file():

@@ -41,7 +41,8 @@ def held(workspace: Workspace, lake: Lake) -> AbstractContextManager[None]:
 
 
 def engine_for(workspace: Workspace, lake: Lake, allow_destroy: Collection[str] = ()) -> Engine:
-    """The engine that runs the stack's program, with the provider of lakes in this process, which deletes nothing."""
+    """Returns the engine that runs the stack's program, with the provider of lakes in this process, which deletes
+    nothing."""
     stores = stores_for(workspace, allow_destroy)
     allow_deletions(stores, Deletions())
     return engine_with(workspace, lake, stores)
@@ -53,7 +54,8 @@ def stores_for(
     found: tuple[str, LiveLake] | None = None,
     declares: Lake | None = None,
 ) -> Stores:
-    """The stores of a run; `found` is a root and what was found there already, `declares` what was planned for."""
+    """Returns the stores of a run; `found` is a root and what was found there already, `declares` what was planned
+    for."""
     from deployer.provider.resources.declared import Declared
     from deployer.provider.resources.run_context import (
         Stores,  # it loads Arrow, which a plan of what was read ahead can do without

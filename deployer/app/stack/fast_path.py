@@ -48,7 +48,7 @@ NOTHING = Recorded({}, {}, settled=False)
 
 
 def engine_would_agree(workspace: Workspace, root: str, plan: Plan, recorded: Recorded) -> bool:
-    """Whether a preview by the engine would find what the plan says and no more.
+    """Returns whether a preview by the engine would find what the plan says and no more.
 
     A table that the specs rename is not in Pulumi's state by that name, so the engine is asked.
     """
@@ -93,8 +93,8 @@ def read_recorded(stack: StackRef) -> Recorded:
 
 
 def _deployment(stack: StackRef) -> tuple[dict[str, Any] | None, bool]:
-    """The state as the engine starts from it, and whether a run was cut off. Backends that only the Pulumi CLI knows
-    are asked by the CLI."""
+    """Returns the state as the engine starts from it, and whether a run was cut off. Backends that only the Pulumi CLI
+    knows are asked by the CLI."""
     if not is_known(stack.project.backend_url):
         exported: dict[str, Any] = choose_engine(stack.project, "cli").export(stack)
         return exported.get("deployment"), False
@@ -125,8 +125,8 @@ def _aws_settings(resources: Iterable[Mapping[str, Any]]) -> AwsSettings:
 
 
 def is_packaged_program(workspace: Workspace) -> bool:
-    """Whether the program is, byte for byte, the one that `deployer init` writes, and nothing is beside it that Python
-    could import instead: another module, a package, bytecode."""
+    """Returns whether the program is, byte for byte, the one that `deployer init` writes, and nothing is beside it that
+    Python could import instead: another module, a package, bytecode."""
     folder = workspace.project.main
     try:
         return {file.name for file in folder.iterdir() if not file.name.startswith(".")} == PROGRAM.keys() and all(

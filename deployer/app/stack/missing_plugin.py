@@ -36,7 +36,7 @@ def handle_missing_plugin(workspace: Workspace, lake: Lake, install_missing: Ins
 
 
 def _needs_aws_provider(workspace: Workspace, lake: Lake) -> bool:
-    """Whether the embedded engine starts the AWS provider, and Pulumi.yaml does not name its folder."""
+    """Returns whether the embedded engine starts the AWS provider, and Pulumi.yaml does not name its folder."""
     from deployer.engine.choose import chosen_engine
 
     return (

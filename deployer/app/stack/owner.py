@@ -77,7 +77,7 @@ def refuse_shared_tables(recorded: Recorded) -> None:
 
 
 def _remedy(owner: str, others: Collection[str], otherwise: str) -> str:
-    """The option that was meant, where the owner is a stack of this project."""
+    """Returns the option that was meant, where the owner is a stack of this project."""
     project = owner.rpartition("/")[0]
     stacks = sorted(other.rpartition("/")[2] for other in others if other.rpartition("/")[0] == project)
     return f"give --stack {' or '.join(stacks)}, or {otherwise}" if stacks else f"use their project, or {otherwise}"

@@ -32,7 +32,7 @@ def applied_resources(workspace: Workspace, engine: Engine) -> dict[str, Applied
 
 
 def stack_outputs(workspace: Workspace, engine: Engine) -> Mapping[str, Any]:
-    """What the program exported when it was last applied; empty for a stack without state."""
+    """Returns what the program exported when it was last applied; empty for a stack without state."""
     deployment = engine.export(workspace.stack_ref).get("deployment") or {}
     stacks = (each for each in deployment.get("resources") or () if type_of(each["urn"]) == "pulumi:pulumi:Stack")
     return next((each.get("outputs") or {} for each in stacks), {})

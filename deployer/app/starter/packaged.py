@@ -26,5 +26,5 @@ PROGRAM = {"__main__.py": "stacks/main.py.txt"}
 
 
 def packaged(source: str) -> bytes:
-    """A file of the package, as it is before a project's values are put in."""
+    """Returns a file of the package, as it is before a project's values are put in."""
     return files("deployer.app.starter").joinpath("files", *source.split("/")).read_bytes()

@@ -50,7 +50,7 @@ _BUILD = """\
 
 
 def requirement_files() -> Mapping[str, bytes]:
-    """The files by their paths in a project. Raises NotFound where deployer is not installed as a package."""
+    """Returns the files by their paths in a project. Raises NotFound where deployer is not installed as a package."""
     try:
         distribution(DISTRIBUTION)
     except PackageNotFoundError:

@@ -16,7 +16,7 @@ _IGNORED = (".git", ".venv")
 
 
 def write_project(folder: Path, name: str | None = None) -> list[Path]:
-    """The files written. `name` is that of the project; else the folder's.
+    """Returns the files written. `name` is that of the project; else the folder's.
 
     Refused for a folder that holds anything but .git and .venv; InvalidInput for a name that no project can have.
     """

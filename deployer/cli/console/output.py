@@ -49,12 +49,12 @@ class ShownConsole(Console):
 
 
 def stdout() -> Console:
-    """The console of results."""
+    """Returns the console of results."""
     return _console(stderr=False)
 
 
 def stderr() -> Console:
-    """The console of notes, progress and errors."""
+    """Returns the console of notes, progress and errors."""
     return _console(stderr=True)
 
 
@@ -119,14 +119,14 @@ def ask_yes_or_no(question: str) -> bool:
 
 
 def ask(question: str) -> str:
-    """What the person types at a question on stderr."""
+    """Returns what the person types at a question on stderr."""
     import typer
 
     return str(typer.prompt(visible(question), err=True))
 
 
 def ask_new_secret(name: str) -> str:
-    """A secret that the person types twice; nothing of it is shown."""
+    """Returns a secret that the person types twice; nothing of it is shown."""
     import typer
 
     return str(typer.prompt(name, hide_input=True, confirmation_prompt=True, err=True))

@@ -148,12 +148,12 @@ def own_streams() -> Iterator[None]:
 
 
 def real(stream: object) -> TextIO:
-    """The stream behind a ShownStream, else the stream itself."""
+    """Returns the stream behind a ShownStream, else the stream itself."""
     return cast(TextIO, stream.stream if isinstance(stream, ShownStream) else stream)
 
 
 def console_stream(*, stderr: bool) -> TextIO:
-    """What a console writes to, which sends control characters of its own."""
+    """Returns what a console writes to, which sends control characters of its own."""
     return cast(TextIO, ShownStream(real(sys.stderr if stderr else sys.stdout), styled=True))
 
 

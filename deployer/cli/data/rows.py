@@ -14,7 +14,7 @@ WIDEST = 60  #: characters of a value in a table for people
 
 
 def print_rows(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
-    """Rows as an aligned table for people, types under the names; gives how many they were."""
+    """Returns rows as an aligned table for people, types under the names; gives how many they were."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Group
     from rich.table import Table
@@ -67,7 +67,7 @@ def _cell(value: Any) -> Any:
 
 
 def limited(batches: Iterator[pa.RecordBatch], rows: int | None) -> Iterator[pa.RecordBatch]:
-    """The first rows only; the source is not read further."""
+    """Yields the first rows only; the source is not read further."""
     for batch in batches:
         if rows is not None:
             batch = batch.slice(0, rows)
@@ -78,7 +78,7 @@ def limited(batches: Iterator[pa.RecordBatch], rows: int | None) -> Iterator[pa.
 
 
 def rows_as_json(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:
-    """All rows as JSON objects."""
+    """Returns all rows as JSON objects."""
     from deployer.tables.read.export import plain_values
 
     found: Iterator[dict[str, Any]] = chain.from_iterable(

@@ -16,7 +16,7 @@ _WAIT = "wait a minute"
 
 
 def _any(codes: Iterable[str]) -> str:
-    """A pattern of codes as they stand in messages."""
+    """Returns a pattern of codes as they stand in messages."""
     return "|".join(sorted(codes))
 
 
@@ -75,6 +75,6 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
 
 
 def remedies_for(message: str) -> str:
-    """What to do about the errors of AWS in a message, parted by `; `; empty when it has none that is known."""
+    """Returns what to do about the errors of AWS in a message, parted by `; `; empty when it has none that is known."""
     found = [remedy for pattern, remedy in _REMEDIES if re.search(pattern, message)]
     return "; ".join(found)

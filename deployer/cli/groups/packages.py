@@ -17,7 +17,7 @@ from deployer.cli.table import add, delete, flags, gc, partitions, reinitialise,
 
 
 def _group(name: str, about: str, commands: Mapping[str, Callable[..., Any]]) -> typer.Typer:
-    """A group of commands, in the order in which its help lists them."""
+    """Returns a group of commands, in the order in which its help lists them."""
     group = typer.Typer(name=name, help=about, no_args_is_help=True)
     for command, function in commands.items():
         group.command(command)(function)

@@ -120,7 +120,8 @@ def restore(
 
 
 def _planned(store: StateStore, root: str, workspace: Workspace, name: str, tables: list[str] | None) -> list[Undoing]:
-    """What restoring the savepoint undoes of the tables that have it. Raises NotFound where a named table has none."""
+    """Returns what restoring the savepoint undoes of the tables that have it. Raises NotFound where a named table has
+    none."""
     from deployer.cli.groups.savepoint import chosen_entries
     from deployer.errors import NotFound
     from deployer.services.restore.planning import preview_restore
@@ -143,7 +144,7 @@ def _planned(store: StateStore, root: str, workspace: Workspace, name: str, tabl
 
 
 def _planned_at(store: StateStore, root: str, workspace: Workspace, table: str, at: str) -> Undoing:
-    """What restoring the table to a version or a time undoes."""
+    """Returns what restoring the table to a version or a time undoes."""
     from deployer.cli.groups.savepoint import chosen_entries
     from deployer.services.restore.planning import preview_restore_at
     from deployer.tables.admin.ownership import require_owner

@@ -162,7 +162,7 @@ def delete(
 
 
 def chosen_entries(store: StateReader, names: Sequence[str] | None) -> list[TableEntry]:
-    """The active tables, or those named. Raises NotFound with the nearest name."""
+    """Returns the active tables, or those named. Raises NotFound with the nearest name."""
     from deployer.tables.open_table import find_entry
 
     entries = [entry for entry in store.instance().tables.values() if entry.status == "active"]

@@ -146,7 +146,7 @@ def change_secrets_provider(
 
 
 def _read(file: Path, prefix: str) -> dict[str, Any]:
-    """An export whose resources all are of one stack, by the beginning of their URNs. Raises InvalidInput."""
+    """Returns an export whose resources all are of one stack, by the beginning of their URNs. Raises InvalidInput."""
     from deployer.engine.values.checkpoint_shape import fault_of_deployment
     from deployer.errors import InvalidInput, NotFound
     from deployer.platform.files.json_documents import NotADocument, read_document

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def instance_of(project: Path | None, stack: str, specs: Path | None) -> tuple[str, InstanceSpec]:
-    """The root of the declared instance, and its spec."""
+    """Returns the root of the declared instance, and its spec."""
     from deployer.app.workspace import open_workspace
 
     workspace = open_workspace(project, stack, specs)
@@ -21,7 +21,8 @@ def instance_of(project: Path | None, stack: str, specs: Path | None) -> tuple[s
 
 
 def root_to_read(project: Path | None, stack: str, specs: Path | None) -> str:
-    """The root of the declared instance, for a command that reads what is live: other problems of the specs are noted.
+    """Returns the root of the declared instance, for a command that reads what is live: other problems of the specs are
+    noted.
 
     Raises InvalidSpecs when those may concern the root, and the stack's state has no root.
     """
@@ -36,7 +37,7 @@ def root_to_read(project: Path | None, stack: str, specs: Path | None) -> str:
 
 
 def root_despite(workspace: Workspace, problems: InvalidSpecs, verb: str) -> str:
-    """The root of the declared instance although the specs have problems, which are noted.
+    """Returns the root of the declared instance although the specs have problems, which are noted.
 
     `verb` is what the command does: `reads` or `changes`. Raises the problems when they may concern the root, and the
     stack's state has no root.
@@ -56,7 +57,7 @@ def root_despite(workspace: Workspace, problems: InvalidSpecs, verb: str) -> str
 
 
 def _applied_root(workspace: Workspace) -> str | None:
-    """The root in the stack's state; None if this process cannot read it."""
+    """Returns the root in the stack's state; None if this process cannot read it."""
     from deployer.engine.persistence.backend import read_checkpoint, stack_files
     from deployer.errors import DeployerError
     from deployer.provider.urn import INSTANCE_TYPE, type_of

@@ -15,7 +15,7 @@ _CODEC_BY_START = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}  #: of compr
 
 @contextmanager
 def standard_input(files: Sequence[str], format_name: str | None) -> Iterator[list[str]]:
-    """The files, with standard input as a file in place of `-`; that file goes when the block ends.
+    """Yields the files, with standard input as a file in place of `-`; that file goes when the block ends.
 
     Raises InvalidInput where the format is unknown, or where standard input is a terminal.
     """
@@ -46,7 +46,7 @@ def refuse_standard_input(files: Sequence[str]) -> None:
 
 
 def _spooled(stream: BinaryIO, folder: Path) -> Path:
-    """The content of the stream as a file in the folder."""
+    """Returns the content of the stream as a file in the folder."""
     plain = folder / "stdin"
     with plain.open("xb") as file:
         shutil.copyfileobj(stream, file, 1024 * 1024)

@@ -43,7 +43,8 @@ class Target:
 
 @contextmanager
 def looked_at(project: Path | None, stack: str, specs: Path | None, name: str) -> Iterator[ReadTable]:
-    """The table of that name, whoever manages it, as it is live, to be read. Raises NotFound with the nearest name."""
+    """Yields the table of that name, whoever manages it, as it is live, to be read. Raises NotFound with the nearest
+    name."""
     root = root_to_read(project, stack, specs)
     with closing(open_reader(root)) as store:
         yield read_entry(store, root, find_entry(store.instance().tables.values(), name))
@@ -59,8 +60,8 @@ def changed(
     alone: bool = True,
     unreadable: bool = False,
 ) -> Iterator[Target]:
-    """The same to be changed: other runs on the stack are kept off (unless not `alone`), and tables of other stacks
-    are refused.
+    """Yields the same to be changed: other runs on the stack are kept off (unless not `alone`), and tables of other
+    stacks are refused.
 
     With `unreadable`, a table whose log cannot be read is given too, where the stack manages the instance.
     """
@@ -81,8 +82,8 @@ def changed(
 
 @contextmanager
 def state_to_change(workspace: Workspace) -> Iterator[tuple[str, StateStore]]:
-    """The root and the state store of the stack's lake, to be changed in ways that specs do not declare, while other
-    runs are kept off the stack. Problems of the specs are noted and do not stop it."""
+    """Yields the root and the state store of the stack's lake, to be changed in ways that specs do not declare, while
+    other runs are kept off the stack. Problems of the specs are noted and do not stop it."""
     engine: str | None = None
     try:
         lake = workspace.lake()
@@ -99,7 +100,8 @@ def state_to_change(workspace: Workspace) -> Iterator[tuple[str, StateStore]]:
 
 @contextmanager
 def changed_by_state(project: Path | None, stack: str, specs: Path | None, name: str) -> Iterator[OpenTable]:
-    """A table to be changed in ways that specs do not declare: problems of the specs are noted and do not stop it.
+    """Yields a table to be changed in ways that specs do not declare: problems of the specs are noted and do not stop
+    it.
 
     Tables of other stacks are refused.
     """

@@ -54,7 +54,7 @@ def read_options(
     date_formats: list[str] | None = None,
     timezone: str | None = None,
 ) -> ReadOptions:
-    """How text is read. Raises InvalidInput for wrong delimiters and date formats."""
+    """Returns how text is read. Raises InvalidInput for wrong delimiters and date formats."""
     from deployer.errors import InvalidInput
     from deployer.tables.ingest.files.model import ReadOptions
     from deployer.tables.ingest.files.space_separated import WHITESPACE

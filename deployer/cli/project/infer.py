@@ -80,7 +80,8 @@ def infer(
 
 
 def spec_text(spec: TableSpec, found: InferredColumns) -> str:
-    """The Table document, with comments: what was assumed, the options that load the data, and possible row keys."""
+    """Returns the Table document, with comments: what was assumed, the options that load the data, and possible row
+    keys."""
     from deployer.platform.text.visible import visible
     from deployer.specs.editing.write import table_to_yaml
 
@@ -97,7 +98,7 @@ def spec_text(spec: TableSpec, found: InferredColumns) -> str:
 
 
 def _flow(names: Sequence[str]) -> str:
-    """Names as a list of YAML in one line."""
+    """Returns names as a list of YAML in one line."""
     from deployer.platform.text.visible import json_text, visible
     from deployer.specs.yaml.nodes import resolve_plain
 
@@ -106,7 +107,7 @@ def _flow(names: Sequence[str]) -> str:
 
 
 def ingest_options(options: ReadOptions) -> list[str]:
-    """The options of `deployer ingest` that differ from its defaults."""
+    """Returns the options of `deployer ingest` that differ from its defaults."""
     usual = type(options)()
     given: list[str] = []
     if options.null_values != usual.null_values:

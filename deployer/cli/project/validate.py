@@ -62,7 +62,7 @@ def _note_files(workspace: Workspace, unread: Sequence[str]) -> None:
 
 
 def _summary(lake: Lake) -> str:
-    """The result for valid specs, in one line."""
+    """Returns the result for valid specs, in one line."""
     counts = (_counted(len(lake.tables), "table"), _counted(len(lake.files), "file"))
     return f"{lake.instance.name}: {counts[0]} in {counts[1]} without a problem"
 

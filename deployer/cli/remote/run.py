@@ -31,7 +31,7 @@ from deployer.specs.model import Cluster, Lake
 def run_on(
     cluster: Cluster, workspace: Workspace, lake: Lake, job: RemoteJob, *, as_json: bool, detach: bool
 ) -> Mapping[str, Any] | None:
-    """The result of the job, run on the declared cluster; None when it was only started.
+    """Returns the result of the job, run on the declared cluster; None when it was only started.
 
     Raises the error that ended the job, as the job on this machine would, and Interrupted when it was cancelled or left
     alone. Ctrl-C asks whether to cancel; without a terminal it cancels.
@@ -94,7 +94,7 @@ def follow_run(
 
 
 def follow_command(job_id: str, stack: str) -> str:
-    """The command that follows a job on, as somebody may type it."""
+    """Returns the command that follows a job on, as somebody may type it."""
     from shlex import quote
 
     return f"deployer follow {quote(job_id)}" + ("" if stack == DEFAULT_STACK else f" --stack {quote(stack)}")

@@ -21,7 +21,8 @@ FOLDER = "_uploads"
 def upload_files(
     root: str, job_id: str, paths: Sequence[str], form: Format | None, *, as_json: bool
 ) -> tuple[str, ...]:
-    """The addresses to load instead of `paths`: files of this machine as objects of the job, others as they are.
+    """Returns the addresses to load instead of `paths`: files of this machine as objects of the job, others as they
+    are.
 
     Uploading the same again replaces it; other content has another address, so that its run is not taken for that of
     the files which had these names before. Raises NotFound and InvalidInput as a load of the files here does.

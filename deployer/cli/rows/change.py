@@ -237,7 +237,7 @@ def merge(
 def _tasks_by(
     engine: EngineName, project: Path | None, stack: str, specs: Path | None, on_progress: OnProgress
 ) -> RunTasks:
-    """What does the parts of a change; Spark runs on the declared local cluster."""
+    """Returns what does the parts of a change; Spark runs on the declared local cluster."""
     from deployer.app.workspace import open_workspace
     from deployer.compute.clusters import local_cluster
     from deployer.compute.spark.local import LocalCluster

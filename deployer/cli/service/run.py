@@ -178,7 +178,7 @@ def run(
 
 
 def _dry(root: str, table: str, kind: str, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The options, those of the table's own service unless some are given, so that nothing is changed."""
+    """Returns the options, those of the table's own service unless some are given, so that nothing is changed."""
     from contextlib import closing
 
     from deployer.errors import InvalidInput
@@ -208,7 +208,7 @@ def _lake_or_problems(workspace: Workspace) -> Lake | InvalidSpecs:
 
 
 def _recorded_instance(root: str, problems: InvalidSpecs) -> InstanceSpec:
-    """The instance as it was last applied. Raises the problems of the specs where none was."""
+    """Returns the instance as it was last applied. Raises the problems of the specs where none was."""
     from contextlib import closing
 
     from deployer.live.reader import live_instance
@@ -222,7 +222,7 @@ def _recorded_instance(root: str, problems: InvalidSpecs) -> InstanceSpec:
 
 
 def _recorded_cluster(root: str, table: str, kind: str) -> str | None:
-    """The cluster of the service that the table has; None when it has no such service."""
+    """Returns the cluster of the service that the table has; None when it has no such service."""
     from contextlib import closing
 
     from deployer.state import open_reader
@@ -234,7 +234,7 @@ def _recorded_cluster(root: str, table: str, kind: str) -> str | None:
 
 
 def _declared_cluster(lake: Lake, table: str, kind: str) -> str | None:
-    """The cluster that the specs give the table's service."""
+    """Returns the cluster that the specs give the table's service."""
     tables = [each for each in lake.tables if table in (each.full_name, each.name)]
     found = [service.cluster for each in tables for service in each.services if service.kind == kind]
     return found[0] if len(tables) == 1 and found else None

@@ -208,7 +208,7 @@ def runs(
 
 
 def describe_depth(run: Run) -> str:
-    """How well a run of CLUSTER left the table, `overlap depth 3.62 → 1.68`; empty for others."""
+    """Returns how well a run of CLUSTER left the table, `overlap depth 3.62 → 1.68`; empty for others."""
     before, after = (moment.get("depth") for moment in (run.figures.before, run.figures.after))
     if not isinstance(before, int | float) or not isinstance(after, int | float):
         return ""

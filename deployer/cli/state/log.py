@@ -76,7 +76,7 @@ def log(
 
 
 def _document(entry: LogEntry) -> dict[str, Any]:
-    """An entry as it is stored, with a description of what it did and times as ISO 8601."""
+    """Returns an entry as it is stored, with a description of what it did and times as ISO 8601."""
     from deployer.state.log.describe import describe_entry
     from deployer.state.log.entries import to_json
     from deployer.state.model.times import iso_utc, with_times
@@ -90,7 +90,7 @@ def _document(entry: LogEntry) -> dict[str, Any]:
 
 
 def _newest(store: StateReader, log: str) -> int:
-    """The log's newest version, also where its state cannot be made from it."""
+    """Returns the log's newest version, also where its state cannot be made from it."""
     from deployer.errors import Corrupt
     from deployer.state.model.entities import INSTANCE_LOG
 
@@ -101,7 +101,7 @@ def _newest(store: StateReader, log: str) -> int:
 
 
 def which_log(store: StateReader, table: str | None, instance: bool) -> tuple[str, str]:
-    """The name for people and the log's own. Raises InvalidInput unless exactly one is meant."""
+    """Returns the name for people and the log's own. Raises InvalidInput unless exactly one is meant."""
     from deployer.errors import InvalidInput
     from deployer.state.model.entities import INSTANCE_LOG
     from deployer.tables.verify.verify import named_entry

@@ -65,7 +65,7 @@ def show(
 
 
 def parse_at(text: str) -> At:
-    """A version, or a time, which is UTC unless it says otherwise. Raises InvalidInput."""
+    """Returns a version, or a time, which is UTC unless it says otherwise. Raises InvalidInput."""
     import datetime as dt
 
     from deployer.errors import InvalidInput
@@ -83,7 +83,7 @@ def parse_at(text: str) -> At:
 
 
 def _as_json(state: InstanceState | TableState) -> dict[str, Any]:
-    """The state as entries have it, bytes in base64; times as ISO 8601."""
+    """Returns the state as entries have it, bytes in base64; times as ISO 8601."""
     from deployer.state.log.codec import encode
     from deployer.state.model.entities import InstanceState
     from deployer.state.model.times import iso_or_none, with_times

@@ -16,7 +16,7 @@ LISTED = 5  #: files that were loaded before, each with its line
 
 
 def result_from(document: Mapping[str, Any]) -> IngestResult:
-    """The result as a job's program tells it."""
+    """Returns the result as a job's program tells it."""
     from deployer.platform.files.dataclass_json import from_asdict
     from deployer.tables.ingest.job import IngestResult
 
@@ -53,7 +53,7 @@ def print_result(result: IngestResult, bad_rows: object) -> None:
 
 
 def _verb(result: IngestResult) -> str:
-    """What the load did with its rows: `added`, or how many took the place of others."""
+    """Returns what the load did with its rows: `added`, or how many took the place of others."""
     if result.counts is None:
         return "added"
     counts = result.counts

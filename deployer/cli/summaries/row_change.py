@@ -21,7 +21,7 @@ def in_words(counts: RowCounts) -> str:
 
 
 def document_of(table: OpenTable, change: RowChange) -> dict[str, Any]:
-    """The JSON document of the change."""
+    """Returns the JSON document of the change."""
     from dataclasses import asdict
 
     names = leaf_names(table)
@@ -74,7 +74,7 @@ def print_change(table: OpenTable, change: RowChange) -> None:
 
 
 def leaf_names(table: OpenTable) -> dict[str, str]:
-    """The leaves by their range of keys, by id; one leaf alone has all keys."""
+    """Returns the leaves by their range of keys, by id; one leaf alone has all keys."""
     leaves, splits = table.state.leaves(), table.splits
     if len(leaves) == 1:
         return {leaves[0].partition_id: "all keys"}

@@ -80,7 +80,7 @@ def gc(
 
 
 def _entries(store: StateStore, names: list[str], owner: str) -> tuple[list[TableEntry], list[Unreadable]]:
-    """The tables to look at: those named, or all that the stack manages, and those whose log cannot be read."""
+    """Returns the tables to look at: those named, or all that the stack manages, and those whose log cannot be read."""
     from deployer.live.reader import unreadable
     from deployer.state.model.declared_properties import OWNER
     from deployer.tables.admin.ownership import require_owner

@@ -125,7 +125,7 @@ def files(
 
 
 def _drawn(nodes: list[PartitionInfo]) -> list[str]:
-    """Each node behind the lines of its tree."""
+    """Returns each node behind the lines of its tree."""
     last = {node.parent: node.partition for node in nodes}  # the last child of each
     open_: list[bool] = []  # for each depth above, whether more children come below
     lines = []

@@ -41,7 +41,8 @@ def take_out(target: Target, declared: TableSpec) -> list[str]:
 
 
 def tables_in(workspace: Workspace, instance: InstanceSpec, file: Path) -> tuple[TableSpec, ...]:
-    """The tables that a spec file declares by itself. Raises InvalidSpecs, and InvalidInput where there is none."""
+    """Returns the tables that a spec file declares by itself. Raises InvalidSpecs, and InvalidInput where there is
+    none."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -59,7 +60,7 @@ def table_of_options(
     columns: Sequence[str],
     more: Mapping[str, Any],
 ) -> TableSpec:
-    """The table that columns such as `id:int64` and other properties declare. Raises InvalidInput."""
+    """Returns the table that columns such as `id:int64` and other properties declare. Raises InvalidInput."""
     keys = more.get("row_keys") or ()
     forms = []
     for text in columns:

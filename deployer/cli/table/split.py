@@ -153,7 +153,7 @@ def estimate(
 
 
 def _in_yaml(document: Any) -> str:
-    """A split point in one line of a spec."""
+    """Returns a split point in one line of a spec."""
     from deployer.platform.text.visible import json_text
     from deployer.specs.editing.write import to_yaml
 

@@ -27,7 +27,7 @@ _JOB = "job"
 
 
 def checked_job_id(job_id: str) -> str:
-    """The id, which becomes the name of a folder. Raises InvalidInput for one that cannot."""
+    """Returns the id, which becomes the name of a folder. Raises InvalidInput for one that cannot."""
     if not _JOB_ID.fullmatch(job_id):
         raise InvalidInput(
             f"{job_id!r} is not a valid job id",
@@ -49,7 +49,7 @@ class Checkpoint:
         return frozenset(each.path for each in self.files)
 
     def holds(self, dataset: int, work: FragmentWork) -> bool:
-        """Whether these are still the values of the fragment, whether or not it has some of them."""
+        """Returns whether these are still the values of the fragment, whether or not it has some of them."""
         return (
             self.dataset == dataset
             and len(self.work.outputs) == len(work.outputs)
@@ -57,7 +57,7 @@ class Checkpoint:
         )
 
     def is_committed(self, dataset: int, work: FragmentWork) -> bool:
-        """Whether the fragment has these values."""
+        """Returns whether the fragment has these values."""
         return self.dataset == dataset and self.work.inputs == work.inputs and self.paths <= set(work.outputs)
 
 
@@ -99,7 +99,7 @@ class JobFolder:
         self._objects.put(f"{self._folder}/{name}", seal(json.dumps(document).encode()))
 
     def saved(self) -> dict[int, Checkpoint]:
-        """The checkpoints by fragment id."""
+        """Returns the checkpoints by fragment id."""
         found = {}
         for path in self._objects.list(self._folder):
             name = path.rpartition("/")[2]

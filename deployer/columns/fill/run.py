@@ -111,7 +111,7 @@ class FillRun:
         return table
 
     def _next(self, table: OpenTable) -> tuple[OpenTable, list[FragmentWork]]:
-        """The fragments to do next, prepared, and the table with all columns."""
+        """Returns the fragments to do next, prepared, and the table with all columns."""
         filling = self._filling
         dataset = table.dataset()
         found = works_of(dataset, filling.target, filling.inputs)
@@ -139,7 +139,7 @@ class FillRun:
         return False
 
     def _checkpoint(self, work: FragmentWork) -> Checkpoint | None:
-        """The values of the fragment that an earlier run has left, where their files are whole."""
+        """Returns the values of the fragment that an earlier run has left, where their files are whole."""
         saved = self._saved.get(work.fragment_id)
         if saved is None or not saved.holds(self._filling.entry.dataset, work):
             return None
@@ -192,7 +192,7 @@ class FillRun:
             self._on_progress(Progress(f"writing {names}", min(self._rows, self._of), self._of))
 
     def _checkpointed(self, dataset: LanceDataset, work: FragmentWork) -> Checkpoint:
-        """The files of the fragment's values, with a checkpoint."""
+        """Returns the files of the fragment's values, with a checkpoint."""
         if (known := self._reusable.get(work.fragment_id)) is not None:
             with self._lock:
                 self.stats = replace(self.stats, reused=self.stats.reused + 1)
@@ -223,7 +223,8 @@ class FillRun:
     def _counted(
         self, dataset: LanceDataset, work: FragmentWork, names: Sequence[str], failures: list[Exception]
     ) -> Iterator[pa.RecordBatch]:
-        """The values as Lance asks for them; it would change the type of what they raise, so `failures` keeps that."""
+        """Yields the values as Lance asks for them; it would change the type of what they raise, so `failures` keeps
+        that."""
         try:
             for batch in self._values.of_fragment(dataset, work):
                 if self._stopped:

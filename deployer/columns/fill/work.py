@@ -31,7 +31,7 @@ class FragmentWork:
     outputs: Places
 
     def is_still(self, before: FragmentWork, own: Collection[str] = ()) -> bool:
-        """Whether the fragment is as it was before, but for the files `own` of the written columns."""
+        """Returns whether the fragment is as it was before, but for the files `own` of the written columns."""
         same = (self.fragment_id, self.physical_rows, self.inputs) == (
             before.fragment_id,
             before.physical_rows,
@@ -56,7 +56,7 @@ class ColumnValues(Protocol):
         """
 
     def of_fragment(self, dataset: LanceDataset, work: FragmentWork) -> Iterator[pa.RecordBatch]:
-        """The values for each physical row in order; what is given for a deleted row does not count.
+        """Returns the values for each physical row in order; what is given for a deleted row does not count.
 
         Called from several threads.
         """
@@ -75,7 +75,7 @@ class Target:
 
 
 def works_of(dataset: LanceDataset, target: Target, inputs: Sequence[str]) -> list[FragmentWork]:
-    """All fragments of the opened version that have rows, in its order."""
+    """Returns all fragments of the opened version that have rows, in its order."""
     own = target_fields(dataset, target)
     read = field_ids(dataset, inputs)
     physical = {each.fragment_id: int(each.metadata.physical_rows) for each in dataset.get_fragments()}
@@ -87,7 +87,7 @@ def _work(fragment: Fragment, rows: int, inputs: tuple[int, ...], outputs: tuple
 
 
 def column_groups(dataset: LanceDataset, target: Target, work: FragmentWork) -> list[tuple[str, ...]]:
-    """The columns that the fragment has values of, and those that it has none of.
+    """Returns the columns that the fragment has values of, and those that it has none of.
 
     Lance replaces files with columns of one of the two sorts, and refuses a file with columns of both.
     """

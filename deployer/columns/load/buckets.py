@@ -35,8 +35,8 @@ class Values(Protocol):
     """The values of the rows of fragments."""
 
     def take(self, work: FragmentWork, start: int, places: Places) -> pa.Table:
-        """The values for rows of a fragment from `start` on, whose places in the source are given; null for a negative
-        place."""
+        """Returns the values for rows of a fragment from `start` on, whose places in the source are given; null for a
+        negative place."""
 
 
 class HeldValues:
@@ -103,7 +103,7 @@ class BucketValues:
 
 
 def _buckets(works: Sequence[FragmentWork], places: Mapping[int, Places], size: int) -> Iterator[_Bucket]:
-    """The buckets of `size` rows each, in order."""
+    """Yields the buckets of `size` rows each, in order."""
     held: list[Places] = []
     start = rows = number = 0
     for work in works:
@@ -148,7 +148,7 @@ def _path(folder: Path, bucket: _Bucket) -> Path:
 
 
 def taken(values: pa.Table, places: Places) -> pa.Table:
-    """Rows of a table whose columns have one chunk each; null for a negative place."""
+    """Returns rows of a table whose columns have one chunk each; null for a negative place."""
     if not len(places):
         return values.slice(0, 0)
     first = int(places[0])

@@ -163,7 +163,7 @@ class JoinedColumns:
         self._values = BucketValues(folder, works, self._places, again, self._row_bytes)
 
     def _parts(self) -> Iterator[pa.Table]:
-        """The values of all rows of the source in order, in the types of the columns."""
+        """Yields the values of all rows of the source in order, in the types of the columns."""
         done, parts = 0, self._source.parts
         with ThreadPoolExecutor(READERS) as pool:
             pending = [pool.submit(self._values_of, part) for part in parts[:READERS]]
@@ -201,7 +201,8 @@ class JoinedColumns:
         )
 
     def of_fragment(self, dataset: LanceDataset, work: FragmentWork) -> Iterator[pa.RecordBatch]:
-        """The values of the fragment's rows, and those that they have where the source has none and they stay."""
+        """Yields the values of the fragment's rows, and those that they have where the source has none and they
+        stay."""
         places = self._places[work.fragment_id]
         assert self._values is not None  # noqa: S101 -- prepared
         size = max(256, BATCH_BYTES // self._row_bytes)
@@ -215,7 +216,7 @@ class JoinedColumns:
             yield from values.combine_chunks().to_batches()
 
     def _values_before(self, dataset: LanceDataset, work: FragmentWork, places: Places) -> _LiveRows | None:
-        """The values that rows have now, where some are to stay."""
+        """Returns the values that rows have now, where some are to stay."""
         if self._request.on_missing != "carry" or not any(work.outputs) or not bool((places == NONE).any()):
             return None
         fragment = dataset.get_fragment(work.fragment_id)
@@ -233,7 +234,7 @@ class _LiveRows:
         self._offsets = np.empty(0, np.int64)
 
     def up_to(self, start: int, stop: int) -> tuple[NDArray[np.int64], pa.Table]:
-        """The next rows, those before the physical row `stop`, with their distances from row `start`."""
+        """Returns the next rows, those before the physical row `stop`, with their distances from row `start`."""
         while not len(self._offsets) or self._offsets[-1] < stop:
             batch = next(self._batches, None)
             if batch is None:
@@ -248,7 +249,7 @@ class _LiveRows:
 
 
 def _carried(values: pa.Table, places: Places, offsets: NDArray[np.int64], old: pa.Table) -> pa.Table:
-    """The values, with the `old` ones, of rows at these offsets, where the source has none."""
+    """Returns the values, with the `old` ones, of rows at these offsets, where the source has none."""
     stays = places[offsets] == NONE
     if not bool(stays.any()):
         return values
@@ -258,7 +259,8 @@ def _carried(values: pa.Table, places: Places, offsets: NDArray[np.int64], old: 
 
 
 def _keys_of(dataset: LanceDataset, work: FragmentWork, pk: str) -> tuple[pa.ChunkedArray, NDArray[np.int64] | None]:
-    """The keys of the fragment's rows that are not deleted, and their physical offsets: None where none is deleted."""
+    """Returns the keys of the fragment's rows that are not deleted, and their physical offsets: None where none is
+    deleted."""
     fragment = dataset.get_fragment(work.fragment_id)
     has_deletions = bool(fragment.metadata.num_deletions)
     scanner = dataset.scanner(columns=[pk], fragments=[fragment], scan_in_order=True, with_row_address=has_deletions)
@@ -269,7 +271,7 @@ def _keys_of(dataset: LanceDataset, work: FragmentWork, pk: str) -> tuple[pa.Chu
 
 
 def _offsets(rows: pa.Table) -> NDArray[np.int64]:
-    """The physical offsets of rows in their fragment, which the low half of their addresses is."""
+    """Returns the physical offsets of rows in their fragment, which the low half of their addresses is."""
     addresses: NDArray[np.int64] = rows.column("_rowaddr").to_numpy().astype(np.int64)
     return addresses & 0xFFFFFFFF
 

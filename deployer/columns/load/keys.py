@@ -24,7 +24,7 @@ class KeyIndex(Protocol):
     """The keys of a source, whose rows count from 0."""
 
     def find(self, keys: pa.ChunkedArray) -> Places:
-        """The source's row of each key, or NONE; null is never found."""
+        """Returns the source's row of each key, or NONE; null is never found."""
 
 
 def index_keys(keys: pa.ChunkedArray, pk: str, where: str) -> KeyIndex:
@@ -68,7 +68,7 @@ def refuse_key_types(pk: str, ours: pa.DataType, theirs: pa.DataType, where: str
 
 
 def comparable(keys: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Keys in the one type in which those of a kind are compared."""
+    """Returns keys in the one type in which those of a kind are compared."""
     kind = _kind(keys.type)
     if kind == "text":
         return keys.cast(pa.large_string())

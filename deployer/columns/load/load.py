@@ -141,7 +141,7 @@ def _other_job(table: OpenTable, job_id: str, why: str) -> InvalidInput:
 
 
 def _target(table: OpenTable, request: LoadRequest, source: LoadSource) -> Target:
-    """The columns to write. Raises InvalidInput for columns that cannot be loaded."""
+    """Returns the columns to write. Raises InvalidInput for columns that cannot be loaded."""
     there = {column.name: column for column in columns_of(table.schema)}
     if request.pk not in there:
         raise InvalidInput(

@@ -44,7 +44,7 @@ def checked_request(
     checkpoint_interval_seconds: float | None = None,
     commit_granularity: int | None = None,
 ) -> LoadRequest:
-    """The request. Raises InvalidInput for arguments that cannot be."""
+    """Returns the request. Raises InvalidInput for arguments that cannot be."""
     sources = (source,) if isinstance(source, str) else tuple(source)
     if not sources or not all(isinstance(each, str) and each for each in sources):
         raise InvalidInput("there is no source", remedy="give the address of a file or folder, or a list of files")

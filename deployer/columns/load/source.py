@@ -44,7 +44,7 @@ class LoadSource:
     changed: tuple[int, ...]
 
     def read(self, part: Part, columns: Sequence[str]) -> pa.Table:
-        """The rows of a part. Raises InvalidInput for a file that cannot be read to its end."""
+        """Returns the rows of a part. Raises InvalidInput for a file that cannot be read to its end."""
         schema = pa.schema([self.schema.field(name) for name in columns])
         with _readable(part.source):
             batches = list(read_units(part.source, part.start, part.stop, columns))
@@ -108,7 +108,7 @@ def find_load_source(request: LoadRequest) -> LoadSource:
 
 
 def _pinned(source: Source) -> Source:
-    """A Lance dataset at its newest version, so that what others commit to it does not count."""
+    """Returns a Lance dataset at its newest version, so that what others commit to it does not count."""
     return replace(source, version=int(open_dataset(source.path).version)) if source.format is Format.LANCE else source
 
 

@@ -40,7 +40,7 @@ class ClusterArgs:
         return f"{self.context.prefix}{self.spec.name}"
 
     def options(self) -> dict[str, Any]:
-        """The options of the spec, with the program's network and role where it has none."""
+        """Returns the options of the spec, with the program's network and role where it has none."""
         found: dict[str, Any] = dict(self.spec.options)
         if self.network is not None and "subnets" not in found:
             found["subnets"] = list(self.network.subnets)

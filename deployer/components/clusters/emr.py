@@ -131,7 +131,8 @@ class EmrCluster(pulumi.ComponentResource):
         ]
 
     def _security(self, instance: InstanceSpec) -> aws.emr.SecurityConfiguration:
-        """What is encrypted, and how instances tell of themselves. EMR changes none: another text has another name."""
+        """Returns what is encrypted, and how instances tell of themselves. EMR changes none: another text has another
+        name."""
         text = pulumi.Output.from_input(self._key_arn).apply(
             lambda key: json.dumps(emr_flow.security_configuration(key, instance.aws.emr_certificates), sort_keys=True)
         )

@@ -92,7 +92,7 @@ def _capacity(options: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _ready(options: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
-    """A driver and workers that are kept ready while the application runs."""
+    """Returns a driver and workers that are kept ready while the application runs."""
     if "initial_workers" not in options:
         return None
     size = worker_size(options.get("cores", CORES), options.get("memory", MEMORY))

@@ -31,8 +31,8 @@ CONFIGURATIONS: tuple[Json, ...] = (
 
 
 def security_configuration(key_arn: str | None, certificates: str | None) -> Json:
-    """What EMR's security configuration says: instances' metadata by version 2 alone, one hop far; disks and volumes
-    encrypted by the key; TLS between nodes by `certificates` (s3://… of a zip file of PEM files).
+    """Returns what EMR's security configuration says: instances' metadata by version 2 alone, one hop far; disks and
+    volumes encrypted by the key; TLS between nodes by `certificates` (s3://… of a zip file of PEM files).
 
     EMR encrypts disks by a key of the account alone, and has TLS by certificates alone
     (https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-create-security-configuration.html).
@@ -73,7 +73,7 @@ class Shape:
 
 
 def shape_of(options: Mapping[str, Any]) -> Shape:
-    """The shape that the options of a cluster of kind emr mean."""
+    """Returns the shape that the options of a cluster of kind emr mean."""
     fleets = options.get("fleets")
     core = tuple(fleets["types"]) if fleets else (options["instance_type"],)
     primary = (options["primary_type"],) if "primary_type" in options else core
@@ -116,7 +116,7 @@ def job_flow(
     security: str,
     key_arn: str | None = None,
 ) -> Json:
-    """The arguments of `RunJobFlow` for a cluster that runs its steps and ends; the caller adds `Steps`.
+    """Returns the arguments of `RunJobFlow` for a cluster that runs its steps and ends; the caller adds `Steps`.
 
     `service_role` and `instance_profile` are names or ARNs, `security` the name of a security configuration, `key_arn`
     that of the key that encrypts logs. Should the cluster have no step that ends it, it ends as idle.

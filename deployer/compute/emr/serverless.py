@@ -74,8 +74,8 @@ class EmrServerless:
         )
 
     def _started(self, job: RemoteJob, key: str) -> tuple[str, datetime]:
-        """The run of this attempt, and when AWS answered. Botocore sends a request whose answer was lost again, with
-        the same token, and AWS answers with the run that the first one made."""
+        """Returns the run of this attempt, and when AWS answered. Botocore sends a request whose answer was lost again,
+        with the same token, and AWS answers with the run that the first one made."""
         code = self._code()
         driver = {
             "entryPoint": code.script(job.program),
@@ -151,7 +151,7 @@ class EmrServerless:
 
 
 def role_is_not_ready(reported: str) -> bool:
-    """Whether AWS says that it cannot assume the role: for some seconds after it was made, that is not known
+    """Returns whether AWS says that it cannot assume the role: for some seconds after it was made, that is not known
     everywhere. One that the caller may not pass is another matter."""
     text = reported.lower()
     return "role" in text and ("assume" in text or "does not exist" in text) and "passrole" not in text

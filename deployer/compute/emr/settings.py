@@ -60,10 +60,10 @@ def step_settings(options: Mapping[str, Any], region: str | None, hosts: str = "
 
 
 def as_options(settings: Mapping[str, str]) -> list[str]:
-    """The settings as options of spark-submit."""
+    """Returns the settings as options of spark-submit."""
     return [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
 
 
 def as_text(settings: Mapping[str, str]) -> str:
-    """The settings as one line of options."""
+    """Returns the settings as one line of options."""
     return shlex.join(as_options(settings))

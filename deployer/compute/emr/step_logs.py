@@ -30,7 +30,8 @@ class StepLogs:
         self._next = 0.0
 
     def new_lines(self) -> list[str]:
-        """What came since this was asked last. Logs that cannot be read have none: they are a help and no more."""
+        """Returns what came since this was asked last. Logs that cannot be read have none: they are a help and no
+        more."""
         if self._clock.monotonic() < self._next:
             return []
         self._next = self._clock.monotonic() + INTERVAL
@@ -53,7 +54,7 @@ class StepLogs:
         return found
 
     def _lines(self, path: str) -> list[str] | None:
-        """All lines of a log; None when it is not whole yet."""
+        """Returns all lines of a log; None when it is not whole yet."""
         try:
             return gzip.decompress(self._objects.get(path)).decode(errors="replace").splitlines()
         except (OSError, EOFError, zlib.error):

@@ -150,7 +150,7 @@ class EmrSteps:
         }
 
     def _found(self, key: str) -> str | None:
-        """The run of the attempt."""
+        """Returns the run of the attempt."""
         if self._cluster is None:
             since = datetime.now(UTC) - LOOK_BACK
             listed = self._pages("list_clusters", "Clusters", CreatedAfter=since)

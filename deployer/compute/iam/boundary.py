@@ -25,7 +25,7 @@ _Statement = dict[str, Any]
 
 
 def boundary_policy(lake: LakeOnAws) -> Policy:
-    """The boundary of the roles of one lake."""
+    """Returns the boundary of the roles of one lake."""
     statements = [*_data(lake), *_key(lake), *_jobs(lake), *(_machines(lake) if "emr" in lake.kinds else ())]
     return {"Version": POLICY_VERSION, "Statement": statements}
 
@@ -98,7 +98,8 @@ def _jobs(lake: LakeOnAws) -> Iterator[_Statement]:
 
 
 def _machines(lake: LakeOnAws) -> Iterator[_Statement]:
-    """What EMR's own role may do with EC2: as `AmazonEMRServicePolicy_v2` has it for clusters, in fewer words."""
+    """Yields what EMR's own role may do with EC2: as `AmazonEMRServicePolicy_v2` has it for clusters, in fewer
+    words."""
     (tag, value), *_ = EMR_TAG.items()
     there = {"StringEquals": {f"aws:ResourceTag/{tag}": value}}
     asked = {"StringEquals": {f"aws:RequestTag/{tag}": value}}

@@ -17,7 +17,7 @@ _OWN_KEY = "s3:x-amz-server-side-encryption-customer-algorithm"
 
 
 def bucket_policy(bucket_arn: str, below: str, key_arn: str | None, only_from: AccessOnlyFrom) -> Policy:
-    """What nobody may do with a lake's bucket: reach it without TLS of today, or write below the lake's prefix
+    """Returns what nobody may do with a lake's bucket: reach it without TLS of today, or write below the lake's prefix
     (`below`, with a slash at its end, or empty) with an encryption that is not the bucket's. A request that names none
     gets the bucket's own.
     """
@@ -91,7 +91,7 @@ def copies_trust() -> Policy:
 
 
 def copies_policy(bucket_arn: str, below: str, copies: ReplicateTo, key_arn: str | None) -> Policy:
-    """What S3 needs to copy what is below the lake's prefix to another bucket, and to encrypt it there.
+    """Returns what S3 needs to copy what is below the lake's prefix to another bucket, and to encrypt it there.
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/setting-repl-config-perm-overview.html
     """

@@ -17,7 +17,7 @@ from deployer.compute.jobs.code import PREFIX
 
 
 def deploying_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
-    """What `deployer up` needs for the lake with all that a stack may declare."""
+    """Returns what `deployer up` needs for the lake with all that a stack may declare."""
     return (
         *_lake_grants(lake),
         *_cluster_grants(lake),

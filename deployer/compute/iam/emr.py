@@ -20,7 +20,8 @@ _TO_EMR, _TO_EC2 = "elasticmapreduce.amazonaws.com*", "ec2.amazonaws.com*"
 def instance_policy(
     root: str, table_arn: str, log_uri: str, key_arn: str | None = None, certificates: str | None = None
 ) -> Policy:
-    """What the instances of an EMR cluster may do, and so the jobs there: reading and writing one lake, and logging.
+    """Returns what the instances of an EMR cluster may do, and so the jobs there: reading and writing one lake, and
+    logging.
 
     With a key they encrypt their own disks by it, which no service does for them; `certificates` (s3://…) they fetch.
     """
@@ -52,7 +53,7 @@ def _certificates(uri: str, partition: str) -> dict[str, Any]:
 
 
 def volumes_policy(key_arn: str) -> Policy:
-    """What EMR's own role needs of the key for the instances' volumes (EBS), which EC2 encrypts.
+    """Returns what EMR's own role needs of the key for the instances' volumes (EBS), which EC2 encrypts.
 
     https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-encryption-enable.html#emr-awskms-ebs-encryption
     """
@@ -112,7 +113,7 @@ def instance_trust(table_arn: str) -> Policy:
 
 
 def pass_policy(role_arn: str) -> Policy:
-    """What EMR's own policy leaves out: handing the instances' role to EC2."""
+    """Returns what EMR's own policy leaves out: handing the instances' role to EC2."""
     statement = {
         "Sid": "GiveInstancesTheirRole",
         "Effect": "Allow",
@@ -129,7 +130,7 @@ def emr_service_policy_arn(table_arn: str) -> str:
 
 
 def deploying_emr_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
-    """What `deployer up` needs for clusters of kind emr, beside roles: clusters that have the lake's tag alone.
+    """Returns what `deployer up` needs for clusters of kind emr, beside roles: clusters that have the lake's tag alone.
 
     EMR asks for the right to tag when a cluster is made with tags. The request is then for `cluster/*`, literally, or
     has the tags of the cluster to be; neither is so for the cluster of somebody else.

@@ -36,7 +36,7 @@ class Grant:
         return tuple(call for action in self.actions for call in self.expanded.get(action, (action,)))
 
     def statement(self) -> dict[str, Any]:
-        """The grant as IAM has it."""
+        """Returns the grant as IAM has it."""
         found: dict[str, Any] = {
             "Sid": self.sid,
             "Effect": "Allow",
@@ -52,7 +52,7 @@ class Grant:
 
 
 def equals(*keys: Mapping[str, str]) -> Condition:
-    """The condition that every key has its value."""
+    """Returns the condition that every key has its value."""
     return {"StringEquals": {name: value for each in keys for name, value in each.items()}}
 
 
@@ -62,5 +62,5 @@ def of(service: str, actions: Iterable[str], what: str = "") -> tuple[str, ...]:
 
 
 def one_or_all(values: tuple[str, ...]) -> str | list[str]:
-    """The form of policies: one value alone, several as a list."""
+    """Returns the form of policies: one value alone, several as a list."""
     return values[0] if len(values) == 1 else list(values)

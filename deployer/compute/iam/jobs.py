@@ -44,7 +44,7 @@ ITEM_ACTIONS = (
 def job_policy(
     root: str, instance: str, table_arn: str, log_group_arn: str, log_uri: str | None = None, key_arn: str | None = None
 ) -> Policy:
-    """What jobs on EMR Serverless may do: reading and writing one lake, and logging to one group.
+    """Returns what jobs on EMR Serverless may do: reading and writing one lake, and logging to one group.
 
     EMR Serverless wants to look for that group among all. `log_uri` is where logs are kept too, `key_arn` the KMS key
     of the lake.
@@ -140,18 +140,18 @@ def trust_policy(application_arn: str) -> Policy:
 
 
 def capacity(max_workers: int, cores: int, memory: str) -> Mapping[str, str]:
-    """The most that an application takes at a time: its workers and one driver."""
+    """Returns the most that an application takes at a time: its workers and one driver."""
     number = max_workers + 1
     return {"cpu": f"{number * cores} vCPU", "memory": f"{number * worker_gigabytes(cores, memory)} GB"}
 
 
 def worker_size(cores: int, memory: str) -> Mapping[str, str]:
-    """What one worker takes."""
+    """Returns what one worker takes."""
     return {"cpu": f"{cores} vCPU", "memory": f"{worker_gigabytes(cores, memory)} GB"}
 
 
 def worker_gigabytes(cores: int, memory: str) -> int:
-    """The memory of a worker with the tenth more that Spark takes, as EMR Serverless has it for so many vCPU.
+    """Returns the memory of a worker with the tenth more that Spark takes, as EMR Serverless has it for so many vCPU.
 
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-behavior.html#worker-configs
     """

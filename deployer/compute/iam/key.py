@@ -88,8 +88,8 @@ def key_policy(key_arn: str, root: str, instance: str) -> Policy:
 
 
 def deploying_key_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
-    """What `deployer up` needs for a lake with a KMS key; nothing for one without. Of a key that the stack makes only
-    the one with the lake's tag."""
+    """Returns what `deployer up` needs for a lake with a KMS key; nothing for one without. Of a key that the stack
+    makes only the one with the lake's tag."""
     if lake.settings.kms_key is None:
         return ()
     keys, of_keys = lake.keys, lake.of_keys

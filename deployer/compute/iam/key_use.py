@@ -14,7 +14,7 @@ KEY_USE = ("kms:Decrypt", "kms:GenerateDataKey")
 
 
 def key_statements(key_arn: str | None, root: str, table_arn: str) -> list[dict[str, Any]]:
-    """What a job needs of the key to read and write the lake at `root`, and its state; nothing without a key.
+    """Returns what a job needs of the key to read and write the lake at `root`, and its state; nothing without a key.
 
     S3 and DynamoDB use the key for readers and writers, so a request counts only when it comes through them and
     is for this bucket or table (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html,
@@ -53,14 +53,15 @@ def key_statements(key_arn: str | None, root: str, table_arn: str) -> list[dict[
 
 
 def disk_configuration(key_arn: str, lake: str) -> dict[str, Any]:
-    """What a job run overrides of its application so that the key encrypts its disks; `lake` is the lake's id."""
+    """Returns what a job run overrides of its application so that the key encrypts its disks; `lake` is the lake's
+    id."""
     return {
         "diskEncryptionConfiguration": {"encryptionKeyArn": key_arn, "encryptionContext": {DISK_CONTEXT: lake}},
     }
 
 
 def disk_statements(key_arn: str, lake: str) -> list[dict[str, Any]]:
-    """What a job's role needs of the key for the disks of EMR Serverless; `lake` is the lake's id."""
+    """Returns what a job's role needs of the key for the disks of EMR Serverless; `lake` is the lake's id."""
     return [
         {
             "Sid": "KeyOfDisks",

@@ -97,7 +97,7 @@ class LakeOnAws:
 
     @classmethod
     def of(cls, spec: InstanceSpec, region: str, account: str, partition: str = "aws") -> LakeOnAws:
-        """The lake that `spec` declares, in an account."""
+        """Returns the lake that `spec` declares, in an account."""
         remote = [cluster for cluster in spec.clusters if cluster.kind in REMOTE_KINDS]
         table = spec.state.options.get("table")
         return cls(

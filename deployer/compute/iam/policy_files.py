@@ -44,8 +44,8 @@ _PARTED: Mapping[str, tuple[Part, ...]] = {
 
 
 def policies(lake: LakeOnAws, roles: Iterable[PolicyRole] = tuple(PolicyRole)) -> dict[str, Policy]:
-    """The policies by name, such as `deploy-lake`; a second one of a name has `-2`. Raises Refused for names that are
-    too long for IAM."""
+    """Returns the policies by name, such as `deploy-lake`; a second one of a name has `-2`. Raises Refused for names
+    that are too long for IAM."""
     wanted = set(roles)
     grants = needed_grants(lake)
     found: dict[str, Policy] = {}
@@ -61,7 +61,7 @@ def policies(lake: LakeOnAws, roles: Iterable[PolicyRole] = tuple(PolicyRole)) -
 
 
 def needed_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
-    """The grants of the deploying role for the kinds of clusters that the lake has."""
+    """Returns the grants of the deploying role for the kinds of clusters that the lake has."""
     without = {"emr-serverless", "emr"} - lake.kinds
     if not lake.kinds:
         without |= {"clusters", "services"}
@@ -69,12 +69,12 @@ def needed_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
 
 
 def characters(policy: Policy) -> int:
-    """The size of a policy as IAM counts it."""
+    """Returns the size of a policy as IAM counts it."""
     return len(json.dumps(policy, separators=(",", ":")))
 
 
 def _packed(name: str, statements: Sequence[Mapping[str, Any]]) -> dict[str, Policy]:
-    """The statements in as few documents as they need, in their order."""
+    """Returns the statements in as few documents as they need, in their order."""
     documents = [_document(group) for group in _groups(statements)]
     names = [name if number == 1 else f"{name}-{number}" for number in range(1, len(documents) + 1)]
     return {each: _checked(each, document) for each, document in zip(names, documents, strict=True)}
@@ -105,6 +105,6 @@ def _checked(name: str, policy: Policy) -> Policy:
 
 
 def previewing_grants(deploying: Iterable[Grant]) -> tuple[Grant, ...]:
-    """The reads among the grants of the deploying role, with the same resources and conditions."""
+    """Returns the reads among the grants of the deploying role, with the same resources and conditions."""
     found = (replace(grant, actions=tuple(filter(_READS.fullmatch, grant.actions))) for grant in deploying)
     return tuple(grant for grant in found if grant.actions)

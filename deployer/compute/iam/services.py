@@ -55,7 +55,7 @@ def deploying_service_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
 
 
 def glue_names(instance: str) -> str:
-    """What begins the names of a lake's databases in Glue, unless METASYNC's target names one."""
+    """Returns what begins the names of a lake's databases in Glue, unless METASYNC's target names one."""
     return f"{re.sub('[^a-z0-9_]', '_', instance.lower())}_"
 
 

@@ -24,7 +24,8 @@ class RemoteJob:
     tags: Mapping[str, str] = field(default_factory=dict)
 
     def key(self, attempt: int) -> str:
-        """The name of one attempt at this job: 32 characters of 0-9 and a-f, fit for a client token and a path."""
+        """Returns the name of one attempt at this job: 32 characters of 0-9 and a-f, fit for a client token and a
+        path."""
         known = json.dumps([self.program, self.job_id, self.arguments, attempt])
         return hashlib.blake2b(known.encode(), digest_size=16).hexdigest()
 
@@ -77,13 +78,13 @@ class RemoteCluster(Protocol):
         does not run twice. Attempts that failed in an earlier command are skipped."""
 
     def status(self, run_id: str) -> RunStatus:
-        """The status of the run."""
+        """Returns the status of the run."""
 
     def new_lines(self, run_id: str) -> Sequence[str]:
-        """The lines that the job printed since the last call; the service returns them with a delay."""
+        """Returns the lines that the job printed since the last call; the service returns them with a delay."""
 
     def cancel(self, run_id: str) -> None:
         """Requests the end of the run. It is over once its status says so."""
 
     def describe_run(self, run_id: str) -> str:
-        """A description of the run with the ids by which AWS's own tools find it."""
+        """Returns a description of the run with the ids by which AWS's own tools find it."""

@@ -42,7 +42,7 @@ class JobCode:
         return JobCode(architecture, found["python"], found["wheel"], found["archive"], dict(found["scripts"]))
 
     def script(self, job: str) -> str:
-        """The program of a job. Raises NotFound for one that is not there."""
+        """Returns the program of a job. Raises NotFound for one that is not there."""
         if job not in self.scripts:
             there = ", ".join(sorted(self.scripts))
             raise NotFound(f"no job {job!r} was uploaded, there are {there}", remedy="run `deployer up` again")

@@ -92,7 +92,7 @@ def ask_to_end(root: str, key: str) -> None:
 
 
 def is_to_end(root: str, key: str) -> bool:
-    """Whether `ask_to_end` was called for the attempt."""
+    """Returns whether `ask_to_end` was called for the attempt."""
     return _get(root, f"{key}-end.json") is not None
 
 
@@ -105,7 +105,7 @@ def _error(status: Mapping[str, Any]) -> DeployerError:
 
 
 def _subclasses(kind: type[DeployerError]) -> list[type[DeployerError]]:
-    """The errors of the one hierarchy, whose constructors are alike."""
+    """Returns the errors of the one hierarchy, whose constructors are alike."""
     return [each for each in kind.__subclasses__() if each.__module__ == DeployerError.__module__]
 
 
@@ -115,7 +115,7 @@ def remember(root: str, started: StartedJob) -> None:
 
 
 def remembered(root: str, job_id: str) -> StartedJob | None:
-    """The newest run of a job; None when none was started on a cluster."""
+    """Returns the newest run of a job; None when none was started on a cluster."""
     document = _get(root, _by_job(job_id))
     return None if document is None else StartedJob(**document)
 
@@ -125,7 +125,7 @@ def _request_of(job_id: str) -> str:
 
 
 def _by_job(job_id: str) -> str:
-    """The object's name. Ids of jobs are arbitrary text, so they never become paths."""
+    """Returns the object's name. Ids of jobs are arbitrary text, so they never become paths."""
     return f"job-{blake2b(job_id.encode(), digest_size=16).hexdigest()}.json"
 
 

@@ -56,7 +56,7 @@ def build_archive(
 
 
 def platforms_of(architecture: str) -> list[str]:
-    """The tags of wheels that run there, newest first."""
+    """Returns the tags of wheels that run there, newest first."""
     if architecture not in MACHINES:
         raise InvalidInput(f"{architecture!r} is not an architecture of clusters", remedy="use arm64 or x86_64")
     machine = MACHINES[architecture]
@@ -113,7 +113,8 @@ def _failure(lines: Sequence[str], python: str, platforms: Sequence[str]) -> Dep
 
 
 def _checked(wheel: Path, packages: Hashes) -> str:
-    """The SHA-256 of a downloaded wheel. Raises DeployerError for one that is not trusted, even if pip took it."""
+    """Returns the SHA-256 of a downloaded wheel. Raises DeployerError for one that is not trusted, even if pip took
+    it."""
     try:
         name, version, _, _ = parse_wheel_filename(wheel.name)
     except InvalidWheelFilename:
@@ -160,7 +161,7 @@ def pack(wheels: Sequence[Path], file: Path, on_progress: OnProgress = no_progre
 
 
 def _members(wheel: Path) -> Iterator[tuple[str, str]]:
-    """Files of a wheel: where they go, and their names in it. Tests of packages, scripts and headers stay out.
+    """Yields files of a wheel: where they go, and their names in it. Tests of packages, scripts and headers stay out.
 
     https://packaging.python.org/en/latest/specifications/binary-distribution-format/
     """

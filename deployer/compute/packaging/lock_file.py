@@ -26,12 +26,13 @@ _HASH = re.compile(r"--hash[= ]sha256:([0-9a-fA-F]{64})\b")
 
 
 def lock_text(name: str) -> str:
-    """A part of the lock, as pip reads it: PACKAGES, AWS (what the program of a lake on S3 needs besides) or BUILD."""
+    """Returns a part of the lock, as pip reads it: PACKAGES, AWS (what the program of a lake on S3 needs besides) or
+    BUILD."""
     return files("deployer.compute").joinpath("lock", name).read_text(encoding="utf-8")
 
 
 def parse_hashes(text: str) -> dict[str, frozenset[str]]:
-    """The hashes in a requirements file. Lines that pin no version, or have no hash, are left out."""
+    """Returns the hashes in a requirements file. Lines that pin no version, or have no hash, are left out."""
     found: dict[str, frozenset[str]] = {}
     for line in text.replace("\\\n", " ").splitlines():
         if (match := _PIN.match(line.strip())) and (hashes := _HASH.findall(line)):
@@ -64,12 +65,12 @@ def hashes_of(pins: Sequence[str], project_dir: Path | None = None) -> Hashes:
 
 
 def version_in(text: str, name: str) -> str:
-    """The version that a requirements file pins a package to. Raises KeyError when it does not."""
+    """Returns the version that a requirements file pins a package to. Raises KeyError when it does not."""
     return dict(pin.split("==") for pin in parse_hashes(text))[canonical(name)]
 
 
 def canonical(name: str) -> str:
-    """The name of a package as indexes compare names."""
+    """Returns the name of a package as indexes compare names."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

@@ -47,7 +47,7 @@ class JobPackage:
 
 
 def architectures(clusters: Iterable[Cluster]) -> list[str]:
-    """The architectures of the clusters on AWS."""
+    """Returns the architectures of the clusters on AWS."""
     return sorted({architecture_of(cluster) for cluster in clusters if cluster.kind in REMOTE_KINDS})
 
 
@@ -59,7 +59,7 @@ def build_package(
     *,
     project_dir: Path | None = None,
 ) -> JobPackage:
-    """The package in `folder`, as today's code and the packages that are installed here want it.
+    """Returns the package in `folder`, as today's code and the packages that are installed here want it.
 
     Only what changed is made again: an archive takes a download, the rest a moment. Every wheel is one of those that
     the lock trusts, or the requirements files of the project. Raises DeployerError when pip does not find a package,
@@ -100,7 +100,7 @@ def build_package(
 
 
 def read_package(folder: Path, architectures: Iterable[str]) -> JobPackage:
-    """A package that was built before, as it is. Raises InvalidInput when a part of it is not in `folder`."""
+    """Returns a package that was built before, as it is. Raises InvalidInput when a part of it is not in `folder`."""
     found = _manifest(folder)
 
     def file(about: Mapping[str, Any]) -> PackagedFile:
@@ -122,7 +122,7 @@ def read_package(folder: Path, architectures: Iterable[str]) -> JobPackage:
 
 
 def _as_recorded(path: Path, about: Mapping[str, Any], trusted: Hashes) -> PackagedFile | None:
-    """The archive, when it is what was built of wheels that are all still trusted."""
+    """Returns the archive, when it is what was built of wheels that are all still trusted."""
     wheels, hashes = about.get("wheels"), frozenset().union(*trusted.values())
     if not wheels or not hashes.issuperset(wheels.values()) or not path.is_file():
         return None

@@ -28,7 +28,8 @@ _IS_PROGRAM = re.compile(r'^if __name__ == "__main__":', re.MULTILINE)
 
 
 def build_wheel() -> bytes:
-    """The wheel. Without package metadata, as in a job on a cluster, it declares no dependencies and no commands."""
+    """Returns the wheel. Without package metadata, as in a job on a cluster, it declares no dependencies and no
+    commands."""
     files = {name: contents for package in PACKAGES for name, contents in _files(package)}
     info = f"{STEM}.dist-info"
     files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: deployer\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -58,7 +59,7 @@ def _zipped(files: Sequence[tuple[str, bytes]], record: str) -> bytes:
 
 
 def job_programs() -> dict[str, bytes]:
-    """The entry points of jobs by their names, such as `ingest`."""
+    """Returns the entry points of jobs by their names, such as `ingest`."""
     return {
         Path(name).stem: contents
         for name, contents in _files(JOBS)
@@ -81,7 +82,8 @@ _IDENTITY = (f"Name: {DISTRIBUTION}", f"Version: {__version__}")
 
 
 def _metadata(installed: Distribution) -> bytes:
-    """The fields that pip reads. Their order is fixed, so the text does not depend on the tool that built it."""
+    """Returns the fields that pip reads. Their order is fixed, so the text does not depend on the tool that built
+    it."""
     return _text(
         "Metadata-Version: 2.4",
         *_IDENTITY,

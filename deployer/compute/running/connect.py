@@ -15,7 +15,7 @@ OUTPUT = "clusters"  #: the stack's output
 
 
 def connect(cluster: Cluster, outputs: Mapping[str, Any], where: str, hosts: str = "") -> RemoteCluster:
-    """The cluster as the stack made it. Raises NotFound when it has not.
+    """Returns the cluster as the stack made it. Raises NotFound when it has not.
 
     `hosts` are those that METASYNC may publish to there; raises InvalidInput for a list that is not one of hosts.
     """
@@ -51,7 +51,7 @@ def connect(cluster: Cluster, outputs: Mapping[str, Any], where: str, hosts: str
 
 
 def _region() -> str | None:
-    """The region that this machine uses, which the job is to use as well."""
+    """Returns the region that this machine uses, which the job is to use as well."""
     from deployer.platform.aws.session import aws_session
 
     region: str | None = aws_session().region_name

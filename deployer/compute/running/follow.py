@@ -31,7 +31,8 @@ class Watcher:
 
 
 def run_continues(failure: CallFailed, run: str, remedy: str) -> CallFailed:
-    """The error for a look at `run` that AWS does not allow: the run continues, and `remedy` says how to follow it."""
+    """Returns the error for a look at `run` that AWS does not allow: the run continues, and `remedy` says how to follow
+    it."""
     return CallFailed(
         failure.cause,
         failure.aws_message,
@@ -50,7 +51,8 @@ class TooEarly(DeployerError):
 def follow(
     cluster: RemoteCluster, root: str, run_id: str, key: str, watcher: Watcher, clock: Clock, pause: float = PAUSE
 ) -> Mapping[str, Any]:
-    """The result of the run's job, once it is there. Raises the error that ended the job, or what ended the run.
+    """Returns the result of the run's job, once it is there. Raises the error that ended the job, or what ended the
+    run.
 
     Raises CallFailed as soon as AWS refuses the status; the run continues. KeyboardInterrupt leaves it alone, too.
     """

@@ -39,7 +39,8 @@ def publish_clusters(root: str, outputs: Mapping[str, Any], hosts: str = "") -> 
 
 
 def published_cluster(root: str, cluster: Cluster) -> RemoteCluster:
-    """The declared cluster of the lake at `root`, as the stack made it. Raises NotFound when it is not published."""
+    """Returns the declared cluster of the lake at `root`, as the stack made it. Raises NotFound when it is not
+    published."""
     document = published_outputs(root)
     if document is None:
         what = f"nothing below the lake's root says where the cluster {cluster.name} is"
@@ -48,7 +49,7 @@ def published_cluster(root: str, cluster: Cluster) -> RemoteCluster:
 
 
 def published_outputs(root: str) -> Mapping[str, Any] | None:
-    """What the stack of the lake at `root` exports of its clusters; None where nothing is published."""
+    """Returns what the stack of the lake at `root` exports of its clusters; None where nothing is published."""
     body = _stored(root)
     if body is None:
         return None

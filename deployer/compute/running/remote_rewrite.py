@@ -53,7 +53,7 @@ class RewriteCluster:
 
 
 def cluster_of(instance: InstanceSpec | None, outputs: Mapping[str, Any]) -> Cluster | None:
-    """The cluster on AWS that rewrites the instance's tables: the only one, or the one called `default`.
+    """Returns the cluster on AWS that rewrites the instance's tables: the only one, or the one called `default`.
 
     None where no such cluster is declared, or the stack, by its outputs, has not made it yet.
     """
@@ -62,7 +62,7 @@ def cluster_of(instance: InstanceSpec | None, outputs: Mapping[str, Any]) -> Clu
 
 
 def connected(instance: InstanceSpec, cluster: Cluster, outputs: Mapping[str, Any]) -> RewriteCluster:
-    """The cluster that `cluster_of` found."""
+    """Returns the cluster that `cluster_of` found."""
     there = connect(cluster, outputs, f"cluster {cluster.name}")
     return RewriteCluster(there, cluster.kind == "emr-serverless", instance.name)
 
@@ -72,7 +72,8 @@ class _Stopped(Exception):
 
 
 def rewrite_request(root: str, job_id: str) -> RewriteRequest:
-    """What the job of that id is to do. Raises NotFound where nothing says so, InvalidInput for what is not valid."""
+    """Returns what the job of that id is to do. Raises NotFound where nothing says so, InvalidInput for what is not
+    valid."""
     document = requested(root, job_id)
     spec = table_from_json(mapping(document, "spec"))
     return RewriteRequest(text(document, "table_id"), spec, frozenset(texts(document, "over")))
@@ -114,7 +115,7 @@ def rewrite_on(
 
 
 def _next_attempt(there: RewriteCluster, root: str, job: RemoteJob) -> tuple[int, set[str]]:
-    """Which attempt at the job is to be started or found, and the attempts before it that no longer write."""
+    """Returns which attempt at the job is to be started or found, and the attempts before it that no longer write."""
     before = remembered(root, job.job_id)
     keys = {job.key(number): number for number in range(1, _ATTEMPTS + 1)}
     if before is None or before.cluster != there.cluster.name or before.key not in keys:

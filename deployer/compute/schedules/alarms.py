@@ -38,8 +38,8 @@ class EventRule:
 
 
 def failed_runs(application: str, cluster: str, instance: str) -> EventRule:
-    """The rule for an application of EMR Serverless; `cluster` and `instance` are names in the specs. A run that takes
-    too long is cancelled."""
+    """Returns the rule for an application of EMR Serverless; `cluster` and `instance` are names in the specs. A run
+    that takes too long is cancelled."""
     pattern = {
         "source": ["aws.emr-serverless"],
         "detail-type": ["EMR Serverless Job Run State Change"],
@@ -50,7 +50,7 @@ def failed_runs(application: str, cluster: str, instance: str) -> EventRule:
 
 
 def failed_steps(cluster_id: str, cluster: str, instance: str) -> EventRule:
-    """The rule for one cluster that stays; `cluster` and `instance` are the names in the specs."""
+    """Returns the rule for one cluster that stays; `cluster` and `instance` are the names in the specs."""
     pattern = {
         "source": ["aws.emr"],
         "detail-type": ["EMR Step Status Change"],
@@ -61,7 +61,8 @@ def failed_steps(cluster_id: str, cluster: str, instance: str) -> EventRule:
 
 
 def failed_clusters(name: str, of_runs: bool, cluster: str, instance: str) -> EventRule:
-    """The rule for a cluster called `name`, or for all that runs start: their names begin with `name` and a dash.
+    """Returns the rule for a cluster called `name`, or for all that runs start: their names begin with `name` and a
+    dash.
 
     One of a run ends with errors when its job fails.
     """
@@ -77,7 +78,7 @@ def failed_clusters(name: str, of_runs: bool, cluster: str, instance: str) -> Ev
 
 
 def succeeded_runs(application: str) -> str:
-    """The pattern of jobs that succeed on an application of EMR Serverless."""
+    """Returns the pattern of jobs that succeed on an application of EMR Serverless."""
     detail = {"applicationId": [application], "state": ["SUCCESS"]}
     return json.dumps(
         {"source": ["aws.emr-serverless"], "detail-type": ["EMR Serverless Job Run State Change"], "detail": detail}
@@ -85,7 +86,7 @@ def succeeded_runs(application: str) -> str:
 
 
 def succeeded_steps(cluster_id: str) -> str:
-    """The pattern of jobs that succeed on an EMR cluster that stays."""
+    """Returns the pattern of jobs that succeed on an EMR cluster that stays."""
     detail = {"clusterId": [cluster_id], "state": ["COMPLETED"]}
     return json.dumps({"source": ["aws.emr"], "detail-type": ["EMR Step Status Change"], "detail": detail})
 
@@ -97,15 +98,15 @@ def _event_rule(pattern: Mapping[str, object], fields: Mapping[str, str], messag
 
 
 def hours_without_success(schedules: Iterable[str]) -> int | None:
-    """The hours without any success after which an alarm is raised: the longest pause of the most frequent of the
-    cron expressions, and some hours more. None where an alarm cannot look back so far, or there is none."""
+    """Returns the hours without any success after which an alarm is raised: the longest pause of the most frequent of
+    the cron expressions, and some hours more. None where an alarm cannot look back so far, or there is none."""
     pauses = [_longest_pause(schedule) for schedule in schedules]
     hours = min((-(-int(pause.total_seconds()) // HOUR) for pause in pauses), default=LONGEST_LOOK) + SLACK_HOURS
     return hours if hours * HOUR <= LONGEST_LOOK else None
 
 
 def _longest_pause(schedule: str) -> timedelta:
-    """The longest time between two of the next firings, of 70 or of two years, whichever is less."""
+    """Returns the longest time between two of the next firings, of 70 or of two years, whichever is less."""
     begin = datetime(2024, 1, 1, tzinfo=UTC)
     times, cron = [begin], CronSim(schedule, begin)
     for time in cron:
@@ -170,8 +171,8 @@ def events_trust(topic_arn: str, owned: str) -> Policy:
 
 
 def events_policy(topic_arn: str, queue_arn: str | None = None, key_arn: str | None = None) -> Policy:
-    """What the role of EventBridge may do: publish to the topic, send to the queue that counts successes, and use the
-    key for both."""
+    """Returns what the role of EventBridge may do: publish to the topic, send to the queue that counts successes, and
+    use the key for both."""
     found: list[dict[str, Any]] = [
         {"Sid": "Tell", "Effect": "Allow", "Action": "sns:Publish", "Resource": topic_arn},
     ]
@@ -184,5 +185,5 @@ def events_policy(topic_arn: str, queue_arn: str | None = None, key_arn: str | N
 
 
 def budget_filter(instance: str) -> str:
-    """The cost filter of what has the tag of the lake's instance."""
+    """Returns the cost filter of what has the tag of the lake's instance."""
     return f"user:deployer:instance${instance}"

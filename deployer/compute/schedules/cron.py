@@ -30,7 +30,7 @@ def aws_expressions(schedule: str) -> tuple[str, ...]:
 
 
 def _days(cron: CronSim, schedule: str) -> Iterator[tuple[str, str]]:
-    """The day of the month and day of the week of each expression; one of the two is `?`."""
+    """Yields the day of the month and day of the week of each expression; one of the two is `?`."""
     weekdays = {(day % 7) + 1 if isinstance(day, int) else day for day in cron.weekdays}
     all_days, all_weekdays = set(range(1, 32)) <= cron.days, set(range(1, 8)) <= weekdays
     if cron.day_and and not all_days and not all_weekdays:

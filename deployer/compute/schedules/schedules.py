@@ -51,7 +51,7 @@ class ScheduledService:
 
 
 def scheduled_services(lake: Lake) -> tuple[ScheduledService, ...]:
-    """The services that AWS starts: AUTOMATIC, with a cron schedule, on a cluster there.
+    """Returns the services that AWS starts: AUTOMATIC, with a cron schedule, on a cluster there.
 
     Raises InvalidInput where the cluster is ambiguous, or is not there when nothing runs.
     """
@@ -59,7 +59,7 @@ def scheduled_services(lake: Lake) -> tuple[ScheduledService, ...]:
 
 
 def declares_services(lake: Lake) -> bool:
-    """Whether a stack may declare anything for the lake's services: schedules, alarms, or databases in Glue."""
+    """Returns whether a stack may declare anything for the lake's services: schedules, alarms, or databases in Glue."""
     services = [service for table in lake.tables for service in table.services]
     return (
         bool(lake.instance.notify)
@@ -90,7 +90,8 @@ def _scheduled(lake: Lake) -> Iterator[ScheduledService]:
 
 
 def default_cluster(clusters: Iterable[Cluster]) -> Cluster | None:
-    """The cluster of services that name none: the only cluster on AWS, or of several there the one called `default`."""
+    """Returns the cluster of services that name none: the only cluster on AWS, or of several there the one called
+    `default`."""
     remote = [cluster for cluster in clusters if cluster.kind in REMOTE_KINDS]
     if len(remote) == 1:
         return remote[0]
@@ -106,7 +107,7 @@ def _ambiguous(remote: Sequence[Cluster], table: TableSpec, service: ServiceSpec
 
 
 def job_arguments(root: str, each: ScheduledService) -> list[str]:
-    """What the job `service` is started with."""
+    """Returns what the job `service` is started with."""
     return [
         f"--root={root}",
         f"--table={each.table.full_name}",
@@ -125,8 +126,8 @@ def start_job_run(
     each: ScheduledService,
     disk_key: tuple[str, str] | None = None,
 ) -> str:
-    """The input of EMR Serverless's StartJobRun. `settings` are spark-submit's options, `disk_key` the ARN of the
-    disks' key and the lake's id.
+    """Returns the input of EMR Serverless's StartJobRun. `settings` are spark-submit's options, `disk_key` the ARN of
+    the disks' key and the lake's id.
 
     A start that Scheduler repeats has the same token, and is answered with the run that the first one made. A run that
     fails is not tried again: the run of its time is over, and an alarm reports it.
@@ -153,7 +154,7 @@ def start_job_run(
 
 
 def _capitals(value: Any) -> Any:
-    """Names the members of a request as Scheduler does; keys of an encryption context stay as they are."""
+    """Returns names the members of a request as Scheduler does; keys of an encryption context stay as they are."""
     return {
         name[0].upper() + name[1:]: item
         if name == "encryptionContext" or not isinstance(item, dict)
@@ -163,7 +164,7 @@ def _capitals(value: Any) -> Any:
 
 
 def add_steps(cluster_id: str, code: JobCode, settings: Sequence[str], root: str, each: ScheduledService) -> str:
-    """The input of EMR's AddJobFlowSteps. EMR takes no token: the job finds a repeated start by its time."""
+    """Returns the input of EMR's AddJobFlowSteps. EMR takes no token: the job finds a repeated start by its time."""
     step = {
         "Name": each.name[:256],
         "ActionOnFailure": "CONTINUE",
@@ -182,7 +183,7 @@ def add_steps(cluster_id: str, code: JobCode, settings: Sequence[str], root: str
 
 
 def target_arn(partition: str, kind: str) -> str:
-    """The operation that starts a job on a cluster of that kind."""
+    """Returns the operation that starts a job on a cluster of that kind."""
     operation = "emrserverless:startJobRun" if kind == "emr-serverless" else "emr:addJobFlowSteps"
     return f"arn:{partition}:scheduler:::aws-sdk:{operation}"
 
@@ -207,8 +208,9 @@ def scheduler_policy(
     clusters: Iterable[str],
     key: tuple[str, str] | None = None,
 ) -> Policy:
-    """What Scheduler's role may do: start jobs on these applications, as these roles, and steps on these clusters (all
-    ARNs), and set aside what it could not start. `key` is the ARN of the lake's KMS key and the lake's id."""
+    """Returns what Scheduler's role may do: start jobs on these applications, as these roles, and steps on these
+    clusters (all ARNs), and set aside what it could not start. `key` is the ARN of the lake's KMS key and the lake's
+    id."""
     found: list[dict[str, object]] = [
         {"Sid": "SetAside", "Effect": "Allow", "Action": "sqs:SendMessage", "Resource": queue_arn}
     ]
@@ -256,7 +258,7 @@ def tls_only_queue(queue_arn: str) -> Policy:
 
 
 def glue_policy(database_arns: Iterable[str]) -> Policy:
-    """What METASYNC needs of Glue: entries of tables in these databases."""
+    """Returns what METASYNC needs of Glue: entries of tables in these databases."""
     resources: set[str] = set()
     for arn in database_arns:
         start, _, name = arn.rpartition(":database/")

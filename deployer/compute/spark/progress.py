@@ -107,7 +107,8 @@ def _watch(session: SparkSession, group: str, on_tasks: Callable[[Tasks], None],
 
 
 def tasks_of(session: SparkSession, group: str) -> Tasks:
-    """The counts of the group's jobs as they stand. Stages that reuse an earlier one's output are not counted."""
+    """Returns the counts of the group's jobs as they stand. Stages that reuse an earlier one's output are not
+    counted."""
     tracker = session.sparkContext.statusTracker()
     done = total = stages = 0
     for job_id in tracker.getJobIdsForGroup(group):

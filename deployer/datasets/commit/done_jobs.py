@@ -15,18 +15,18 @@ AT_ONCE = 100  #: entries that are read at a time, the newest first
 
 
 def find_job(store: StateStore, root: str, table_id: str, job_id: str) -> Job | None:
-    """The job if it is done, also when only Lance knows of it."""
+    """Returns the job if it is done, also when only Lance knows of it."""
     return jobs_with(store, root, table_id, {job_id}).get(job_id)
 
 
 def jobs_with(store: StateStore, root: str, table_id: str, wanted: set[str]) -> Mapping[str, Job]:
-    """The table's jobs that are done, with those of `wanted` that only Lance knows of."""
+    """Returns the table's jobs that are done, with those of `wanted` that only Lance knows of."""
     jobs = store.table(table_id).jobs
     return jobs if all(job_id in jobs for job_id in wanted) else refresh(store, root, table_id).jobs
 
 
 def undone_job(store: StateStore, table_id: str, job_id: str) -> Job | None:
-    """A job that a restore undid, as the log has it after its newest intent.
+    """Returns a job that a restore undid, as the log has it after its newest intent.
 
     None when that was given up or not recorded.
 
@@ -43,7 +43,8 @@ def undone_job(store: StateStore, table_id: str, job_id: str) -> Job | None:
 
 
 def _job_in(entry: LogEntry, job_id: str) -> Job | Literal[False] | None:
-    """The job where the entry recorded it, False where it began it or gave it up, None where it does not concern it."""
+    """Returns the job where the entry recorded it, False where it began it or gave it up, None where it does not
+    concern it."""
     for update in reversed(entry.updates):
         match update:
             case FilesAdded(job_id=of, kind=kind, rows=rows, lance_version=version, sources=sources) if of == job_id:

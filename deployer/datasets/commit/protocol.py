@@ -166,7 +166,8 @@ class TableCommits:
 
 
 def recorded_at_once(store: StateStore, committed: Committed, *, durable: bool) -> Mapping[str, Job] | None:
-    """The jobs with those of the commit; None when others committed since its state, or the dataset must be read."""
+    """Returns the jobs with those of the commit; None when others committed since its state, or the dataset must be
+    read."""
     made, before, removed = committed.dataset, committed.prepared.state, committed.prepared.operation.removed
     if made is None or removed is None or made.version != before.lance_version + 1:
         return None

@@ -72,7 +72,7 @@ def _lance_task(like: dict[str, Any], fragments: Sequence[dict[str, Any]]) -> st
 
 
 def _page_bytes(fragments: Sequence[dict[str, Any]]) -> float:
-    """The mean bytes of a column in a file; the largest possible where files lack their size."""
+    """Returns the mean bytes of a column in a file; the largest possible where files lack their size."""
     files = [file for each in fragments for file in each["files"]]
     if not all(file["file_size_bytes"] for file in files):
         return float("inf")

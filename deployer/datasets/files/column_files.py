@@ -89,7 +89,7 @@ def write_column_file(
 
 
 def _unsliced(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-    """The batches, copied where structs are in nested columns: Lance panics on slices of structs in structs."""
+    """Returns the batches, copied where structs are in nested columns: Lance panics on slices of structs in structs."""
     if not any(_holds_struct(each.type) for each in schema):
         return batches
     return (each.take(pa.array(range(each.num_rows), pa.int64())) for each in batches)
@@ -107,7 +107,7 @@ def remove_column_files(location: str, files: Sequence[ColumnFile]) -> None:
 
 
 def to_data_file(written: ColumnFile) -> Any:
-    """The file as Lance's operations take it."""
+    """Returns the file as Lance's operations take it."""
     from lance.fragment import FragmentMetadata
 
     document = {"id": 0, "files": [dict(written.metadata)], "physical_rows": written.rows}

@@ -17,7 +17,7 @@ ROW_ID = "_rowid"  #: what Lance calls the column
 
 
 def without_ids(batches: Iterator[pa.RecordBatch], ids: list[pa.Array]) -> Iterator[pa.RecordBatch]:
-    """The batches without their row ids, which are put into `ids`; as they are where they have none."""
+    """Yields the batches without their row ids, which are put into `ids`; as they are where they have none."""
     for batch in batches:
         if ROW_ID in batch.schema.names:
             ids.append(batch.column(ROW_ID))
@@ -27,7 +27,7 @@ def without_ids(batches: Iterator[pa.RecordBatch], ids: list[pa.Array]) -> Itera
 
 
 def with_ids(written: Sequence[WrittenFragment], ids: Sequence[pa.Array]) -> list[WrittenFragment]:
-    """The fragments with these row ids, given in the order of all of their rows; none are given for none."""
+    """Returns the fragments with these row ids, given in the order of all of their rows; none are given for none."""
     if not ids:
         return list(written)
     from lance.fragment import RowIdSequence

@@ -203,15 +203,15 @@ def _progress(report: Callable[[str], None]) -> Any:
 
 
 def _without_slices(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """The reader itself where nothing is nested: Lance then asks Arrow for the rows, and Python for nothing."""
+    """Returns the reader itself where nothing is nested: Lance then asks Arrow for the rows, and Python for nothing."""
     if not any(pa.types.is_nested(field.type) for field in reader.schema):
         return reader
     return pa.RecordBatchReader.from_batches(reader.schema, map(_unsliced, reader))
 
 
 def _unsliced(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with its nested columns copied where they begin inside of others: Lance panics on slices of structs
-    in structs."""
+    """Returns the batch with its nested columns copied where they begin inside of others: Lance panics on slices of
+    structs in structs."""
     if not any(array.offset and pa.types.is_nested(array.type) for array in batch.columns):
         return batch
     return batch.take(pa.array(range(batch.num_rows), pa.int64()))

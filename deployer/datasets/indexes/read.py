@@ -89,7 +89,7 @@ class RememberedIndex:
 
     @staticmethod
     def of(form: Mapping[str, Any]) -> RememberedIndex:
-        """The inverse of `to_json`. Raises InvalidInput for another form."""
+        """Returns the inverse of `to_json`. Raises InvalidInput for another form."""
         status = text(form, "status")
         if status not in get_args(Status):
             raise InvalidInput(f"`status` of an index is {status[:40]!r}")
@@ -118,14 +118,15 @@ def remembered_indexes(properties: TableProperties) -> dict[str, RememberedIndex
 
 
 def with_indexes(properties: TableProperties, indexes: Mapping[str, RememberedIndex]) -> dict[str, Any]:
-    """The table's `declared` with these declarations."""
+    """Returns the table's `declared` with these declarations."""
     others = {name: value for name, value in properties.declared.items() if name != INDEXES}
     forms = {name: indexes[name].to_json() for name in sorted(indexes)}
     return {**others, **({INDEXES: forms} if forms else {})}
 
 
 def live_indexes(state: TableState) -> tuple[IndexSpec, ...]:
-    """The indexes that the table has, by name: those that wait for rows too, not those whose building was cut off."""
+    """Returns the indexes that the table has, by name: those that wait for rows too, not those whose building was cut
+    off."""
     found = (_live(each, state.dataset) for each in remembered_indexes(state.properties).values())
     return tuple(sorted((index for index in found if index is not None), key=lambda index: index.name))
 
@@ -139,7 +140,7 @@ def _live(remembered: RememberedIndex, dataset: int) -> IndexSpec | None:
 
 
 def observed_indexes(dataset: lance.LanceDataset) -> dict[str, ObservedIndex]:
-    """The indexes of the opened version by name; those that no spec can declare are left alone."""
+    """Returns the indexes of the opened version by name; those that no spec can declare are left alone."""
     described = [each for each in dataset.describe_indices() if not each.name.startswith(_OF_LANCE)]
     observed = {each.name: _observed(dataset, each) for each in described}
     return {name: each for name, each in observed.items() if _declarable(each.index)}
@@ -180,14 +181,14 @@ def _parameters(kind: str, details: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _training(details: Mapping[str, Any]) -> dict[str, Any]:
-    """How the index was trained, from hints that Lance keeps for later builds and promises nothing about."""
+    """Returns how the index was trained, from hints that Lance keeps for later builds and promises nothing about."""
     hints = details.get("runtime_hints") or {}
     found = {name: str(hints.get(f"lance.ivf.{hint}")) for name, hint in _HINTS.items()}
     return {name: int(value) for name, value in found.items() if value.isdecimal()}
 
 
 def vector_size(dataset: lance.LanceDataset, path: str) -> int:
-    """How many values a vector of the column of that dotted path has; 0 for columns of other types."""
+    """Returns how many values a vector of the column of that dotted path has; 0 for columns of other types."""
     first, *rest = path.split(".")
     found = dataset.schema.field(first).type
     for name in rest:
@@ -223,7 +224,7 @@ def _known(remembered: RememberedIndex | None, observed: ObservedIndex, dataset:
 
 
 def index_updates(dataset: lance.LanceDataset, state: TableState) -> list[SetTableProperties]:
-    """The update that makes the state remember what the opened version has; none when it does."""
+    """Returns the update that makes the state remember what the opened version has; none when it does."""
     remembered = remembered_indexes(state.properties)
     found = reconciled(remembered, observed_indexes(dataset), state.dataset)
     if found == remembered:

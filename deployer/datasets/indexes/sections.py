@@ -25,7 +25,7 @@ Details = tuple[str, bytes]  #: the type's URL, and the message
 
 
 def segment_details(location: str, version: int) -> Mapping[str, Details]:
-    """The details of all segments of indexes in that version of the dataset, by the segments' ids.
+    """Returns the details of all segments of indexes in that version of the dataset, by the segments' ids.
 
     Raises NotFound when the version is not there.
     """
@@ -41,7 +41,7 @@ def segment_details(location: str, version: int) -> Mapping[str, Details]:
 
 
 def rename_segments(location: str, dataset: lance.LanceDataset, before: str, after: str) -> ChangeDataset:
-    """The operation that gives the index `before` the name `after`.
+    """Returns the operation that gives the index `before` the name `after`.
 
     pylance has no call for that. It is the commit that makes indexes, with the segments of the old name removed and
     added under the new one.
@@ -54,7 +54,7 @@ def rename_segments(location: str, dataset: lance.LanceDataset, before: str, aft
 
 
 def index_segments(location: str, dataset: lance.LanceDataset, name: str) -> list[Index]:
-    """The segments of the index of that name, as commits of Lance take them; none where there is no such index.
+    """Returns the segments of the index of that name, as commits of Lance take them; none where there is no such index.
 
     Whatever Lance knows of a segment goes with it, or the index would be ignored or lose its parameters.
     """

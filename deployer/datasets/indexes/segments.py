@@ -66,7 +66,7 @@ class SegmentJob:
 
 
 def lance_parameters(dataset: lance.LanceDataset, index: IndexSpec) -> dict[str, Any]:
-    """The index's parameters under Lance's names, with defaults for those that are not declared."""
+    """Returns the index's parameters under Lance's names, with defaults for those that are not declared."""
     dimension = vector_size(dataset, index.columns[0]) if index.kind in VECTOR_KINDS else 0
     found = all_parameters(index.kind, index.parameters, dimension)
     if "max_iterations" in found:
@@ -109,7 +109,8 @@ def _groups(fragments: Sequence[tuple[int, int]], parts: int) -> list[list[tuple
 
 
 def train_models(dataset: lance.LanceDataset, index: IndexSpec) -> dict[str, Any]:
-    """The centroids of an index on vectors, and the codewords where it has some, as Lance's builds take them."""
+    """Returns the centroids of an index on vectors, and the codewords where it has some, as Lance's builds take
+    them."""
     from lance.indices import IndicesBuilder
 
     [column] = index.columns
@@ -175,7 +176,7 @@ def publish_segments(
 
 
 def _data_files(dataset: lance.LanceDataset) -> dict[int, tuple[str, ...]]:
-    """The paths of the data files of each fragment: rows that are deleted change none, and new values do."""
+    """Returns the paths of the data files of each fragment: rows that are deleted change none, and new values do."""
     return {
         each.fragment_id: tuple(sorted(file.path for file in each.metadata.files)) for each in dataset.get_fragments()
     }

@@ -10,14 +10,16 @@ if TYPE_CHECKING:
 
 
 def words_query(words: str, columns: Sequence[str]) -> FullTextQuery:
-    """Rows that have any of the words in a column; of several columns, the one with the highest score counts."""
+    """Returns rows that have any of the words in a column; of several columns, the one with the highest score
+    counts."""
     from lance.query import MatchQuery, MultiMatchQuery
 
     return MatchQuery(words, columns[0]) if len(columns) == 1 else MultiMatchQuery(words, list(columns))
 
 
 def phrase_query(phrase: str, columns: Sequence[str]) -> FullTextQuery:
-    """Rows that have the words of the phrase one after the other in a column; scores of several columns are added."""
+    """Returns rows that have the words of the phrase one after the other in a column; scores of several columns are
+    added."""
     from lance.query import BooleanQuery, Occur, PhraseQuery
 
     queries: list[Any] = [PhraseQuery(phrase, column) for column in columns]

@@ -36,12 +36,12 @@ class FileClustering:
 
 
 def clustering_of(curve: str, fields: Sequence[int]) -> str:
-    """The name of a curve over columns, by Lance's field ids: these stay whatever the columns are called."""
+    """Returns the name of a curve over columns, by Lance's field ids: these stay whatever the columns are called."""
     return f"{curve}:{','.join(map(str, fields))}"
 
 
 def clustered_fields(clustering: str) -> tuple[int, ...]:
-    """The field ids in such a name."""
+    """Returns the field ids in such a name."""
     return tuple(int(each) for each in clustering.partition(":")[2].split(",") if each)
 
 
@@ -55,7 +55,7 @@ def joined(found: Sequence[FileClustering | None]) -> FileClustering | None:
 
 
 def bounds_of(columns: Sequence[Any], kinds: Sequence[str]) -> Bounds | None:
-    """The bounds of columns (arrays of one length); None when there are no rows."""
+    """Returns the bounds of columns (arrays of one length); None when there are no rows."""
     if not columns or not len(columns[0]):
         return None
     low, high = [], []
@@ -73,7 +73,8 @@ def bounds_of(columns: Sequence[Any], kinds: Sequence[str]) -> Bounds | None:
 
 
 def key_bounds(file: File, row_keys: Sequence[str], columns: Sequence[str]) -> Bounds | None:
-    """The bounds of columns that are row keys, as they are recorded of any file; None where one is not known."""
+    """Returns the bounds of columns that are row keys, as they are recorded of any file; None where one is not
+    known."""
     if len(file.column_min) != len(row_keys) or not set(columns) <= set(row_keys):
         return None
     places = [row_keys.index(name) for name in columns]
@@ -84,7 +85,7 @@ def key_bounds(file: File, row_keys: Sequence[str], columns: Sequence[str]) -> B
 
 
 def around(found: Sequence[Bounds | None]) -> Bounds | None:
-    """The bounds of rows that are within any of these."""
+    """Returns the bounds of rows that are within any of these."""
     known = [each for each in found if each is not None]
     return _around(known) if known else None
 
@@ -116,7 +117,7 @@ def field_of(dataset: lance.LanceDataset, path: str) -> Any | None:
 
 
 def path_of(dataset: lance.LanceDataset, field_id: int) -> str | None:
-    """The path of the field with that id; None when there is none."""
+    """Returns the path of the field with that id; None when there is none."""
 
     def below(fields: Sequence[Any], prefix: str) -> str | None:
         for each in fields:
@@ -131,7 +132,7 @@ def path_of(dataset: lance.LanceDataset, field_id: int) -> str | None:
 
 
 def value_of(rows: pa.Table | pa.RecordBatch, path: str) -> Any:
-    """A column, or a field of structs; null where a struct around it is."""
+    """Returns a column, or a field of structs; null where a struct around it is."""
     import pyarrow.compute as pc
 
     name, _, below = path.partition(".")
@@ -140,7 +141,7 @@ def value_of(rows: pa.Table | pa.RecordBatch, path: str) -> Any:
 
 
 def kind_of(schema: pa.Schema, path: str) -> str:
-    """The kind (see `deployer.state.model.keys`) of a column, or of a field of structs, which is there."""
+    """Returns the kind (see `deployer.state.model.keys`) of a column, or of a field of structs, which is there."""
     column = find_column(columns_of(schema), path)
     assert column is not None  # noqa: S101 -- the caller found it
     return format_type(column.type)

@@ -36,7 +36,7 @@ class KeyRange:
 
 
 def key_kinds(schema: pa.Schema, columns: Sequence[str]) -> tuple[str, ...]:
-    """The kinds (see `deployer.state.model.keys`) of key columns."""
+    """Returns the kinds (see `deployer.state.model.keys`) of key columns."""
     return tuple(format_type(column_of(schema.field(name)).type) for name in columns)
 
 
@@ -54,7 +54,7 @@ def fault_of_keys(columns: Iterable[Column], keys: Sequence[str]) -> str | None:
 
 
 def comparable(values: Any) -> Any:
-    """The same values (Array or ChunkedArray) in a type that Arrow's kernels order as keys are ordered.
+    """Returns the same values (Array or ChunkedArray) in a type that Arrow's kernels order as keys are ordered.
 
     Dates, times, timestamps and durations become their integers; anything a key or sort key can be is covered.
     """
@@ -74,7 +74,7 @@ def comparable(values: Any) -> Any:
 
 
 def key_value(scalar: pa.Scalar) -> KeyValue:
-    """A scalar of `comparable` values as the state store keeps it."""
+    """Returns a scalar of `comparable` values as the state store keeps it."""
     import pyarrow as pa
 
     value = scalar.as_py()
@@ -83,7 +83,7 @@ def key_value(scalar: pa.Scalar) -> KeyValue:
 
 
 def key_range(keys: pa.Table, kinds: Sequence[str], *, in_order: bool = False) -> KeyRange | None:
-    """The range of the row-key columns `keys`; None when there are no rows or a key is null.
+    """Returns the range of the row-key columns `keys`; None when there are no rows or a key is null.
 
     `in_order`: the rows are sorted by these columns, so that the first and last are looked at alone.
     """
@@ -122,7 +122,8 @@ def extremes(column: Any) -> tuple[pa.Scalar, pa.Scalar]:
 
 
 def _extreme_row(columns: Sequence[Any], which: int) -> list[pa.Scalar]:
-    """The first or last row in key order: the extreme of the first column, then of the second among these rows."""
+    """Returns the first or last row in key order: the extreme of the first column, then of the second among these
+    rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def sorted_rows(table: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """The rows in ascending order of `columns` (row keys, then sort keys), nulls last; stable only as a whole.
+    """Returns the rows in ascending order of `columns` (row keys, then sort keys), nulls last; stable only as a whole.
 
     Strings order by their UTF-8 bytes, NaN after all numbers, as encoded keys do.
     """
@@ -43,7 +43,7 @@ class Splitter:
         ]
 
     def ranges(self, keys: Sequence[Any], rows: int) -> NDArray[np.int64]:
-        """The range number of each of `rows` rows; `keys` are their row-key columns (arrays without nulls)."""
+        """Returns the range number of each of `rows` rows; `keys` are their row-key columns (arrays without nulls)."""
         low = np.zeros(rows, np.int64)
         if not self.count or not rows:
             return low

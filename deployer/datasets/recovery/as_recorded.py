@@ -38,7 +38,7 @@ class CurrentState:
 
 
 def as_recorded(store: StateReader, root: str, entry: TableEntry, state: TableState) -> CurrentState:
-    """The newest entry and state that belong together, with all that Lance has.
+    """Returns the newest entry and state that belong together, with all that Lance has.
 
     Raises Corrupt and NotFound for a dataset that cannot be read.
     """
@@ -71,7 +71,8 @@ def as_recorded(store: StateReader, root: str, entry: TableEntry, state: TableSt
 
 
 def newest_version(location: str, entry: TableEntry, state: TableState) -> int:
-    """The newest version of the table's dataset. Raises Corrupt for one that is older than what was recorded."""
+    """Returns the newest version of the table's dataset. Raises Corrupt for one that is older than what was
+    recorded."""
     return version_of(_newest_manifest(location, entry, state))
 
 
@@ -88,7 +89,7 @@ def _newest_manifest(location: str, entry: TableEntry, state: TableState) -> str
 
 
 def read_again(store: StateReader, entry: TableEntry, state: TableState) -> tuple[TableEntry, TableState]:
-    """The entry and the state as they are now. Raises NotFound for a table that was removed meanwhile."""
+    """Returns the entry and the state as they are now. Raises NotFound for a table that was removed meanwhile."""
     found = store.instance().tables.get(entry.table_id)
     if found is None:
         raise NotFound("the table was removed meanwhile", where=f"table/{entry.full_name}")
@@ -96,7 +97,7 @@ def read_again(store: StateReader, entry: TableEntry, state: TableState) -> tupl
 
 
 def _with_unrecorded(store: StateReader, dataset: lance.LanceDataset, seen: CurrentState) -> CurrentState:
-    """The state with what the opened version of the dataset holds."""
+    """Returns the state with what the opened version of the dataset holds."""
     state = seen.state
     doubled = doubled_fragments(dataset, state)
     while dataset.version > state.lance_version:

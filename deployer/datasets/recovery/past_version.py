@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 def state_at(dataset: lance.LanceDataset, recorded: TableState) -> TableState:
-    """The state at the opened version of the dataset; `recorded` is one of this dataset, at that version or before it.
+    """Returns the state at the opened version of the dataset; `recorded` is one of this dataset, at that version or
+    before it.
 
     Raises Corrupt when the two do not fit each other.
     """
@@ -33,7 +34,7 @@ def state_at(dataset: lance.LanceDataset, recorded: TableState) -> TableState:
 
 
 def applied(state: TableState, updates: Sequence[TableUpdate]) -> TableState:
-    """The state after updates that are not committed. Raises Corrupt for updates that do not fit it."""
+    """Returns the state after updates that are not committed. Raises Corrupt for updates that do not fit it."""
     at = max(Clock().now(), state.at)
     entry = LogEntry(state.table_id, state.version + 1, "", at, "", tuple(updates))
     try:

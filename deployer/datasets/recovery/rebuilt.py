@@ -64,7 +64,8 @@ class RebuiltLog:
 
 
 def rebuilt_log(current: Source, retired: Sequence[Source], author: str) -> RebuiltLog:
-    """The log of the table that has the dataset `current`. The retired ones that savepoints are of come before it.
+    """Returns the log of the table that has the dataset `current`. The retired ones that savepoints are of come before
+    it.
 
     Raises Corrupt and NotFound for a current dataset that cannot be read.
     """
@@ -155,7 +156,7 @@ def _trusts(source: Source, version: int) -> bool:
 
 
 def _begin(infos: Infos) -> int:
-    """The version from which on the dataset was the table's: a rewrite copied rows into it before."""
+    """Returns the version from which on the dataset was the table's: a rewrite copied rows into it before."""
     copied = 0
     for version, each in infos.items():
         if each and each[0].kind == REWRITE:
@@ -170,12 +171,12 @@ def _between(infos: Infos, above: int, up_to: int) -> Infos:
 
 
 def _chosen(versions: Sequence[int], needed: Collection[int], steps: int) -> list[int]:
-    """The versions that become entries, ascending."""
+    """Returns the versions that become entries, ascending."""
     return sorted({*versions[-steps:], *(version for version in versions if version in needed)})
 
 
 def _first(dataset: lance.LanceDataset, source: Source, kept: Mapping[int, int], infos: Infos) -> TableRebuilt:
-    """The table at the first version that the rebuilt log has."""
+    """Returns the table at the first version that the rebuilt log has."""
     record, version = source.record, int(dataset.version)
     known = source.jobs
     before = [each for each in known.jobs if known.lance_version < version or each.at < kept[version]] if known else []
@@ -248,7 +249,8 @@ def _step(log: _Log, dataset: lance.LanceDataset, at: int, states: Mapping[int, 
 
 
 def _expecting(state: TableState, infos: Infos) -> TableState:
-    """The state with an intent for each commit of ours without files, such as one of columns: its job counts then."""
+    """Returns the state with an intent for each commit of ours without files, such as one of columns: its job counts
+    then."""
     without = {
         info.job_id: Intent(info.job_id, info.kind, 0, version - 1)
         for version, several in infos.items()
@@ -259,7 +261,7 @@ def _expecting(state: TableState, infos: Infos) -> TableState:
 
 
 def _restored_state(dataset: lance.LanceDataset, states: Mapping[int, TableState]) -> tuple[TableState, str] | None:
-    """The state that a restore went back to, and by which name; None where it is not valid or not known."""
+    """Returns the state that a restore went back to, and by which name; None where it is not valid or not known."""
     version = int(dataset.version)
     transaction = transaction_of(dataset, version)
     properties = transaction.transaction_properties or {}
@@ -271,7 +273,7 @@ def _restored_state(dataset: lance.LanceDataset, states: Mapping[int, TableState
 
 
 def _with_names(record: TableRecord, uri: str, dataset: lance.LanceDataset) -> TableProperties:
-    """The recorded properties with the keys by the names that their columns have in the opened version."""
+    """Returns the recorded properties with the keys by the names that their columns have in the opened version."""
     properties = record.properties
     recorded = (*properties.row_keys, *properties.sort_keys)
     names = {each.name() for each in dataset.lance_schema.fields()}

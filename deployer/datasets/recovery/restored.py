@@ -37,7 +37,7 @@ UNDO = "undo restore"  #: the kind of a commit that takes a restore back
 def restored(
     now: TableState, then: TableState, run_id: str, savepoint: str, lance_version: int, retired_location: str = ""
 ) -> TableRestored:
-    """The record that makes a table as it was `then`. Its owner stays."""
+    """Returns the record that makes a table as it was `then`. Its owner stays."""
     from deployer.state.model.declared_properties import OWNER
 
     declared = {name: value for name, value in then.properties.declared.items() if name != OWNER}
@@ -102,7 +102,7 @@ class _RestoreMetadata:
 
     @staticmethod
     def of(properties: Mapping[str, str]) -> _RestoreMetadata | None:
-        """None when others wrote the properties, and they are not of that shape."""
+        """Returns none when others wrote the properties, and they are not of that shape."""
         try:
             return _RestoreMetadata(int(properties[STATE]), properties[SAVEPOINT], int(properties[BASE]))
         except (KeyError, ValueError):

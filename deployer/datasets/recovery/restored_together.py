@@ -152,7 +152,8 @@ def _states(store: StateStore, tables: Sequence[str]) -> list[TableState]:
 
 
 def _member(store: StateStore, root: str, run_id: str, table_id: str) -> _Member | None:
-    """None for a table that was deleted, or whose restore was given up by hand. Raises Conflict amid a rewrite."""
+    """Returns none for a table that was deleted, or whose restore was given up by hand. Raises Conflict amid a
+    rewrite."""
     entry = store.instance().tables.get(table_id)
     if entry is None or entry.status != "active":
         return None
@@ -198,7 +199,8 @@ def _swapped(
     target: RestoreTarget,
     location: Location,
 ) -> TableRestored | None:
-    """The record of a table whose dataset of then takes the place of its own; None while Lance has no commit there."""
+    """Returns the record of a table whose dataset of then takes the place of its own; None while Lance has no commit
+    there."""
     retired = open_dataset(f"{root.rstrip('/')}/{location}")
     version = int(retired.version)
     if not any(info.kind == RESTORE and info.job_id == run_id for info in metadata_at(retired, version)):
@@ -274,7 +276,7 @@ def end_dead_restores(store: StateStore, root: str, state: TableState) -> bool:
 
 
 def begun_together(state: TableState) -> list[tuple[str, tuple[str, ...]]]:
-    """The restores of several tables that the table has an intent of: their run, and the tables."""
+    """Returns the restores of several tables that the table has an intent of: their run, and the tables."""
     return [(job_id, intent.together) for job_id, intent in state.intents.items() if intent.together]
 
 

@@ -27,7 +27,7 @@ ATTEMPTS = 20  #: how often a roll-forward starts again because others keep comm
 
 
 def refresh(store: StateStore, root: str, table_id: str) -> TableState:
-    """The table's newest state, after recording what Lance has and the log lacks.
+    """Returns the table's newest state, after recording what Lance has and the log lacks.
 
     When nothing moved, this lists one folder and writes nothing. A restore of several tables that another process is at
     is left alone: its table is as it was before.
@@ -36,7 +36,8 @@ def refresh(store: StateStore, root: str, table_id: str) -> TableState:
 
 
 def current(store: StateStore, root: str, entry: TableEntry, state: TableState) -> tuple[TableEntry, TableState]:
-    """The newest entry and state that belong together, rolled forward: a rewrite gives the table another dataset.
+    """Returns the newest entry and state that belong together, rolled forward: a rewrite gives the table another
+    dataset.
 
     Versions start at 1 in each dataset, so a state is never compared with another dataset than its own.
     """

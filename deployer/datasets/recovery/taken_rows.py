@@ -17,7 +17,7 @@ def rows_changed(
     version: int,
     info: CommitMetadata,
 ) -> RowsChanged:
-    """What a change of rows records, given the files that there were."""
+    """Returns what a change of rows records, given the files that there were."""
     left = [
         RowsLeft(fragment_id, rows)
         for fragment_id, rows in sorted(taken.left.items())

@@ -109,14 +109,15 @@ def appended(
 
 
 def read_again(dataset: lance.LanceDataset, state: TableState, fragment_ids: Iterable[int]) -> list[TableUpdate]:
-    """The update that records of these files what is in them now, as of a commit by another program."""
+    """Returns the update that records of these files what is in them now, as of a commit by another program."""
     view = _View.of(dataset, state)
     files = tuple(view.read_again(fragment_id) for fragment_id in sorted(set(fragment_ids) & view.now.keys()))
     return [FilesReplaced(tuple(file.fragment_id for file in files), files, dataset.version)] if files else []
 
 
 def _renamed_keys(dataset: lance.LanceDataset, state: TableState) -> list[TableUpdate]:
-    """Keys under the names that their columns have now: a column is known by its field id, whatever it is called."""
+    """Returns keys under the names that their columns have now: a column is known by its field id, whatever it is
+    called."""
     keys = {"row_keys": state.properties.row_keys, "sort_keys": state.properties.sort_keys}
     now = {field.id(): field.name() for field in dataset.lance_schema.fields()}
     if all(name in now.values() for names in keys.values() for name in names):
@@ -133,7 +134,7 @@ def _renamed_keys(dataset: lance.LanceDataset, state: TableState) -> list[TableU
 
 
 def recorded_schema(state: TableState) -> pa.Schema:
-    """The schema that the state has. Raises Corrupt for bytes that are not a schema."""
+    """Returns the schema that the state has. Raises Corrupt for bytes that are not a schema."""
     return stored_schema(state.schema, f"table {state.table_id}")
 
 
@@ -193,7 +194,7 @@ class _View:
         return {**_by_path(fragments_of(self.dataset.checkout_version(version)).values(), marked), **found}
 
     def adopt(self) -> list[TableUpdate]:
-        """The difference that is left: commits of others, whatever they were."""
+        """Returns the difference that is left: commits of others, whatever they were."""
         version, updates = self.dataset.version, list[TableUpdate]()
         gone = tuple(sorted(self.held.keys() - self.now.keys()))
         changed = tuple(self._changed())
@@ -209,7 +210,8 @@ class _View:
         return updates
 
     def _changed(self) -> Iterable[File]:
-        """Files whose fragment lost rows or got other values; ranges stay true unless a key column was written."""
+        """Yields files whose fragment lost rows or got other values; ranges stay true unless a key column was
+        written."""
         fields = field_ids(self.dataset, self.state.properties.row_keys)
         before = self._fragments_before()
         for fragment_id, file in self.held.items():

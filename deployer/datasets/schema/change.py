@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def add_null_column(
     dataset: lance.LanceDataset, parent: Sequence[str], column: Column, after: str | None
 ) -> lance.LanceOperation.BaseOperation:
-    """A column or field behind its sibling `after` (None: as the first). Existing rows read null.
+    """Returns a column or field behind its sibling `after` (None: as the first). Existing rows read null.
 
     A projection, where Lance's own `add_columns` makes a merge: rows that are appended meanwhile do not conflict.
     """
@@ -26,7 +26,7 @@ def add_null_column(
 
 
 def with_column(tree: FieldTree, parent: Sequence[str], added: SchemaField, after: str | None) -> FieldTree:
-    """The schema with one more field at `parent`, behind the sibling `after`."""
+    """Returns the schema with one more field at `parent`, behind the sibling `after`."""
     siblings = list(tree.siblings(parent))
     place = next((number + 1 for number, field in enumerate(siblings) if field.name == after), 0)
     siblings.insert(place, added)
@@ -39,7 +39,7 @@ def drop_column(dataset: lance.LanceDataset, path: Sequence[str]) -> lance.Lance
 
 
 def without_column(tree: FieldTree, path: Sequence[str]) -> FieldTree:
-    """The schema without the field at `path`."""
+    """Returns the schema without the field at `path`."""
     target, parent = tree.at(path).id, path[:-1]
     return tree.with_siblings(parent, [field for field in tree.siblings(parent) if field.id != target])
 
@@ -76,7 +76,7 @@ def reorder_columns(
 
 
 def merge_columns(fragments: Sequence[Any], tree: FieldTree) -> lance.LanceOperation.BaseOperation:
-    """The schema of `tree`, for fragments that have files of new values beside their own."""
+    """Returns the schema of `tree`, for fragments that have files of new values beside their own."""
     import lance
 
     return lance.LanceOperation.Merge(fragments, tree.to_lance())

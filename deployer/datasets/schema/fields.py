@@ -35,7 +35,8 @@ class SchemaField:
     proto: bytes
 
     def noted(self, note: bytes, text: str) -> SchemaField:
-        """The field with another description (or default, or source) in its metadata; an empty text removes it."""
+        """Returns the field with another description (or default, or source) in its metadata; an empty text removes
+        it."""
         key = note.decode()
         kept = {name: value for name, value in self.metadata.items() if name != key}
         return replace(self, metadata=kept | ({key: text.encode()} if text else {}))
@@ -54,18 +55,18 @@ class FieldTree:
         return FieldTree(metadata, _nested(protos))
 
     def to_lance(self) -> lance.schema.LanceSchema:
-        """The schema as Lance's operations take it."""
+        """Returns the schema as Lance's operations take it."""
         from lance.schema import LanceSchema
 
         rebuild = LanceSchema.from_pyarrow(_empty()).__reduce__()[0]
         return rebuild(self.metadata, *_flat(self.fields, NO_PARENT))
 
     def siblings(self, parent: Sequence[str]) -> tuple[SchemaField, ...]:
-        """The fields of the struct at `parent`, those of the table for an empty path."""
+        """Returns the fields of the struct at `parent`, those of the table for an empty path."""
         return self.at(parent).children if parent else self.fields
 
     def at(self, path: Sequence[str]) -> SchemaField:
-        """The field at a path of the planner. Raises Refused when Lance has no field of its own there."""
+        """Returns the field at a path of the planner. Raises Refused when Lance has no field of its own there."""
         fields, found = self.fields, None
         for name in path:
             found = next((field for field in fields if field.name == _lance_name(found, field, name)), None)
@@ -80,12 +81,12 @@ class FieldTree:
         return found
 
     def changed(self, path: Sequence[str], change: Callable[[SchemaField], SchemaField]) -> FieldTree:
-        """The schema with the field at `path` as `change` makes it."""
+        """Returns the schema with the field at `path` as `change` makes it."""
         target = self.at(path).id
         return self._mapped(lambda field: change(field) if field.id == target else field)
 
     def with_siblings(self, parent: Sequence[str], fields: Iterable[SchemaField]) -> FieldTree:
-        """The schema with other fields in the struct at `parent` (empty: the table)."""
+        """Returns the schema with other fields in the struct at `parent` (empty: the table)."""
         fields = tuple(fields)
         if not parent:
             return replace(self, fields=fields)
@@ -99,7 +100,7 @@ class FieldTree:
 
 
 def new_field(column: Column, first_id: int) -> SchemaField:
-    """The fields of a new column, numbered depth first from `first_id`, which no data file may use already."""
+    """Returns the fields of a new column, numbered depth first from `first_id`, which no data file may use already."""
     import pyarrow as pa
     from lance.schema import LanceSchema
 
@@ -112,18 +113,21 @@ def new_field(column: Column, first_id: int) -> SchemaField:
 
 
 def next_field_id(dataset: lance.LanceDataset) -> int:
-    """An id above all that the schema or any data file uses: the values of dropped columns stay in their files."""
+    """Returns an id above all that the schema or any data file uses: the values of dropped columns stay in their
+    files."""
     in_files = (field for each in dataset.get_fragments() for file in each.metadata.files for field in file.fields)
     return int(max(dataset.max_field_id, max(in_files, default=NO_PARENT))) + 1
 
 
 def _below(field: SchemaField) -> tuple[SchemaField, ...]:
-    """The fields that a path continues with: keys and values of a map lie in a struct that paths do not name."""
+    """Returns the fields that a path continues with: keys and values of a map lie in a struct that paths do not
+    name."""
     return field.children[0].children if field.logical_type.startswith("map") and field.children else field.children
 
 
 def _lance_name(parent: SchemaField | None, field: SchemaField, name: str) -> str:
-    """The name that Lance has for `name`: lists' items, keys and values are called what their writer called them."""
+    """Returns the name that Lance has for `name`: lists' items, keys and values are called what their writer called
+    them."""
     if parent is None or parent.logical_type == "struct":
         return name
     if parent.logical_type.startswith("map"):

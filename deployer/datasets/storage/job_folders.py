@@ -13,12 +13,12 @@ WORK = "_work"
 
 
 def job_folder(table_id: str, job_id: str) -> str:
-    """The folder of a job's checkpoints, relative to the root."""
+    """Returns the folder of a job's checkpoints, relative to the root."""
     return f"{WORK}/{table_id}/{job_id}"
 
 
 def job_files(root: str, table_id: str) -> dict[str, list[ObjectInfo]]:
-    """The files of a table's jobs by the job's id."""
+    """Returns the files of a table's jobs by the job's id."""
     found: dict[str, list[ObjectInfo]] = {}
     for each in objects_at(root).described(f"{WORK}/{table_id}"):
         parts = each.path.split("/")
@@ -28,7 +28,7 @@ def job_files(root: str, table_id: str) -> dict[str, list[ObjectInfo]]:
 
 
 def tables_with_job(root: str, job_id: str) -> set[str]:
-    """The ids of the tables that have files of a job of that id."""
+    """Returns the ids of the tables that have files of a job of that id."""
     found = (path.split("/") for path in objects_at(root).list(WORK))
     return {parts[1] for parts in found if len(parts) > 3 and parts[2] == job_id}
 

@@ -27,7 +27,8 @@ def storage_options(location: str) -> dict[str, str] | None:
 
 
 def objects_at(location: str, private: str | None = None) -> ObjectStore:
-    """The files under `location`, a path or URI, as objects. Folders that become empty stay, as others may use them.
+    """Returns the files under `location`, a path or URI, as objects. Folders that become empty stay, as others may use
+    them.
 
     On a local disk, what is put below the folder `private` belongs to the owner alone.
     """
@@ -42,7 +43,7 @@ def objects_at(location: str, private: str | None = None) -> ObjectStore:
 
 
 def manifest_names(location: str) -> Sequence[str]:
-    """Names of the dataset's manifests, the newest among them; OSError where there is no such folder."""
+    """Returns names of the dataset's manifests, the newest among them; OSError where there is no such folder."""
     if not location.startswith("s3://"):
         return os.listdir(f"{location}/_versions")  # noqa: PTH208 (asked for a thousand tables in one preview)
     objects = _s3_objects(location)

@@ -23,7 +23,7 @@ _FOLDERS_OF_LANCE = ("_versions", "_transactions", "_refs", "_deletions", "_indi
 
 
 def dataset_uri(root: str, location: str) -> str:
-    """The dataset's URI for Lance."""
+    """Returns the dataset's URI for Lance."""
     return f"{root.rstrip('/')}/{location}"
 
 
@@ -90,7 +90,8 @@ def has_data_files(root: str, location: Location) -> bool:
 
 
 def datasets_beside(root: str, location: Location, table_id: str) -> list[Location]:
-    """The datasets in the folder of `location` that carry the table's id: those that its rewrites made, and itself."""
+    """Returns the datasets in the folder of `location` that carry the table's id: those that its rewrites made, and
+    itself."""
     folder = location.rpartition("/")[0]
     if "://" not in root:
         names: Iterable[str] = names_in(Path(root), folder) if folder else ()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def versions_of(dataset: lance.LanceDataset) -> dict[int, dt.datetime]:
-    """The versions that the dataset keeps, ascending, and when each was committed (UTC)."""
+    """Returns the versions that the dataset keeps, ascending, and when each was committed (UTC)."""
     with _refs_errors(dataset, "versions", "_versions"):
         found = dataset.versions()
         # Lance gives local time without a zone
@@ -29,13 +29,13 @@ def versions_of(dataset: lance.LanceDataset) -> dict[int, dt.datetime]:
 
 
 def tags_of(dataset: lance.LanceDataset) -> dict[str, int]:
-    """The version of each tag, by its name."""
+    """Returns the version of each tag, by its name."""
     with _refs_errors(dataset, "tags", "_refs/tags"):
         return {name: int(tag["version"]) for name, tag in dataset.tags.list().items()}
 
 
 def branch_points(dataset: lance.LanceDataset) -> set[int]:
-    """The versions that branches of the dataset begin at."""
+    """Returns the versions that branches of the dataset begin at."""
     with _refs_errors(dataset, "branches", "_refs/branches"):
         return {int(branch["parent_version"]) for branch in dataset.branches.list().values()}
 

@@ -161,7 +161,7 @@ class CliEngine:
 
 
 def _limits(targets: frozenset[str], leave: frozenset[str]) -> dict[str, Any]:
-    """What the CLI is limited to. It takes targets or exceptions, not both.
+    """Returns what the CLI is limited to. It takes targets or exceptions, not both.
 
     It refuses a URN that its state does not have, such as that of a table to be created, but not a pattern: this one
     matches the URN alone.
@@ -171,7 +171,7 @@ def _limits(targets: frozenset[str], leave: frozenset[str]) -> dict[str, Any]:
 
 
 def _open(stack: StackRef, packages: frozenset[str]) -> automation.Stack:
-    """The stack, made where it is not there yet, for a command that changes it."""
+    """Returns the stack, made where it is not there yet, for a command that changes it."""
     _check_plugins(stack, packages)
     _take_over_journal(stack)
     return _call(
@@ -185,7 +185,7 @@ def _open(stack: StackRef, packages: frozenset[str]) -> automation.Stack:
 
 @contextmanager
 def _to_read(stack: StackRef, packages: frozenset[str]) -> Iterator[automation.Stack]:
-    """The stack for a command that changes nothing.
+    """Yields the stack for a command that changes nothing.
 
     The CLI previews only a stack that was made, and does not know the journal that a killed run of the embedded engine
     left. So in these cases it works on a copy of the state in a folder of its own.
@@ -206,7 +206,7 @@ def _to_read(stack: StackRef, packages: frozenset[str]) -> Iterator[automation.S
 
 
 def _selected(stack: StackRef) -> automation.Stack | None:
-    """The stack as it is in its backend; None where it was never made."""
+    """Returns the stack as it is in its backend; None where it was never made."""
 
     def select() -> automation.Stack | None:
         try:
@@ -227,8 +227,9 @@ def _check_plugins(stack: StackRef, packages: frozenset[str]) -> None:
 
 
 def _options(backend_url: str) -> automation.LocalWorkspaceOptions:
-    """What the CLI gets beside this process's environment. It hands all of that to the program, but needs its own
-    credentials. Its programs and providers are those beside this Python, whether or not that environment is active."""
+    """Returns what the CLI gets beside this process's environment. It hands all of that to the program, but needs its
+    own credentials. Its programs and providers are those beside this Python, whether or not that environment is active.
+    """
     kept_back = {name: "" for name in os.environ if is_withheld(name) and not name.startswith("PULUMI_")}
     path = os.pathsep.join((str(Path(sys.executable).parent), *filter(None, [os.environ.get("PATH")])))
     return automation.LocalWorkspaceOptions(env_vars={**kept_back, "PATH": path, "PULUMI_BACKEND_URL": backend_url})
@@ -262,7 +263,7 @@ def _call(do: Callable[[], T]) -> T:
 
 @contextmanager
 def _config_file(stack: StackRef, overrides: Mapping[str, str] | None) -> Iterator[str | None]:
-    """A copy of the stack's configuration with the overrides of one run in it; None without any."""
+    """Yields a copy of the stack's configuration with the overrides of one run in it; None without any."""
     if not overrides:
         yield None
         return

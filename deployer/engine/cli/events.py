@@ -58,7 +58,7 @@ _KINDS: Mapping[events.DiffKind, DiffKind] = {
 
 
 def operation_of(metadata: events.StepEventMetadata) -> Operation | None:
-    """The operation that a step belongs to; None for default providers and for parts of a replacement."""
+    """Returns the operation that a step belongs to; None for default providers and for parts of a replacement."""
     op = _OPERATIONS[metadata.op]
     name = name_of(metadata.urn)
     if op is None or (is_provider_type(metadata.type) and name.startswith("default")):
@@ -82,7 +82,7 @@ def operation_of(metadata: events.StepEventMetadata) -> Operation | None:
 
 
 def step_of(metadata: events.StepEventMetadata, stage: Literal["started", "finished", "failed"]) -> Event | None:
-    """The event of one step; the CLI does not say how long it took."""
+    """Returns the event of one step; the CLI does not say how long it took."""
     if is_provider_type(metadata.type) and name_of(metadata.urn).startswith("default"):
         return None
     op: StepOp = _OPERATIONS[metadata.op] or "delete-replaced"
@@ -96,7 +96,7 @@ def step_of(metadata: events.StepEventMetadata, stage: Literal["started", "finis
 
 
 def progress_of(event: events.DiagnosticEvent) -> StepProgress | None:
-    """A status message of a resource; the CLI's own are of none."""
+    """Returns a status message of a resource; the CLI's own are of none."""
     return StepProgress(event.urn, _COLOUR.sub("", event.message).strip()) if event.urn else None
 
 

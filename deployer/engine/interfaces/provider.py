@@ -62,7 +62,7 @@ class Refreshed:
     answers: Mapping[tuple[str, str], tuple[ResourceState, Live]] = field(default_factory=dict)
 
     def answer(self, state: ResourceState) -> Live | None:
-        """What was read of a resource; None where its record is another one now.
+        """Returns what was read of a resource; None where its record is another one now.
 
         A record with secrets always is: a preview has them sealed, and its provider does not get them.
         """
@@ -71,7 +71,7 @@ class Refreshed:
         return live if same else None
 
     def without(self, ids: Collection[str]) -> Refreshed:
-        """The same without what was read of resources with these ids, which have changed since."""
+        """Returns the same without what was read of resources with these ids, which have changed since."""
         return Refreshed({key: answer for key, answer in self.answers.items() if key[1] not in ids})
 
 

@@ -56,7 +56,7 @@ class StackFiles:
         return self.backend.where(self.checkpoint)
 
     def has_state(self) -> bool:
-        """Whether a run ever began to keep anything."""
+        """Returns whether a run ever began to keep anything."""
         return self.backend.objects.tagged(self.checkpoint) is not None or self.journal.exists()
 
 
@@ -76,7 +76,7 @@ class Checkpoint:
 
 
 def read_checkpoint(files: StackFiles) -> Checkpoint:
-    """The stack's checkpoint. Raises Corrupt and Refused for one that is not read."""
+    """Returns the stack's checkpoint. Raises Corrupt and Refused for one that is not read."""
     _refuse_other_forms(files)
     found = files.backend.objects.tagged(files.checkpoint)
     if found is None:
@@ -122,7 +122,7 @@ def _refuse_other_forms(files: StackFiles) -> None:
 
 
 def encode_checkpoint(files: StackFiles, deployment: dict[str, Any]) -> bytes:
-    """The checkpoint file's content, compact as the CLI writes it."""
+    """Returns the checkpoint file's content, compact as the CLI writes it."""
     checkpoint = {"stack": f"organization/{files.project}/{files.stack}", "latest": deployment}
     text = json.dumps({"version": 3, "checkpoint": checkpoint}, separators=(",", ":"), ensure_ascii=False)
     return text.encode()

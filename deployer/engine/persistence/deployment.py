@@ -30,7 +30,7 @@ class Opened:
 
 
 def open_deployment(deployment: Mapping[str, Any] | None, keys: StackKeys, *, sealed: bool = False) -> Opened:
-    """The deployment; `sealed`: nothing in it is decrypted, and no key is asked for."""
+    """Returns the deployment; `sealed`: nothing in it is decrypted, and no key is asked for."""
     secrets = Secrets(keys, keeper_of_deployment(deployment), sealed=sealed)
     document = deployment or {}
     for key, what in _UNSUPPORTED.items():
@@ -45,7 +45,7 @@ def open_deployment(deployment: Mapping[str, Any] | None, keys: StackKeys, *, se
 
 
 def has_plaintext(value: Any) -> bool:
-    """Whether secrets of a deployment are in clear, as in an export that shows them."""
+    """Returns whether secrets of a deployment are in clear, as in an export that shows them."""
     if isinstance(value, Mapping):
         shown = value.get(SIG) == SECRET and "plaintext" in value
         return shown or any(map(has_plaintext, value.values()))
@@ -55,7 +55,7 @@ def has_plaintext(value: Any) -> bool:
 def to_deployment(
     snapshot: Snapshot, secrets: Secrets, metadata: Mapping[str, Any], pending: Iterable[Pending] | None = None
 ) -> dict[str, Any]:
-    """The deployment of a snapshot; `pending` stands in for the snapshot's own pending operations."""
+    """Returns the deployment of a snapshot; `pending` stands in for the snapshot's own pending operations."""
     resources = [to_json(state, secrets.hide) for state in in_dependency_order(snapshot.resources())]
     operations = [
         {"resource": to_json(operation.resource, secrets.hide), "type": operation.kind}

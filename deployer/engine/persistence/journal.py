@@ -144,7 +144,7 @@ def _corrupt(what: str, where: str) -> Corrupt:
 
 
 def _fault(doc: Mapping[str, Any]) -> str | None:
-    """Why a document after the first is not an entry; None where it is one."""
+    """Returns why a document after the first is not an entry; None where it is one."""
     resources: list[Any]
     match doc:
         case {"folded": str()}:

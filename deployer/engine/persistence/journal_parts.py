@@ -32,7 +32,7 @@ class JournalParts(Protocol):
     def exists(self) -> bool: ...
 
     def read(self) -> bytes | None:
-        """All that was appended; None when there is no journal. A crash may have torn its last line."""
+        """Returns all that was appended; None when there is no journal. A crash may have torn its last line."""
         ...
 
     def append(self, data: bytes) -> None:
@@ -113,7 +113,8 @@ class InObjects:
         self._objects.delete([path for path in paths if path not in first])
 
     def _names(self) -> list[str]:
-        """The journal's objects in order. Raises Corrupt where one in between is missing, or two runs wrote at once."""
+        """Returns the journal's objects in order. Raises Corrupt where one in between is missing, or two runs wrote at
+        once."""
         runs: dict[str, list[int]] = {}
         for path in self._objects.list(self._folder):
             if named := _NAME.fullmatch(path.rpartition("/")[2]):

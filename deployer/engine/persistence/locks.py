@@ -40,7 +40,7 @@ class Holder:
     start: str = ""  #: of the process, as its system counts; the Pulumi CLI does not write it
 
     def is_gone(self) -> bool:
-        """Whether the holder was a process of this machine that does not run any more."""
+        """Returns whether the holder was a process of this machine that does not run any more."""
         if self.hostname != socket.gethostname() or self.pid <= 0:
             return False
         return not is_running(self.pid, self.start)
@@ -92,7 +92,7 @@ def _take(files: StackFiles, folder: str) -> str:
 
 
 def holders(files: StackFiles, folder: str, besides: str = "") -> list[Holder]:
-    """The holders of the locks of a folder, without the lock at the path `besides`."""
+    """Returns the holders of the locks of a folder, without the lock at the path `besides`."""
     found = []
     for path in sorted(files.backend.objects.list(folder)):
         if path == besides or not path.endswith(".json"):

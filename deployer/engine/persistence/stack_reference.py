@@ -27,7 +27,7 @@ class StackReferences:
     sealed: bool = False
 
     def read(self, name: str) -> dict[str, Any]:
-        """The properties of a stack reference: `name`, `outputs`, `secretOutputNames`."""
+        """Returns the properties of a stack reference: `name`, `outputs`, `secretOutputNames`."""
         match name.split("/"):
             case [stack]:
                 project = self.project.name

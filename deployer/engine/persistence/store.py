@@ -51,7 +51,7 @@ class StackStore:
         self._journal = self.files.journal
 
     def open(self, *, fold: bool) -> Opened:
-        """The state with a crashed run's journal applied; `fold` also puts that into the checkpoint.
+        """Returns the state with a crashed run's journal applied; `fold` also puts that into the checkpoint.
 
         Without `fold` no lock is needed: a run that ends in between is seen either before or after.
         """
@@ -69,7 +69,7 @@ class StackStore:
         return self._replayed(opened, fold=fold)
 
     def begin(self, opened: Opened) -> Journal:
-        """The journal of a run. Its secrets are encrypted as in the checkpoint."""
+        """Returns the journal of a run. Its secrets are encrypted as in the checkpoint."""
         return Journal(self._journal, fingerprint(self._read.raw), opened.secrets.hide)
 
     def finish(self, journal: Journal, opened: Opened) -> None:

@@ -45,7 +45,7 @@ class Unreachable(DeployerError):
 
 
 def read_text(url: str, *, plain: bool) -> str:
-    """A small text. `plain`: http may be used. Raises NotFound, Unreachable, Refused."""
+    """Returns a small text. `plain`: http may be used. Raises NotFound, Unreachable, Refused."""
 
     def read() -> str:
         with _opened(url, {}, plain) as answer:
@@ -110,7 +110,7 @@ def _refuse_size(url: str, size: int) -> None:
 
 
 def _attempted(url: str, attempt: Callable[[], T]) -> T:
-    """What `attempt` returns, in one of several attempts."""
+    """Returns what `attempt` returns, in one of several attempts."""
     for _ in _BACKOFF.attempts(_ATTEMPTS):
         try:
             return attempt()
@@ -145,7 +145,8 @@ def _describe_reason(reason: object) -> str:
 
 @contextmanager
 def _opened(url: str, headers: dict[str, str], plain: bool) -> Iterator[Any]:
-    """The answer to a request, redirects followed. Raises HTTPError, OSError and others of the client, and Refused."""
+    """Yields the answer to a request, redirects followed. Raises HTTPError, OSError and others of the client, and
+    Refused."""
     at = url
     for _ in range(_REDIRECTS + 1):
         check_address(at, plain=plain, after=url)
@@ -193,7 +194,8 @@ def _is_loopback(host: str | None) -> bool:
 
 
 def _client(url: str) -> urllib.request.OpenerDirector:
-    """A client for http and https alone, without redirects. This machine's own servers are asked without a proxy."""
+    """Returns a client for http and https alone, without redirects. This machine's own servers are asked without a
+    proxy."""
     parts = urlsplit(url)
     client = urllib.request.OpenerDirector()
     for handler in (

@@ -36,13 +36,13 @@ class InstalledPlugin:
 
 
 def plugins_folder() -> Path:
-    """Where plug-ins are; it need not exist."""
+    """Returns where plug-ins are; it need not exist."""
     home = os.environ.get("PULUMI_HOME")
     return (Path(home).absolute() if home else Path.home() / ".pulumi") / "plugins"
 
 
 def make_plugins_folder() -> Path:
-    """The folder, which is made for this user alone, as Pulumi makes it."""
+    """Returns the folder, which is made for this user alone, as Pulumi makes it."""
     folder = plugins_folder()
     for each in (folder.parent, folder):
         each.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def make_plugins_folder() -> Path:
 
 
 def installed_plugins() -> list[InstalledPlugin]:
-    """The complete plug-ins by name, the newest version of each first."""
+    """Returns the complete plug-ins by name, the newest version of each first."""
     found = []
     for name in _names(plugins_folder()):
         match = _FOLDER.fullmatch(name)
@@ -61,7 +61,7 @@ def installed_plugins() -> list[InstalledPlugin]:
 
 
 def installed(plugin: Plugin) -> InstalledPlugin | None:
-    """The plug-in where it is installed; None where it is not, or not completely."""
+    """Returns the plug-in where it is installed; None where it is not, or not completely."""
     folder = plugins_folder() / plugin.folder
     if not folder.is_dir() or partial_of(folder).exists():
         return None
@@ -69,8 +69,8 @@ def installed(plugin: Plugin) -> InstalledPlugin | None:
 
 
 def usable_plugin(name: str, version: str = "") -> InstalledPlugin | None:
-    """The installed plug-in for a program that asks for `version`: that version, else the newest of the same major
-    version; without a version, the newest. None where there is none."""
+    """Returns the installed plug-in for a program that asks for `version`: that version, else the newest of the same
+    major version; without a version, the newest. None where there is none."""
     found = [each for each in installed_plugins() if each.plugin.name == name]
     wanted = version.removeprefix("v")
     for each in found:
@@ -81,14 +81,15 @@ def usable_plugin(name: str, version: str = "") -> InstalledPlugin | None:
 
 
 def version_order(version: str) -> tuple[tuple[int, ...], bool, str]:
-    """A key that sorts versions; one with a suffix such as `-rc.1` is before the release."""
+    """Returns a key that sorts versions; one with a suffix such as `-rc.1` is before the release."""
     release, _, suffix = version.partition("+")[0].partition("-")
     return tuple(int(part) for part in release.split(".")), not suffix, suffix
 
 
 @contextmanager
 def locked(plugin: Plugin, on_wait: Callable[[], None]) -> Iterator[Path]:
-    """The folder that the plug-in has or gets, locked against installs and removals by others, the Pulumi CLI included.
+    """Yields the folder that the plug-in has or gets, locked against installs and removals by others, the Pulumi CLI
+    included.
 
     `on_wait` is called when another process has the lock, before waiting for it.
     """
@@ -106,7 +107,7 @@ def locked(plugin: Plugin, on_wait: Callable[[], None]) -> Iterator[Path]:
 
 
 def partial_of(folder: Path) -> Path:
-    """The file that says that a plug-in's folder is not complete."""
+    """Returns the file that says that a plug-in's folder is not complete."""
     return folder.with_name(f"{folder.name}.partial")
 
 

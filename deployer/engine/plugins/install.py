@@ -126,7 +126,7 @@ def _downloaded(
 
 
 def _by_hand(plugin: Plugin, machine: Machine, source: Source, part: Path) -> str:
-    """What to do on a machine without a network."""
+    """Returns what to do on a machine without a network."""
     copy = shlex.quote(str(part.with_name(plugin.archive(machine))))
     return (
         "look at the network, HTTPS_PROXY and SSL_CERT_FILE; or download on another machine "
@@ -136,7 +136,8 @@ def _by_hand(plugin: Plugin, machine: Machine, source: Source, part: Path) -> st
 
 
 def _published(plugin: Plugin, machine: Machine, source: Source, known: Sequence[_Expected]) -> list[_Expected]:
-    """The checksum in the release; none when the user gave one, or the release has none and another is known."""
+    """Returns the checksum in the release; none when the user gave one, or the release has none and another is
+    known."""
     if any(each.by == "--sha256" for each in known):
         return []
     try:
@@ -166,7 +167,8 @@ def _fetched(source: Source, part: Path, expected: Sequence[_Expected], on_progr
 
 
 def _beside(file: Path, known: Sequence[_Expected]) -> list[_Expected]:
-    """The checksum in a file of checksums beside the archive. Raises InvalidInput where no digest is known at all."""
+    """Returns the checksum in a file of checksums beside the archive. Raises InvalidInput where no digest is known at
+    all."""
     for checksums in sorted(file.absolute().parent.glob("*_checksums.txt")):
         if (digest := checksum_in(_read(checksums), file.name)) is not None:
             return [_Expected(_valid(digest, checksums), str(checksums))]
@@ -212,7 +214,7 @@ def _algorithm(digest: str) -> str:
 
 
 def _checked(file: Path, expected: Sequence[_Expected], on_progress: OnProgress, origin: object = None) -> str:
-    """The SHA-256 of an archive. Raises Corrupt when a digest is not as expected."""
+    """Returns the SHA-256 of an archive. Raises Corrupt when a digest is not as expected."""
     sums = {name: hashlib.new(name, usedforsecurity=False) for name in {"sha256", *map(_algorithm_of, expected)}}
     with os.fdopen(open_regular(file), "rb") as archive:
         total, done = os.fstat(archive.fileno()).st_size, 0

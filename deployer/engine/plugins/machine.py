@@ -38,7 +38,7 @@ def this_machine() -> Machine:
 
 
 def machine_of(head: bytes) -> Machine | None:
-    """The machine that a program runs on, by its first `HEAD_BYTES`; None for a script or an unknown format."""
+    """Returns the machine that a program runs on, by its first `HEAD_BYTES`; None for a script or an unknown format."""
     if head.startswith(_ELF):
         number = int.from_bytes(head[18:20], "little" if head[5:6] == b"\x01" else "big")
         return Machine("linux", _OF_ELF.get(number, f"ELF machine {number}"))

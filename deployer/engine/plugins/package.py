@@ -37,7 +37,7 @@ class Plugin:
         return f"resource-{self.name}-v{self.version}"
 
     def archive(self, machine: Machine) -> str:
-        """The name of the file in which it is published for a machine."""
+        """Returns the name of the file in which it is published for a machine."""
         return f"{self.executable}-v{self.version}-{machine}.tar.gz"
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class Plugin:
 
 
 def wanted_plugin(name: str, version: str = "") -> Plugin:
-    """The plug-in of that name in that version, or else in the version that the installed Python package names.
+    """Returns the plug-in of that name in that version, or else in the version that the installed Python package names.
 
     Raises InvalidInput for what is not a name or a version, and where no version is known.
     """
@@ -67,7 +67,7 @@ def wanted_plugin(name: str, version: str = "") -> Plugin:
 
 
 def packaged_plugin(name: str) -> Plugin | None:
-    """The plug-in that an installed Python package needs; None where no package names it.
+    """Returns the plug-in that an installed Python package needs; None where no package names it.
 
     Raises Corrupt for a package whose file cannot be read.
     """
@@ -81,7 +81,7 @@ def packaged_plugin(name: str) -> Plugin | None:
 
 
 def _read(file: Path) -> Plugin | None:
-    """The plug-in that the file names; None where its package needs none."""
+    """Returns the plug-in that the file names; None where its package needs none."""
     try:
         document = parse_json(read_limited(file, _FILE_BYTES))
     except (OSError, ValueError) as error:

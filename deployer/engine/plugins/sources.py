@@ -29,7 +29,7 @@ class Source:
 
 
 def sources_of(plugin: Plugin, machine: Machine, server: str = "") -> tuple[Source, ...]:
-    """The URLs to try, the first one first. `server` is the user's.
+    """Returns the URLs to try, the first one first. `server` is the user's.
 
     Raises InvalidInput for what is not a server, Refused for one that only the Pulumi CLI knows.
     """
@@ -55,7 +55,7 @@ def sources_of(plugin: Plugin, machine: Machine, server: str = "") -> tuple[Sour
 
 
 def checksum_in(text: str, archive: str) -> str | None:
-    """The checksum of an archive in lines of `HEX  ./NAME`; None where they do not have it."""
+    """Returns the checksum of an archive in lines of `HEX  ./NAME`; None where they do not have it."""
     for line in text.splitlines():
         found, _, name = line.partition(" ")
         if name.strip().removeprefix("*").removeprefix("./") == archive:

@@ -41,7 +41,7 @@ class Method:
 
 @cache
 def methods() -> Sequence[Method]:
-    """All methods of both services, in an order that the SDK's own descriptors give."""
+    """Returns all methods of both services, in an order that the SDK's own descriptors give."""
     services = (
         (MONITOR, resource_pb2.DESCRIPTOR.services_by_name["ResourceMonitor"]),
         (ENGINE, engine_pb2.DESCRIPTOR.services_by_name["Engine"]),

@@ -160,7 +160,7 @@ class Monitor:
             raise
 
     def _needs_worker(self, type_: str, provider: str) -> bool:
-        """Whether even the first look at a resource is for a worker: its provider is another process."""
+        """Returns whether even the first look at a resource is for a worker: its provider is another process."""
         package = package_of(type_of(split_reference(provider)[0]) if provider else type_)
         return in_program_thread() and not self._run.providers.is_in_process(package)
 
@@ -202,8 +202,8 @@ class Monitor:
         return answer_of(registered)
 
     def _without_leaks(self, goal: Goal) -> Goal:
-        """The goal with known secrets that it has in clear made secret, each with a warning. Raises Refused for a name
-        that holds one."""
+        """Returns the goal with known secrets that it has in clear made secret, each with a warning. Raises Refused for
+        a name that holds one."""
         run = self._run
         urn = self.names.urn(goal.type, goal.name, goal.parent)
         run.leaks.refuse_name(goal.name, goal.position or goal.type)

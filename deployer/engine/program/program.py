@@ -147,7 +147,7 @@ class _Served:
             self._channel.send(frame)
 
     def _unexpected(self, error: BaseException) -> RefusedCall:
-        """An error that no call should end with; a program can ask for things that make no sense."""
+        """Returns an error that no call should end with; a program can ask for things that make no sense."""
         failure = EngineFailed(f"the engine cannot do what the program asks for: {type(error).__name__}: {error}")
         with self._run.lock:
             self._run.fatal = self._run.fatal or failure

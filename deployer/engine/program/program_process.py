@@ -169,7 +169,7 @@ class _Calls:
         self._reader.start()
 
     def call(self, method: Method, request: Any) -> Any:
-        """The answer. In the event loop's thread it leaves with `_Called` once, when the request was sent."""
+        """Returns the answer. In the event loop's thread it leaves with `_Called` once, when the request was sent."""
         sent = self._sent.pop(id(request), None)
         if sent is None:
             answer = self._send(method, request)
@@ -274,16 +274,16 @@ def _drain(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _short_stack_traces() -> Callable[[], source_pb2.StackTrace]:
-    """What looks up the one line that declares a resource, and not the whole stack with every file's URI, as the SDK's
-    own does. That took an eighth of the time of a preview of a thousand resources, and the engine names the line only.
-    """
+    """Returns what looks up the one line that declares a resource, and not the whole stack with every file's URI, as
+    the SDK's own does. That took an eighth of the time of a preview of a thousand resources, and the engine names the
+    line only."""
 
     @cache
     def uri(file: str) -> str:
         return Path(file).as_uri() if Path(file).is_absolute() else ""  # such as <string>
 
     def short() -> source_pb2.StackTrace:
-        """The caller of the third constructor from within: the SDK's two, then the resource's own class."""
+        """Returns the caller of the third constructor from within: the SDK's two, then the resource's own class."""
         frame: FrameType | None = sys._getframe(1)
         constructors = 0
         while frame is not None and constructors < 3:
@@ -298,7 +298,7 @@ def _short_stack_traces() -> Callable[[], source_pb2.StackTrace]:
 
 
 def _failure(error: BaseException, folder: Path, project: Path, *, is_sealed: bool) -> EngineFailed:
-    """An error of the program in one line, at the innermost line of the program's own files."""
+    """Returns an error of the program in one line, at the innermost line of the program's own files."""
     remedy = "correct the program"
     if is_sealed:
         remedy += "; a preview decrypts no secret configuration: read it with require_secret and the like"

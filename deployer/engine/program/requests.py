@@ -21,7 +21,7 @@ from deployer.platform.text.units import GO_DURATION, parse_duration
 
 
 def goal_of(request: Any, require_secrets: Callable[[], None], folder: Path) -> Goal:
-    """The goal of a registration; calls `require_secrets` when it has something to keep secret.
+    """Returns the goal of a registration; calls `require_secrets` when it has something to keep secret.
 
     `folder` is the program's, from which paths of assets start.
     """
@@ -86,7 +86,7 @@ def check_urns(request: Any) -> None:
 
 
 def answer_of(registered: Registered) -> Any:
-    """The response to a registration; a failed one makes the SDK continue with unknown outputs."""
+    """Returns the response to a registration; a failed one makes the SDK continue with unknown outputs."""
     answer = resource_pb2.RegisterResourceResponse(urn=registered.urn, id=registered.id, stables=registered.stables)
     if registered.failed:
         answer.result = resource_pb2.Result.FAIL

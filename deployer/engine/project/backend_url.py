@@ -46,12 +46,13 @@ class Backend:
 
 
 def is_known(url: str) -> bool:
-    """Whether this engine reads and writes state there itself."""
+    """Returns whether this engine reads and writes state there itself."""
     return url.startswith(("file://", "s3://"))
 
 
 def open_backend(project: Project) -> Backend:
-    """The backend of a project's `backend_url`; relative folders count from the project's. Nothing is asked of it yet.
+    """Returns the backend of a project's `backend_url`; relative folders count from the project's. Nothing is asked of
+    it yet.
 
     Raises Refused for kinds that only the CLI knows, InvalidInput for options that no backend has.
     """

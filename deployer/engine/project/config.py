@@ -44,7 +44,8 @@ class StackConfig:
 
 
 def read_keys(stack: StackRef) -> StackKeys:
-    """What `Pulumi.STACK.yaml` says of the key of the stack's secrets; refuses what only the Pulumi CLI knows."""
+    """Returns what `Pulumi.STACK.yaml` says of the key of the stack's secrets; refuses what only the Pulumi CLI
+    knows."""
     from deployer.engine.secrets.encryption import StackKeys
 
     provider, keeper = keeper_of_config(_read(stack), stack.config_file)
@@ -59,7 +60,7 @@ def write_keeper(stack: StackRef, keeper: Keeper) -> None:
 
 
 def with_keeper(stack: StackRef, text: str, keeper: Keeper) -> str:
-    """The text of `Pulumi.STACK.yaml` with the key's settings."""
+    """Returns the text of `Pulumi.STACK.yaml` with the key's settings."""
     there = _read(stack)
     settings = {name: value for name, value in as_config(keeper).items() if str(there.get(name) or "") != value}
     rest = [line for line in text.splitlines(keepends=True) if line.partition(":")[0] not in settings]
@@ -68,7 +69,7 @@ def with_keeper(stack: StackRef, text: str, keeper: Keeper) -> str:
 
 
 def secure_values(stack: StackRef) -> list[str]:
-    """The ciphertexts of the stack's configuration."""
+    """Returns the ciphertexts of the stack's configuration."""
     return list(_secure(_read(stack).get("config")))
 
 

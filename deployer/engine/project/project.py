@@ -108,7 +108,7 @@ def read_project(directory: Path) -> Project:
 
 
 def load_yaml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
-    """The mapping in a YAML file of Pulumi's, and the line of each of its top-level keys.
+    """Returns the mapping in a YAML file of Pulumi's, and the line of each of its top-level keys.
 
     It is read as specs are: by YAML 1.2's core schema, as Pulumi reads it, and with the same limits.
     """
@@ -188,7 +188,7 @@ def full_key(key: str, project: str) -> str:
 
 
 def text_of(value: Any) -> str:
-    """A YAML value as the text that programs and providers get."""
+    """Returns a YAML value as the text that programs and providers get."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else json.dumps(value) if isinstance(value, dict | list) else str(value)

@@ -18,8 +18,8 @@ from deployer.errors import NotFound, Refused
 
 
 def find_plugin(name: str, folders: Mapping[str, Path], project: Path, version: str = "") -> Path:
-    """The executable of a provider: in the folder that Pulumi.yaml names for it, beside this Python, on PATH, or in
-    Pulumi's plug-in folder, where the program's `version` counts (see `usable_plugin`).
+    """Returns the executable of a provider: in the folder that Pulumi.yaml names for it, beside this Python, on PATH,
+    or in Pulumi's plug-in folder, where the program's `version` counts (see `usable_plugin`).
 
     Raises Refused for what is not the name of a package, NotFound.
     """
@@ -55,7 +55,8 @@ def find_plugin(name: str, folders: Mapping[str, Path], project: Path, version: 
 
 
 def is_in_checkout(folder: Path, project: Path) -> bool:
-    """Whether a folder is in the work tree that the project is in: what a branch brings is not run by its name."""
+    """Returns whether a folder is in the work tree that the project is in: what a branch brings is not run by its
+    name."""
     return folder.resolve().is_relative_to(_checkout(project.resolve()))
 
 
@@ -68,7 +69,7 @@ def _searched(project: Path) -> Iterator[Path]:
 
 
 def _checkout(project: Path) -> Path:
-    """The work tree that the project is in; the project's folder where it is in none."""
+    """Returns the work tree that the project is in; the project's folder where it is in none."""
     return next((folder for folder in (project, *project.parents) if (folder / ".git").exists()), project)
 
 

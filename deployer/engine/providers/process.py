@@ -53,7 +53,7 @@ class PluginProcess:
             raise
 
     def how_it_ended(self) -> str:
-        """What is known of a plugin whose connection broke; an empty string when it still runs."""
+        """Returns what is known of a plugin whose connection broke; an empty string when it still runs."""
         try:
             self._process.wait(_END_SECONDS)  # the connection breaks a moment before the process is gone
         except subprocess.TimeoutExpired:

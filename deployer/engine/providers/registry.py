@@ -34,7 +34,7 @@ class Configured:
 
 
 def for_provider(inputs: Properties) -> dict[str, Any]:
-    """A provider resource's inputs without what only the engine reads (which plugin, from where)."""
+    """Returns a provider resource's inputs without what only the engine reads (which plugin, from where)."""
     return {key: value for key, value in inputs.items() if key not in _ENGINE_KEYS}
 
 
@@ -43,7 +43,7 @@ def _settings(package: str, inputs: Properties) -> tuple[str, str]:
 
 
 def _version(inputs: Properties) -> str:
-    """The version of the plugin that a provider resource names; empty for a value that is not a text."""
+    """Returns the version of the plugin that a provider resource names; empty for a value that is not a text."""
     version = inputs.get("version")
     return version if isinstance(version, str) else ""
 
@@ -81,8 +81,8 @@ class Providers:
         return self._by_reference.get(reference)
 
     def check_config(self, urn: str, type_: str, olds: Properties, news: Properties) -> Checked:
-        """What a provider says of its configuration. One that is in use in this run was checked before, and a plugin
-        is not started once more to be asked: Pulumi's own of AWS takes seconds."""
+        """Returns what a provider says of its configuration. One that is in use in this run was checked before, and a
+        plugin is not started once more to be asked: Pulumi's own of AWS takes seconds."""
         package = package_of(type_)
         with self._lock:
             ready = self._configured.get(_settings(package, news))
@@ -109,7 +109,7 @@ class Providers:
                 self._idle.setdefault((package, version), []).append(client)
 
     def configure(self, reference: str, urn: str, id_: str, type_: str, inputs: Properties) -> Configured:
-        """The provider of a reference, configured; an equal configuration shares one client."""
+        """Returns the provider of a reference, configured; an equal configuration shares one client."""
         package, settings = package_of(type_), for_provider(inputs)
         key = _settings(package, inputs)
         with self._lock:

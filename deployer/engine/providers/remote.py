@@ -188,7 +188,8 @@ _WRAPPER = re.compile(r"^Unexpected <class '[^']*'>: ")
 
 
 def _message(details: str) -> str:
-    """A provider's message without the wrapper and the traceback that the Python SDK's server puts around it."""
+    """Returns a provider's message without the wrapper and the traceback that the Python SDK's server puts around
+    it."""
     text = _WRAPPER.sub("", details)
     return text.split('\n  File "', 1)[0].rstrip().removesuffix(":")
 

@@ -18,7 +18,7 @@ _MISSING = object()
 
 
 def not_compared(old: Properties, new: Properties) -> tuple[str, ...]:
-    """The inputs for which a change is unknown: sealed ones for which the program has a value. One that
+    """Returns the inputs for which a change is unknown: sealed ones for which the program has a value. One that
     passed from the state through the program as it is has the same ciphertext, and is the same."""
     found = []
     for path in _sealed_paths(old):
@@ -123,7 +123,7 @@ def _at(value: Any, path: tuple[Part, ...]) -> Any:
 
 
 def _known(value: Any) -> Any:
-    """What was there, without what is sealed: that is left out of mappings, and not known in lists."""
+    """Returns what was there, without what is sealed: that is left out of mappings, and not known in lists."""
     if not contains_sealed(value):
         return value
     if isinstance(value, Mapping):
@@ -132,7 +132,7 @@ def _known(value: Any) -> Any:
 
 
 def _unknown(value: Any) -> Any:
-    """What is wanted, with secrets that are not known for those that are sealed."""
+    """Returns what is wanted, with secrets that are not known for those that are sealed."""
     if not contains_sealed(value):
         return value
     if is_sealed(value):
@@ -143,7 +143,7 @@ def _unknown(value: Any) -> Any:
 
 
 def _resealed(found: Any, before: Any) -> Any:
-    """What a provider read, with the sealed secrets in their places: the provider did not get them."""
+    """Returns what a provider read, with the sealed secrets in their places: the provider did not get them."""
     if is_sealed(before):
         return before
     if isinstance(before, Mapping) and isinstance(found, Mapping) and contains_sealed(before):
@@ -155,7 +155,8 @@ def _resealed(found: Any, before: Any) -> Any:
 
 
 def _without_sealed(found: Diffed, old_inputs: Properties, old_outputs: Properties, new: Properties) -> Diffed:
-    """A provider's diff without what it says of sealed values, and with sealed inputs that the program has no more."""
+    """Returns a provider's diff without what it says of sealed values, and with sealed inputs that the program has no
+    more."""
     sealed = {*_sealed_paths(old_inputs), *_sealed_paths(old_outputs)}
     if not sealed or not (found.changes or found.detailed or found.diffs or found.replaces):
         gone = _gone(old_inputs, new)

@@ -83,14 +83,15 @@ def _invalid(what: str) -> InvalidInput:
 
 
 def new_data_key(url: str) -> tuple[bytes, str]:
-    """A new data key, and in base64 what KMS made of it."""
+    """Returns a new data key, and in base64 what KMS made of it."""
     parsed, key = parse_kms(url), os.urandom(KEY_BYTES)
     answer = _call(parsed, "encrypt", KeyId=parsed.key, Plaintext=key, **_context(parsed))
     return key, base64.b64encode(answer["CiphertextBlob"]).decode()
 
 
 def data_key(url: str, encrypted: str) -> bytes:
-    """The data key that KMS decrypts. Raises Refused where it does not, Corrupt for anything that is not a key."""
+    """Returns the data key that KMS decrypts. Raises Refused where it does not, Corrupt for anything that is not a
+    key."""
     parsed = parse_kms(url)
     try:
         blob = base64.b64decode(encrypted, validate=True)

@@ -80,7 +80,7 @@ class Secrets:
         self._storing()
 
     def decrypt_config(self, text: str, name: str) -> str:
-        """A `secure:` value of the configuration; a placeholder where nothing is decrypted."""
+        """Returns a `secure:` value of the configuration; a placeholder where nothing is decrypted."""
         if self.sealed:
             return BLINDED
         if self._configured is None:
@@ -97,7 +97,7 @@ class Secrets:
         return self._storing().encrypt(json.dumps(value, separators=(",", ":")))
 
     def reveal(self, value: Any, place: Place) -> Any:
-        """A stored property value with its secrets decrypted; as it is where nothing is decrypted."""
+        """Returns a stored property value with its secrets decrypted; as it is where nothing is decrypted."""
         return self._reveal(value, place) if contains_secret(value) else value
 
     def _reveal(self, value: Any, place: Place) -> Any:
@@ -126,8 +126,8 @@ class Secrets:
         return {SIG: SECRET, "value": revealed}
 
     def hide(self, value: Any, place: Place) -> Any:
-        """A property value in its stored form. A secret that stayed the same at its place keeps its ciphertext, and no
-        other has that: equal secrets do not look alike."""
+        """Returns a property value in its stored form. A secret that stayed the same at its place keeps its ciphertext,
+        and no other has that: equal secrets do not look alike."""
         return self._hide(value, place) if contains_secret(value) else value
 
     def _hide(self, value: Any, place: Place) -> Any:

@@ -37,7 +37,7 @@ Keeper = ByPassphrase | ByKms
 
 
 def keeper_of_config(document: Mapping[str, Any], where: object) -> tuple[str, Keeper | None]:
-    """The `secretsprovider` of a stack's configuration, and the keeper once there is one.
+    """Returns the `secretsprovider` of a stack's configuration, and the keeper once there is one.
 
     Raises Refused for providers that only the Pulumi CLI has.
     """
@@ -58,7 +58,8 @@ def keeper_of_config(document: Mapping[str, Any], where: object) -> tuple[str, K
 
 
 def keeper_of_deployment(deployment: Mapping[str, Any] | None) -> Keeper | None:
-    """What a deployment's secrets were encrypted by; None where it has no secret. Raises Refused and Corrupt."""
+    """Returns what a deployment's secrets were encrypted by; None where it has no secret. Raises Refused and
+    Corrupt."""
     provider = (deployment or {}).get("secrets_providers") or {}
     if not isinstance(provider, Mapping):
         raise Corrupt("the state's secrets provider cannot be read", where="secrets_providers", remedy="restore it")
@@ -78,7 +79,7 @@ def keeper_of_deployment(deployment: Mapping[str, Any] | None) -> Keeper | None:
 
 
 def as_state(keeper: Keeper) -> dict[str, Any]:
-    """A checkpoint's `secrets_providers`."""
+    """Returns a checkpoint's `secrets_providers`."""
     match keeper:
         case ByPassphrase(salt=salt):
             return {"type": PASSPHRASE, "state": {"salt": salt}}
@@ -87,7 +88,7 @@ def as_state(keeper: Keeper) -> dict[str, Any]:
 
 
 def as_config(keeper: Keeper) -> dict[str, str]:
-    """The keys of `Pulumi.STACK.yaml`, those that are not to be there empty."""
+    """Returns the keys of `Pulumi.STACK.yaml`, those that are not to be there empty."""
     match keeper:
         case ByPassphrase(salt=salt):
             return {"secretsprovider": "", "encryptedkey": "", "encryptionsalt": salt}
@@ -96,7 +97,7 @@ def as_config(keeper: Keeper) -> dict[str, str]:
 
 
 def open_keeper(keeper: Keeper) -> Crypter:
-    """The crypter of what is there. Raises Refused where the key cannot be had."""
+    """Returns the crypter of what is there. Raises Refused where the key cannot be had."""
     match keeper:
         case ByPassphrase(salt=salt):
             return open_salt(salt)
@@ -105,7 +106,7 @@ def open_keeper(keeper: Keeper) -> Crypter:
 
 
 def new_keeper(provider: str, variable: str = VARIABLE) -> tuple[Keeper, Crypter]:
-    """A new key of a stack; a passphrase is in the environment's `variable`.
+    """Returns a new key of a stack; a passphrase is in the environment's `variable`.
 
     Raises Refused for an empty passphrase, for a provider that only the Pulumi CLI has, or where the key cannot be had.
     """

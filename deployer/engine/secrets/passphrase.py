@@ -30,7 +30,7 @@ def _key(phrase: str, salt: bytes) -> bytes:
 
 
 def open_salt(salt: str) -> Crypter:
-    """The crypter of a stack's `encryptionsalt`, by the passphrase of the environment; refuses a wrong one."""
+    """Returns the crypter of a stack's `encryptionsalt`, by the passphrase of the environment; refuses a wrong one."""
     for phrase in _phrases():
         if (found := crypter_of(phrase, salt)) is not None:
             return found
@@ -42,7 +42,8 @@ def open_salt(salt: str) -> Crypter:
 
 
 def crypter_of(phrase: str, salt: str) -> Crypter | None:
-    """The crypter of a salt with this passphrase; None for a wrong one. Raises Corrupt for text that is not a salt."""
+    """Returns the crypter of a salt with this passphrase; None for a wrong one. Raises Corrupt for text that is not a
+    salt."""
     version, _, rest = salt.partition(":")
     encoded, _, proof = rest.partition(":")
     try:
@@ -59,14 +60,14 @@ def crypter_of(phrase: str, salt: str) -> Crypter | None:
 
 
 def new_salt(phrase: str) -> tuple[str, Crypter]:
-    """A salt for a stack that has none, and its crypter."""
+    """Returns a salt for a stack that has none, and its crypter."""
     raw = os.urandom(8)
     crypter = Crypter(_key(phrase, raw))
     return f"v1:{base64.b64encode(raw).decode()}:{crypter.encrypt(_PROOF)}", crypter
 
 
 def passphrase() -> str:
-    """The passphrase of the environment. Raises Refused where none is set."""
+    """Returns the passphrase of the environment. Raises Refused where none is set."""
     phrase = os.environ.get(VARIABLE)
     if phrase is None and (file := os.environ.get(FILE_VARIABLE)):
         try:
@@ -103,7 +104,8 @@ def refuse_empty(phrase: str, variable: str = VARIABLE) -> None:
 
 
 def _phrases() -> Iterator[str]:
-    """The passphrase, and the new one while a stack's passphrase is changed: a change that was cut off leaves both."""
+    """Yields the passphrase, and the new one while a stack's passphrase is changed: a change that was cut off leaves
+    both."""
     yield passphrase()
     if (new := os.environ.get(NEW_VARIABLE)) is not None:
         yield new

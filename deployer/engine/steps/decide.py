@@ -64,7 +64,7 @@ def judge(run: Run, goal: Goal, old: ResourceState, new: ResourceState, provider
 def compared(
     provider: Configured, old: ResourceState, new_inputs: Properties, ignore_changes: tuple[str, ...]
 ) -> Diffed:
-    """The provider's diff, or a comparison of inputs where it leaves that to the engine."""
+    """Returns the provider's diff, or a comparison of inputs where it leaves that to the engine."""
     diffed = provider.client.diff(old.urn, old.id, old.inputs, old.outputs, new_inputs, ignore_changes)
     if diffed.changes is not None:
         return diffed
@@ -95,7 +95,7 @@ def verdict_of(diffed: Diffed, replace_on_changes: tuple[str, ...], unready: boo
 
 
 def provider_moved(run: Run, old: ResourceState, new: ResourceState) -> bool:
-    """Whether the provider is another one in a way that its resources do not survive."""
+    """Returns whether the provider is another one in a way that its resources do not survive."""
     if old.provider == new.provider:
         return False
     if not old.provider or not new.provider:

@@ -56,7 +56,7 @@ def delete_unseen(run: Run, is_seen: Callable[[str], bool]) -> None:
 
 
 def _needed(kept: Iterable[ResourceState], doomed: dict[str, ResourceState]) -> set[str]:
-    """Keys of doomed resources that something needs which stays, directly or through others."""
+    """Returns keys of doomed resources that something needs which stays, directly or through others."""
     by_urn: dict[str, list[str]] = {}
     for key, state in doomed.items():
         by_urn.setdefault(state.urn, []).append(key)

@@ -11,7 +11,7 @@ from deployer.engine.values.values import contains_unknown, keep_secrecy, secret
 
 
 def desired(goal: Goal, urn: str, old: ResourceState | None) -> ResourceState:
-    """The state that a goal describes, before its provider has answered."""
+    """Returns the state that a goal describes, before its provider has answered."""
     return ResourceState(
         urn=urn,
         type=goal.type,

@@ -31,7 +31,7 @@ class Leaks:
     placeholders: bool = False
 
     def found(self, properties: Properties, *, parts: bool = True) -> list[Leak]:
-        """The texts of properties, outside of secrets, that hold a known secret, or a part of one (`parts`)."""
+        """Returns the texts of properties, outside of secrets, that hold a known secret, or a part of one (`parts`)."""
         texts = list(_texts(properties, ()))
         all_texts = [text for _, text in texts]
         if not self._is_placeholder("\0".join(all_texts)) and not masking.current().name_in_any(all_texts):
@@ -39,12 +39,13 @@ class Leaks:
         return [Leak(path_text(path), name) for path, text in texts if (name := self._name(text, parts=parts))]
 
     def hidden(self, properties: Properties) -> tuple[dict[str, Any], list[Leak]]:
-        """The properties with such texts made secret, and which these were."""
+        """Returns the properties with such texts made secret, and which these were."""
         leaks = self.found(properties)
         return (dict(properties) if not leaks else self._hide(properties)), leaks
 
     def kept(self, state: ResourceState) -> ResourceState:
-        """The resource as it may be stored: what a provider gave in clear and holds a known secret is secret."""
+        """Returns the resource as it may be stored: what a provider gave in clear and holds a known secret is
+        secret."""
         inputs, in_inputs = self.hidden(state.inputs)
         outputs, in_outputs = self.hidden(state.outputs)
         return replace(state, inputs=inputs, outputs=outputs) if in_inputs or in_outputs else state
@@ -88,7 +89,7 @@ class Leaks:
 
 
 def _texts(value: Any, path: _Path) -> Iterator[tuple[_Path, str]]:
-    """The texts in a value; those of secrets are none. Contents of assets and keys of mappings are texts too."""
+    """Yields the texts in a value; those of secrets are none. Contents of assets and keys of mappings are texts too."""
     match value:
         case str():
             yield path, value

@@ -40,7 +40,7 @@ class Names:
         return urn
 
     def is_seen(self, urn: str) -> bool:
-        """Whether the program has this URN, or a resource that was named so before."""
+        """Returns whether the program has this URN, or a resource that was named so before."""
         return urn in self.claimed or urn in self._aliased
 
     def find_old(self, goal: Goal, urn: str) -> tuple[str, ResourceState | None]:
@@ -87,7 +87,7 @@ class Names:
         )
 
     def _inherited(self, type_: str, name: str, parent: str, parent_alias: str) -> str:
-        """A child's earlier URN when its parent was renamed: names made of the parent's name change with it."""
+        """Returns a child's earlier URN when its parent was renamed: names made of the parent's name change with it."""
         if name.startswith(name_of(parent)):
             name = name_of(parent_alias) + name.removeprefix(name_of(parent))
         return self.urn(type_, name, parent_alias)

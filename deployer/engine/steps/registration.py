@@ -76,7 +76,7 @@ class Registrar:
         return needed
 
     def _blocker(self, goal: Goal) -> str:
-        """Why the resource cannot be looked at: the first of what it needs that failed or was left out."""
+        """Returns why the resource cannot be looked at: the first of what it needs that failed or was left out."""
         run = self._run
         if not run.failures and not run.left_out:
             return ""

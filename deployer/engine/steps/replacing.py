@@ -62,7 +62,7 @@ def call_delete(run: Run, state: ResourceState) -> None:
 
 
 def _dependents(run: Run, root: ResourceState) -> list[tuple[str, ResourceState]]:
-    """What must be replaced because `root` is, in dependency order.
+    """Returns what must be replaced because `root` is, in dependency order.
 
     A dependent is one when its provider is being replaced, when it is deleted with something that is, or when its
     provider's diff says so once the properties that come from what is replaced are unknown. Resources that the

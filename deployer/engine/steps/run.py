@@ -139,7 +139,8 @@ class Run:
         return key
 
     def _storable(self, state: ResourceState) -> ResourceState:
-        """The resource as it is saved: known secrets in clear are made secret, and every secret is masked from now on.
+        """Returns the resource as it is saved: known secrets in clear are made secret, and every secret is masked from
+        now on.
 
         A provider may make a secret up, after it is too late to refuse the step: where it cannot be saved, the resource
         is saved without it, and the run fails.
@@ -158,7 +159,7 @@ class Run:
         return state
 
     def state(self, urn: str) -> ResourceState | None:
-        """The resource as it is now: as this run left it, else as it was before."""
+        """Returns the resource as it is now: as this run left it, else as it was before."""
         with self.lock:
             if urn in self.live:
                 return self.snapshot[self.live[urn]]
@@ -242,7 +243,8 @@ class Run:
         return not self.settings.targets or urn in self.settings.targets
 
     def provider_of(self, reference: str) -> Configured:
-        """The configured provider of a reference, loaded from the state when the program has not registered it."""
+        """Returns the configured provider of a reference, loaded from the state when the program has not registered
+        it."""
         ready = self.providers.get(reference)
         if ready is not None:
             return ready
@@ -271,7 +273,7 @@ class StepTimer:
 def operation(
     state: ResourceState, op: Any, old: ResourceState | None = None, *, reason: str = "", **more: Any
 ) -> Operation:
-    """The operation of a step, with every secret blinded. `state` is what will be, or what goes."""
+    """Returns the operation of a step, with every secret blinded. `state` is what will be, or what goes."""
     leaving = op == "delete"
     return Operation(
         urn=state.urn,

@@ -20,7 +20,7 @@ HERE = Path()
 
 
 def with_hashes(value: Any, folder: Path = HERE) -> Any:
-    """The value with a `hash` on every asset and archive in it; relative paths start from `folder`."""
+    """Returns the value with a `hash` on every asset and archive in it; relative paths start from `folder`."""
     if isinstance(value, dict):
         if value.get(SIG) in {ASSET, ARCHIVE}:
             return hashed(value, folder)

@@ -42,7 +42,8 @@ Check = Callable[[Any], bool]
 
 
 def fault_of_deployment(deployment: object) -> str | None:
-    """The first thing that is wrong with a deployment, as text; None for one that is as it should be, or not there."""
+    """Returns the first thing that is wrong with a deployment, as text; None for one that is as it should be, or not
+    there."""
     if deployment is None:
         return None
     if not isinstance(deployment, dict):
@@ -51,7 +52,7 @@ def fault_of_deployment(deployment: object) -> str | None:
 
 
 def fault_of_resource(resource: object) -> str | None:
-    """The same of one resource."""
+    """Returns the same of one resource."""
     return next(_of_resource(resource), None)
 
 
@@ -112,7 +113,7 @@ def _of_provider(package: str, inputs: object) -> Iterator[str]:
 
 
 def _of_values(value: object) -> Iterator[str]:
-    """What is wrong with secrets within a value."""
+    """Yields what is wrong with secrets within a value."""
     level = [value]
     while level:
         each = level.pop()

@@ -14,7 +14,7 @@ _MISSING = object()
 
 
 def parse_path(text: str) -> tuple[Part, ...]:
-    """The parts of a path; text that is not a path is one part, a plain key."""
+    """Returns the parts of a path; text that is not a path is one part, a plain key."""
     parts: list[Part] = []
     position = 0
     while position < len(text):
@@ -35,7 +35,7 @@ def parse_path(text: str) -> tuple[Part, ...]:
 
 
 def contains(outer: tuple[Part, ...], inner: tuple[Part, ...]) -> bool:
-    """Whether `inner` is `outer` or lies below it."""
+    """Returns whether `inner` is `outer` or lies below it."""
     return len(outer) <= len(inner) and all(
         part in ("*", other) for part, other in zip(outer, inner[: len(outer)], strict=True)
     )

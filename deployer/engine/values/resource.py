@@ -89,7 +89,7 @@ _KNOWN = {
 
 
 def to_json(state: ResourceState, encrypt: Transform) -> dict[str, Any]:
-    """The resource as it stands in a checkpoint; `encrypt` turns a property map into its stored form."""
+    """Returns the resource as it stands in a checkpoint; `encrypt` turns a property map into its stored form."""
     doc: dict[str, Any] = {"urn": state.urn, "custom": state.custom, "type": state.type}
     for attribute, key in _TEXTS[:1]:
         if value := getattr(state, attribute):
@@ -114,7 +114,7 @@ def to_json(state: ResourceState, encrypt: Transform) -> dict[str, Any]:
 
 
 def from_json(doc: Mapping[str, Any], decrypt: Transform) -> ResourceState:
-    """The reverse of `to_json`; fields of the format that are not interpreted are kept in `extra`."""
+    """Returns the reverse of `to_json`; fields of the format that are not interpreted are kept in `extra`."""
     values: dict[str, Any] = {attribute: doc[key] for attribute, key in (*_FLAGS, *_TEXTS, *_MAPS) if key in doc}
     values.update({attribute: tuple(doc[key]) for attribute, key in _LISTS if key in doc})
     urn = str(doc["urn"])

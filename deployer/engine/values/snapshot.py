@@ -93,12 +93,13 @@ class Snapshot:
         return self._new[key] if key.startswith("n") else self._old[key]
 
     def items(self) -> Iterator[tuple[str, ResourceState]]:
-        """Keys and resources: first what this run has put in place, in its order, then what is left from before."""
+        """Yields keys and resources: first what this run has put in place, in its order, then what is left from
+        before."""
         yield from self._new.items()
         yield from self._old.items()
 
     def old_items(self) -> Iterator[tuple[str, ResourceState]]:
-        """What is left from before the run."""
+        """Yields what is left from before the run."""
         yield from self._old.items()
 
     def resources(self) -> list[ResourceState]:
@@ -113,7 +114,7 @@ class Snapshot:
 
 
 def in_dependency_order(resources: Sequence[ResourceState]) -> list[ResourceState]:
-    """Every resource after those it needs, and otherwise in the given order.
+    """Returns every resource after those it needs, and otherwise in the given order.
 
     A run puts resources in order by itself; one that was killed between can leave a resource before one it needs.
     """

@@ -14,17 +14,18 @@ _URN = re.compile(
 
 
 def is_urn(value: object) -> bool:
-    """Whether a value is a URN, from which the functions below take parts."""
+    """Returns whether a value is a URN, from which the functions below take parts."""
     return isinstance(value, str) and _URN.fullmatch(value) is not None
 
 
 def is_reference(value: object) -> bool:
-    """Whether a value is a provider reference: a provider's URN and id."""
+    """Returns whether a value is a provider reference: a provider's URN and id."""
     return isinstance(value, str) and is_urn(value.rpartition("::")[0])
 
 
 def make_urn(stack: str, project: str, parent: str, type_: str, name: str) -> str:
-    """The URN of a resource; a parent other than the stack itself puts its qualified type before the resource's."""
+    """Returns the URN of a resource; a parent other than the stack itself puts its qualified type before the
+    resource's."""
     qualified = type_
     if parent:
         above = qualified_type(parent)
@@ -34,7 +35,7 @@ def make_urn(stack: str, project: str, parent: str, type_: str, name: str) -> st
 
 
 def qualified_type(urn: str) -> str:
-    """The types from the outermost parent inwards, joined by `$`."""
+    """Returns the types from the outermost parent inwards, joined by `$`."""
     return urn.split("::", 3)[2]
 
 
@@ -51,7 +52,7 @@ def is_provider_type(type_: str) -> bool:
 
 
 def package_of(type_: str) -> str:
-    """The package of a type token: `lake` of `lake:index:Table`, `aws` of `pulumi:providers:aws`."""
+    """Returns the package of a type token: `lake` of `lake:index:Table`, `aws` of `pulumi:providers:aws`."""
     return type_.removeprefix(PROVIDER_PREFIX) if is_provider_type(type_) else type_.split(":", 1)[0]
 
 

@@ -30,7 +30,7 @@ _EXACT = 2**53  # whole floats below this are exact as integers
 
 
 def from_struct(struct: struct_pb2.Struct) -> dict[str, Any]:
-    """A protobuf Struct as plain values; output values become what they carry, secret or unknown."""
+    """Returns a protobuf Struct as plain values; output values become what they carry, secret or unknown."""
     return {key: from_value(value) for key, value in struct.fields.items()}
 
 
@@ -87,7 +87,7 @@ def _fill(target: struct_pb2.Value, value: Any) -> None:
 
 
 def has_special(struct: struct_pb2.Struct) -> bool:
-    """Whether a Struct may hold secrets, assets, references or unknowns: one search in its bytes, no walk."""
+    """Returns whether a Struct may hold secrets, assets, references or unknowns: one search in its bytes, no walk."""
     data = struct.SerializeToString()
     return _SIG_BYTES in data or _UNKNOWN_BYTES in data
 
@@ -101,12 +101,12 @@ def is_secret(value: Any) -> bool:
 
 
 def is_sealed(value: Any) -> bool:
-    """Whether it is a stored secret that was not decrypted."""
+    """Returns whether it is a stored secret that was not decrypted."""
     return isinstance(value, dict) and value.get(SIG) == SECRET and "value" not in value
 
 
 def secret_unknown() -> dict[str, Any]:
-    """A secret that is not known, as the program and providers see one that is sealed."""
+    """Returns a secret that is not known, as the program and providers see one that is sealed."""
     return {SIG: SECRET, "value": UNKNOWN}
 
 
@@ -131,12 +131,12 @@ def contains_unknown(value: Any) -> bool:
 
 
 def without_secrets(value: Any) -> Any:
-    """The value with every secret replaced by what it hides: for providers that do not take secrets."""
+    """Returns the value with every secret replaced by what it hides: for providers that do not take secrets."""
     return _replace_secrets(value, without_secrets, UNKNOWN)
 
 
 def blinded(value: Any) -> Any:
-    """The value with every secret replaced by `[secret]`: the only form that is ever shown."""
+    """Returns the value with every secret replaced by `[secret]`: the only form that is ever shown."""
     return _replace_secrets(value, lambda _: BLINDED, BLINDED)
 
 
@@ -165,7 +165,7 @@ def keep_secrecy(new: Properties, known: Properties) -> dict[str, Any]:
 
 
 def _is_as_secret(new: Any, known: Any) -> bool:
-    """Whether everything that is secret in `known` is so in `new`, in its place."""
+    """Returns whether everything that is secret in `known` is so in `new`, in its place."""
     if not contains_secret(known) or is_secret(new):
         return True
     if isinstance(known, list) and isinstance(new, list):

@@ -49,7 +49,8 @@ def column_bytes(
     before: Sequence[Column],
     after: Sequence[Column],
 ) -> Bytes:
-    """The bytes that the change writes, or those of the values that a drop deletes; never more than the table for it.
+    """Returns the bytes that the change writes, or those of the values that a drop deletes; never more than the table
+    for it.
 
     `before` and `after` are the table's columns. What is written is the whole column, also for a change in it.
     """
@@ -69,7 +70,7 @@ def _changed(
     before: Sequence[Column],
     after: Sequence[Column],
 ) -> ColumnType | None:
-    """The type whose values are written or deleted; None where it is not known, or is inside of lists."""
+    """Returns the type whose values are written or deleted; None where it is not known, or is inside of lists."""
     match change:
         case c.DropColumn(column=path):
             return _at(before, path)
@@ -93,7 +94,7 @@ def _at(columns: Sequence[Column], path: c.ColumnPath) -> ColumnType | None:
 
 
 def _width(kind: ColumnType) -> Fraction | None:
-    """Bytes of each value; None where they differ."""
+    """Returns bytes of each value; None where they differ."""
     match kind:
         case Scalar("fixed_size_binary", (size,)):
             return Fraction(size)
@@ -122,5 +123,5 @@ def _sum(widths: Iterable[Fraction | None]) -> Fraction | None:
 
 
 def _parts(kind: ColumnType) -> int:
-    """How many columns of plain values a type is, nested ones counted one by one."""
+    """Returns how many columns of plain values a type is, nested ones counted one by one."""
     return sum(_parts(child.type) for child in children(kind)) or 1

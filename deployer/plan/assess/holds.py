@@ -19,7 +19,7 @@ def describe_hold_names(holds: Sequence[Hold]) -> str:
 
 
 def hold_refusal(change: c.Change, holds: Sequence[Hold], *, has_rows: bool = True) -> str | None:
-    """Why `change` is refused on a table that has these holds now; None where they allow it.
+    """Returns why `change` is refused on a table that has these holds now; None where they allow it.
 
     A hold is released by an `up` of its own, so that a plan which releases it deletes nothing.
     """

@@ -53,7 +53,7 @@ def assess(
     after: Sequence[Column] = (),
     indexes: Sequence[IndexSpec] = (),
 ) -> Assessment:
-    """The risk of `change` on a table of these live `statistics` (zero for what does not exist).
+    """Returns the risk of `change` on a table of these live `statistics` (zero for what does not exist).
 
     `keys` are the columns that order rows before and after (`deployer.plan.assess.unsupported.kept_keys`).
     Of a change of one column the bytes are that column's (`deployer.plan.assess.column_bytes`); `before` and `after`
@@ -149,7 +149,7 @@ def assess(
 
 
 def _expiring(statistics: TableStatistics, before: Retention | None, after: Retention | None) -> Assessment:
-    """The rows that go are counted by `deployer.app.planning.expiring`, where files' key ranges tell."""
+    """Returns the rows that go are counted by `deployer.app.planning.expiring`, where files' key ranges tell."""
     if after is None:
         return Assessment(Risk.SAFE, why="rows are kept for ever")
     if before == after:
@@ -168,7 +168,7 @@ def _held(before: Sequence[Hold], after: Sequence[Hold]) -> str:
 
 
 def _followed(change: c.RenameColumn, indexes: Sequence[IndexSpec]) -> str:
-    """What becomes of indexes on a column that is renamed."""
+    """Returns what becomes of indexes on a column that is renamed."""
     path = ".".join(change.column)
     names = [shown(each.name) for each in indexes if f"{each.columns[0]}.".startswith(f"{path}.")]
     if not names:

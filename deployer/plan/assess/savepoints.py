@@ -21,12 +21,12 @@ def describe_savepoints(names: Sequence[str]) -> str:
 
 
 def savepoint_loss(names: Sequence[str]) -> str:
-    """The text about what a deletion takes along; empty where the table has no savepoint."""
+    """Returns the text about what a deletion takes along; empty where the table has no savepoint."""
     if not names:
         return ""
     return f"{describe_savepoints(names)} {'goes' if len(names) == 1 else 'go'} with it"
 
 
 def savepoint_refusal(names: Sequence[str], *, allowed: bool) -> str:
-    """Why a table with these savepoints is not deleted; empty where it may be."""
+    """Returns why a table with these savepoints is not deleted; empty where it may be."""
     return "" if allowed or not names else f"{savepoint_loss(names)}; to allow it: {OPTION}"

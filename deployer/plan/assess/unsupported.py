@@ -17,7 +17,7 @@ MOVE = "move the lake yourself, as docs/changes.md says (Moving an instance), an
 
 
 def refusal(change: c.Change, keys: Mapping[str, str] = _NO_KEYS, *, has_rows: bool = True) -> str | None:
-    """Why `change` cannot be applied, None when it can.
+    """Returns why `change` cannot be applied, None when it can.
 
     `keys` are the columns that order rows before and after (see `kept_keys`); `has_rows`: the table holds some, or may.
     """
@@ -46,7 +46,8 @@ def refusal(change: c.Change, keys: Mapping[str, str] = _NO_KEYS, *, has_rows: b
 
 
 def kept_keys(before: Spec | None, after: Spec | None) -> dict[str, str]:
-    """The columns by which rows are in order before and after, by the names after: each a `row key` or a `sort key`."""
+    """Returns the columns by which rows are in order before and after, by the names after: each a `row key` or a `sort
+    key`."""
     if not isinstance(before, TableSpec) or not isinstance(after, TableSpec):
         return {}
     live = {column.name for column in before.columns}

@@ -76,7 +76,8 @@ def _diff_column(address: str, live: Column, desired: Column, parent: ColumnPath
 
 
 def _wants_values(change: ColumnChange) -> bool:
-    """Whether rows need values that only an expression can give; that of a column is for all that is inside of it."""
+    """Returns whether rows need values that only an expression can give; that of a column is for all that is inside of
+    it."""
     return isinstance(change, ConvertColumn) or (isinstance(change, AddColumn) and not change.definition.nullable)
 
 
@@ -136,7 +137,7 @@ _NUMBERS = {
 
 
 def is_widening(before: ColumnType, after: ColumnType) -> bool:
-    """Whether every value of `before` is a value of `after`."""
+    """Returns whether every value of `before` is a value of `after`."""
     match before, after:
         case Dictionary(_, value), _ if value == after:
             return True

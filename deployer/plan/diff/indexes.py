@@ -20,7 +20,7 @@ from deployer.specs.model import IndexSpec
 def diff_indexes(
     address: str, live: Iterable[IndexSpec], desired: Sequence[IndexSpec], columns: Sequence[ColumnChange] = ()
 ) -> tuple[IndexChange, ...]:
-    """What differs between two tables' indexes, whose columns change by `columns`; those to drop come first.
+    """Returns what differs between two tables' indexes, whose columns change by `columns`; those to drop come first.
 
     An index follows its column's new name. One that then has only another name than a declared one is renamed, as one
     that is named after its column.

@@ -34,7 +34,7 @@ class Graph:
 
 
 def build_graph(lake: Lake) -> Graph:
-    """The graph of a lake: the instance, then its tables by address, each of which needs the instance."""
+    """Returns the graph of a lake: the instance, then its tables by address, each of which needs the instance."""
     instance = Node(lake.instance)
     tables = (Node(table, (instance.address,)) for table in sorted(lake.tables, key=lambda table: table.address))
     return Graph({node.address: node for node in (instance, *tables)})

@@ -62,7 +62,7 @@ def layers(graph: Graph) -> list[list[str]]:
 
 
 def place(graph: Graph) -> dict[str, Box]:
-    """Where each node is drawn; boxes never overlap."""
+    """Returns where each node is drawn; boxes never overlap."""
     columns: list[list[str]] = []
     for layer in layers(graph):
         number = -(-len(layer) // max(_COLUMN_ROWS, math.isqrt(3 * len(layer))))  # never much wider than tall
@@ -82,7 +82,7 @@ def place(graph: Graph) -> dict[str, Box]:
 
 
 def graph_as_svg(graph: Graph) -> str:
-    """One SVG file that needs nothing else; every name in it is escaped."""
+    """Returns one SVG file that needs nothing else; every name in it is escaped."""
     boxes = place(graph)
     width = max((box.x + box.width for box in boxes.values()), default=0) + _MARGIN
     height = max((box.y + _BOX_HEIGHT for box in boxes.values()), default=0) + _MARGIN
@@ -156,12 +156,13 @@ def _cut(text: str, cells: int) -> str:
 
 
 def _safe(text: str) -> str:
-    """Text for XML, which has no place for control characters, not even escaped."""
+    """Returns text for XML, which has no place for control characters, not even escaped."""
     return escape(visible(text))
 
 
 def graph_as_mermaid(graph: Graph) -> str:
-    """A flowchart from what is depended on to what depends on it. Nodes are numbered, so names are only labels."""
+    """Returns a flowchart from what is depended on to what depends on it. Nodes are numbered, so names are only
+    labels."""
     ids = {address: f"n{number}" for number, address in enumerate(graph.nodes)}
     lines = ["flowchart LR"]
     for address, name in ids.items():
@@ -172,7 +173,8 @@ def graph_as_mermaid(graph: Graph) -> str:
 
 
 def _mermaid_label(text: str) -> str:
-    """A label that means nothing to Mermaid nor to HTML: all but letters, digits and a few signs as entity numbers."""
+    """Returns a label that means nothing to Mermaid nor to HTML: all but letters, digits and a few signs as entity
+    numbers."""
     return "".join(
         character if character.isalnum() or character in " /_-." else f"#{ord(character)};" for character in text
     )

@@ -42,7 +42,8 @@ _COLUMN_PROPERTY: dict[type, str] = {
 
 
 def cause(change: c.Change, desired: Spec | None) -> Position | None:
-    """The most exact position that the specs have for `change`; None when nothing declares the resource any more."""
+    """Returns the most exact position that the specs have for `change`; None when nothing declares the resource any
+    more."""
     if desired is None:
         return None
     if isinstance(change, c.ColumnChange):
@@ -66,7 +67,7 @@ def cause(change: c.Change, desired: Spec | None) -> Position | None:
 
 
 def _index_places(change: c.IndexChange) -> list[str]:
-    """The parameter that changed when there is one, else the index; else where indexes are declared."""
+    """Returns the parameter that changed when there is one, else the index; else where indexes are declared."""
     match change:
         case c.CreateIndex(index=index):
             return [f"indexes.{index.name}", "indexes"]
@@ -83,7 +84,7 @@ def _index_places(change: c.IndexChange) -> list[str]:
 
 
 def _service_places(change: c.ServiceChange) -> list[str]:
-    """The property that changed, else the service; of one that is gone, where services are declared."""
+    """Returns the property that changed, else the service; of one that is gone, where services are declared."""
     match change:
         case c.CreateService(service=service):
             return [f"services.{service.name}"]

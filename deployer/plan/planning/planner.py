@@ -35,8 +35,8 @@ def make_plan(
     delete_savepoints: bool = False,
     foreign: Iterable[Foreign] = (),
 ) -> Plan:
-    """What turns `live` into `graph`; an empty graph plans the deletion of everything that `owner` manages. Nothing is
-    planned for tables that cannot be read.
+    """Returns what turns `live` into `graph`; an empty graph plans the deletion of everything that `owner` manages.
+    Nothing is planned for tables that cannot be read.
 
     `owner` is the `project/stack` whose tables are deleted when nothing declares them any more, as are those that
     Pulumi's state of the stack has; others are left alone. `allow_destroy` holds the addresses whose data may be
@@ -94,7 +94,8 @@ def _plan_resource(
 
 
 def _with_savepoints(deleted: ResourcePlan, names: tuple[str, ...], *, allowed: bool) -> ResourcePlan:
-    """The deletion of a table with these savepoints: it loses what they keep, and is refused unless they may go."""
+    """Returns the deletion of a table with these savepoints: it loses what they keep, and is refused unless they may
+    go."""
     if not names:
         return deleted
     refusal = savepoint_refusal(names, allowed=allowed)

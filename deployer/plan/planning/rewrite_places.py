@@ -12,13 +12,13 @@ from deployer.specs.model import Lake, TableSpec
 
 
 def rewrites_tables(plan: Plan, lake: Lake) -> bool:
-    """Whether a change of the plan for `lake` rewrites a table that has rows."""
+    """Returns whether a change of the plan for `lake` rewrites a table that has rows."""
     tables = {table.address: table for table in lake.tables}
     return any(_rewrite(each, tables.get(each.address)) for each in plan.resources)
 
 
 def with_place(plan: Plan, lake: Lake, place: str) -> Plan:
-    """The plan, which says `place` (`on cluster nightly (emr)`) of each change that rewrites a whole table."""
+    """Returns the plan, which says `place` (`on cluster nightly (emr)`) of each change that rewrites a whole table."""
     tables = {table.address: table for table in lake.tables}
     return replace(
         plan, resources=tuple(_placed(each, _rewrite(each, tables.get(each.address)), place) for each in plan.resources)
@@ -35,7 +35,7 @@ def _placed(resource: ResourcePlan, rewrite: tuple[RewriteChange, ...], place: s
 
 
 def _rewrite(resource: ResourcePlan, table: TableSpec | None) -> tuple[RewriteChange, ...]:
-    """The changes that one rewrite of the table makes, without those that touch no rows."""
+    """Returns the changes that one rewrite of the table makes, without those that touch no rows."""
     if table is None:
         return ()
     risky = [each.change for each in resource.changes if each.assessment.risk is Risk.REWRITES]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def refuse_taken_names(resources: Sequence[ResourcePlan], graph: Graph, live: LiveLake) -> list[ResourcePlan]:
-    """The plan's resources, with each creation and rename refused whose name another table has."""
+    """Returns the plan's resources, with each creation and rename refused whose name another table has."""
     deleted = {each.live_address for each in resources if each.action == "delete"} - live.resources.keys()
     return [_checked(resource, graph, live, deleted) for resource in resources]
 

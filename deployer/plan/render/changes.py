@@ -16,7 +16,7 @@ _POINTS, _LONGEST = 3, 40  #: how many split points are shown, and characters of
 
 
 def describe(change: c.Change) -> str:
-    """One line that says what the change does, without its address."""
+    """Returns one line that says what the change does, without its address."""
     if isinstance(change, c.ServiceChange):
         return describe_service_change(change)
     match change:

@@ -21,7 +21,7 @@ _ENTITY = "&zwnj;"  #: a character without width, across which GitHub sees no me
 
 
 def plain(text: str) -> str:
-    """One line without control, direction or invisible characters, of bounded length."""
+    """Returns one line without control, direction or invisible characters, of bounded length."""
     line = visible(" ".join(text[: _LONGEST + 1].split()))
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 

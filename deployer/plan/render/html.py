@@ -34,7 +34,7 @@ from deployer.platform.text.formatting import count, size
 
 
 def plan_as_html(plan: Plan, against: str | None = None, saved: SavedAs | None = None) -> str:
-    """The whole plan, risky changes first and safe ones folded; resources without changes are only counted.
+    """Returns the whole plan, risky changes first and safe ones folded; resources without changes are only counted.
 
     `against`: the Git ref whose specs it was made from, where no live state was read. `saved`: the file that has it.
     """
@@ -65,12 +65,13 @@ def plan_as_html(plan: Plan, against: str | None = None, saved: SavedAs | None =
 
 
 def verdict_as_html(instance: str, verdict: Verdict) -> str:
-    """What policies say, alone."""
+    """Returns what policies say, alone."""
     return render_page("policy.html.j2", instance=instance, verdict=verdict, verdict_line=verdict_line)
 
 
 def render_page(template: str, **values: Any) -> str:
-    """The page of `template`: `css` is the stylesheet of all pages, `plain` makes texts of others one clean line."""
+    """Returns the page of `template`: `css` is the stylesheet of all pages, `plain` makes texts of others one clean
+    line."""
     environment = _environment()
     loader = environment.loader
     assert loader is not None  # noqa: S101 -- set where the environment is made
@@ -89,7 +90,7 @@ def _environment() -> Environment:
 
 
 def _prose(value: Any) -> Markup:
-    """One of this project's sentences as one clean line, with text between backticks as code."""
+    """Returns one of this project's sentences as one clean line, with text between backticks as code."""
     parts = plain(str(value)).split("`")
     if not len(parts) % 2:  # one has no partner
         return escape("`".join(parts))

@@ -27,7 +27,7 @@ FORMAT_VERSION = 1
 
 
 def plan_as_json(plan: Plan, against: str | None = None, saved: SavedAs | None = None) -> dict[str, Any]:
-    """The whole plan; resources without changes are counted and not listed.
+    """Returns the whole plan; resources without changes are counted and not listed.
 
     `against`: the Git ref whose specs it was made from, where no live state was read. `saved`: the file that has it.
     """
@@ -49,7 +49,7 @@ def plan_as_json(plan: Plan, against: str | None = None, saved: SavedAs | None =
 
 
 def saved_as_json(saved: SavedAs) -> dict[str, Any]:
-    """Which file has a plan, its digest and the id of the key that signed it."""
+    """Returns which file has a plan, its digest and the id of the key that signed it."""
     return {"file": saved.file, "digest": saved.digest, "signed_by": saved.signed_by or None}
 
 
@@ -71,7 +71,7 @@ def _cost(cost: MonthlyCost) -> dict[str, Any]:
 
 
 def verdict_document(instance: str, verdict: Verdict, targets: Targets | None = None) -> dict[str, Any]:
-    """What policies say, alone: the document that `preview --policy-only --format json` prints."""
+    """Returns what policies say, alone: the document that `preview --policy-only --format json` prints."""
     return {
         "format": FORMAT_VERSION,
         "instance": instance,
@@ -81,7 +81,7 @@ def verdict_document(instance: str, verdict: Verdict, targets: Targets | None = 
 
 
 def verdict_as_json(verdict: Verdict) -> dict[str, Any]:
-    """What policies say, as a part of the plan's document."""
+    """Returns what policies say, as a part of the plan's document."""
     return {
         "ref": verdict.ref or None,
         "counts": verdict.counts(),
@@ -146,7 +146,7 @@ def _catalog(catalog: Outside) -> dict[str, Any]:
 
 
 def value_as_json(value: object) -> Any:
-    """A part of a change as JSON."""
+    """Returns a part of a change as JSON."""
     match value:
         case Column():
             return column_to_json(value)

@@ -37,8 +37,8 @@ _STATUSES = {"mandatory": "⛔", "advisory": "⚠️", "approved": "✅"}
 def plan_as_markdown(
     plan: Plan, limit: int = COMMENT_LIMIT, against: str | None = None, saved: SavedAs | None = None
 ) -> str:
-    """The plan in at most `limit` bytes; it says when it was made from the specs at a Git ref, `against`, and names the
-    digest of the file that has it, `saved`.
+    """Returns the plan in at most `limit` bytes; it says when it was made from the specs at a Git ref, `against`, and
+    names the digest of the file that has it, `saved`.
 
     A plan that is too long shows its safe changes as one line a resource, then is cut, with a count of what is left
     out.
@@ -64,7 +64,7 @@ def plan_as_markdown(
 
 
 def verdict_as_markdown(instance: str, verdict: Verdict, limit: int = COMMENT_LIMIT) -> str:
-    """What policies say, alone, in at most `limit` bytes."""
+    """Returns what policies say, alone, in at most `limit` bytes."""
     head = f"### Policies for {markdown_code(instance)}: {markdown_text(verdict_line(verdict))}\n"
     if verdict.denied:
         head += f"\n⛔ **refused**: {REMEDY}\n"
@@ -201,7 +201,7 @@ def _joined(head: str, risky: Sequence[str], safe: Sequence[str], foreign: Seque
 
 
 def _cut(lines: list[str], room: int, what: str) -> tuple[list[str], int]:
-    """The first lines that fit into `room` bytes, and the room that is left."""
+    """Returns the first lines that fit into `room` bytes, and the room that is left."""
     for index, line in enumerate(lines):
         room -= _length(line) + 1
         if room < 0:

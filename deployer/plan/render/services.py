@@ -21,7 +21,7 @@ UNCHECKED = "options unchecked"
 
 
 def describe_service_change(change: ServiceChange) -> str:
-    """One line, such as `trigger of service compact: on demand → at 0 3 * * * Europe/Berlin`."""
+    """Returns one line, such as `trigger of service compact: on demand → at 0 3 * * * Europe/Berlin`."""
     match change:
         case CreateService(service=service):
             return f"create service {service.name}: {_service(service)}"
@@ -38,7 +38,7 @@ def describe_service_change(change: ServiceChange) -> str:
 
 
 def service_name(change: ServiceChange) -> str:
-    """The name, as specs have it, of the service that changes."""
+    """Returns the name, as specs have it, of the service that changes."""
     kind = change.service if isinstance(change.service, str) else change.service.kind
     return kind.lower()
 
@@ -93,7 +93,7 @@ def _side(change: ChangeServiceOptions, options: Mapping[str, object], name: str
 
 
 def describe_option(kind: str, name: str, value: object) -> str:
-    """An option's value as text."""
+    """Returns an option's value as text."""
     return _value_text(option_document(kind, name, value))
 
 

@@ -29,7 +29,7 @@ _STATUS_STYLE = {"mandatory": "bold red", "advisory": "yellow", "approved": "gre
 
 
 def plan_as_tree(plan: Plan) -> RenderableType:
-    """The tree of changes with a summary below; resources without changes are only counted."""
+    """Returns the tree of changes with a summary below; resources without changes are only counted."""
     policies = [verdict_as_tree(plan.verdict), Text()] if plan.verdict else []
     targeted = [_targeted(plan.targets)] if plan.targets else []
     if plan.is_empty and not plan.unreadable:
@@ -50,7 +50,7 @@ def plan_as_tree(plan: Plan) -> RenderableType:
 
 
 def verdict_as_tree(verdict: Verdict) -> RenderableType:
-    """What policies say: each violation, the worst first, and remarks."""
+    """Returns what policies say: each violation, the worst first, and remarks."""
     from deployer.plan.render.totals import verdict_line
 
     tree = Tree(FoldedLine(Text("Policy: ", style="bold").append(verdict_line(verdict), style="not bold"), 10))
@@ -71,7 +71,7 @@ def _violation(violation: Violation) -> RenderableType:
 
 
 def summary(plan: Plan) -> Text:
-    """One line: `Plan: 6 to create, 1 to update; 2 refused`."""
+    """Returns one line: `Plan: 6 to create, 1 to update; 2 refused`."""
     counts = plan.counts()
     verbs: tuple[tuple[Action, str], ...] = (("create", "to create"), ("update", "to update"), ("delete", "to delete"))
     parts = [f"{counts[action]} {verb}" for action, verb in verbs if counts[action]]
@@ -123,7 +123,7 @@ def _change(planned: PlannedChange) -> RenderableType:
 
 
 def _with_more(line: Text, more: Text, indent: int) -> RenderableType:
-    """A line of the tree whose words begin `indent` columns in, and another below them unless it is empty."""
+    """Returns a line of the tree whose words begin `indent` columns in, and another below them unless it is empty."""
     below = [FoldedLine(Text(" " * indent).append_text(more), indent)] if more else []
     return Group(FoldedLine(line, indent), *below)
 

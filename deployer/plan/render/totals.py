@@ -35,7 +35,7 @@ class Extent:
 
 
 def extent(plan: Plan, risk: Risk) -> Extent:
-    """What all changes of that risk touch together."""
+    """Returns what all changes of that risk touch together."""
     tables = rows = size_ = unknown = 0
     about = False
     for resource in plan.resources:
@@ -50,7 +50,7 @@ def extent(plan: Plan, risk: Risk) -> Extent:
 
 
 def _bytes(touched: Sequence[Assessment], statistics: TableStatistics) -> int:
-    """The bytes of changes of single columns together, at most those of the table."""
+    """Returns the bytes of changes of single columns together, at most those of the table."""
     return max(*(each.bytes for each in touched), min(sum(each.bytes for each in touched), statistics.bytes))
 
 
@@ -79,13 +79,13 @@ def foreign_counts(plan: Plan) -> list[str]:
 
 
 def foreign_title(plan: Plan) -> str:
-    """The heading of operations that do not change the lake. Their plan is only as good as the program."""
+    """Returns the heading of operations that do not change the lake. Their plan is only as good as the program."""
     own = any(item.address.startswith(_OF_LAKES) for item in plan.foreign)
     return f"Other {'operations' if own else 'providers'}, as the program has them"
 
 
 def extents(plan: Plan) -> list[tuple[Risk, str]]:
-    """What is destroyed, published and rewritten, the worst first, each with its text: `3 rows, 1.5 KiB in 1
+    """Returns what is destroyed, published and rewritten, the worst first, each with its text: `3 rows, 1.5 KiB in 1
     resource`."""
     found: list[tuple[Risk, str]] = []
     for risk in (Risk.DESTROYS, Risk.EXTERNAL, Risk.REWRITES):
@@ -107,12 +107,12 @@ def extents(plan: Plan) -> list[tuple[Risk, str]]:
 
 
 def is_risky(change: PlannedChange) -> bool:
-    """Whether a reviewer must see it: it touches data, sends something out, or is refused."""
+    """Returns whether a reviewer must see it: it touches data, sends something out, or is refused."""
     return change.assessment.risk is not Risk.SAFE or change.refused is not None
 
 
 def parted(resource: ResourcePlan) -> tuple[tuple[PlannedChange, ...], tuple[PlannedChange, ...]]:
-    """The risky changes of a resource, the worst first, and the safe ones in their order."""
+    """Returns the risky changes of a resource, the worst first, and the safe ones in their order."""
     order = [Risk.DESTROYS, Risk.EXTERNAL, Risk.REWRITES, Risk.SAFE]
     risky = sorted(filter(is_risky, resource.changes), key=lambda change: order.index(change.assessment.risk))
     return tuple(risky), tuple(change for change in resource.changes if not is_risky(change))
@@ -157,5 +157,5 @@ def describe_saved_plan(saved: SavedAs) -> str:
 
 
 def apply_command(saved: SavedAs) -> str:
-    """What applies that file and no other."""
+    """Returns what applies that file and no other."""
     return f"deployer up {shlex.quote(saved.file)} --expect {saved.digest}"

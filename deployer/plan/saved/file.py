@@ -86,7 +86,7 @@ class MovedFact:
 
 
 def facts(plan: Plan, live: LiveLake, desired: Lake, owner: str) -> dict[str, dict[str, JSON]]:
-    """What the plan depends on: the instance, and each table that is declared or that `owner` manages.
+    """Returns what the plan depends on: the instance, and each table that is declared or that `owner` manages.
 
     `live` has the plan's targets alone, where there are any. Of an instance that is not one, only its place counts.
     """
@@ -113,7 +113,7 @@ def facts(plan: Plan, live: LiveLake, desired: Lake, owner: str) -> dict[str, di
 
 
 def moved(before: Facts, now: Facts, live: LiveLake) -> list[MovedFact]:
-    """What changed between two readings. A table that had to be empty moved when it holds rows now."""
+    """Returns what changed between two readings. A table that had to be empty moved when it holds rows now."""
     found = []
     for address in sorted({*before, *now}):
         old, new = before.get(address), now.get(address)
@@ -136,7 +136,7 @@ def moved(before: Facts, now: Facts, live: LiveLake) -> list[MovedFact]:
 
 
 def _follows_from_columns(name: str, old: Mapping[str, JSON], new: Mapping[str, JSON]) -> bool:
-    """Whether the order of columns differs because some came or went, each of which is reported by itself."""
+    """Returns whether the order of columns differs because some came or went, each of which is reported by itself."""
     if name != "columns":
         return False
     before, after = ({each for each in facts if each.startswith("column ")} for facts in (old, new))

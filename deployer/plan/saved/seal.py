@@ -46,7 +46,8 @@ def digest_of(data: bytes) -> str:
 
 
 def expected_digest(text: str) -> str:
-    """The digest that `--expect` asks for. Raises InvalidInput unless it is whole: a part could be made to fit."""
+    """Returns the digest that `--expect` asks for. Raises InvalidInput unless it is whole: a part could be made to
+    fit."""
     digest = text.strip().lower()
     if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
         raise InvalidInput(
@@ -57,8 +58,8 @@ def expected_digest(text: str) -> str:
 
 
 def read_file(path: Path, expected: str | None) -> bytes:
-    """The plan's file, read once. Raises OSError, for too long a one too, and Refused when its digest is not the
-    expected one."""
+    """Returns the plan's file, read once. Raises OSError, for too long a one too, and Refused when its digest is not
+    the expected one."""
     data = read_limited(path, MAX_JSON_BYTES)
     found = digest_of(data)
     if expected is not None and not hmac.compare_digest(found, expected):
@@ -80,19 +81,20 @@ class PlanSigner:
     key: Ed25519PrivateKey
 
     def sign(self, checksum: str) -> dict[str, str]:
-        """The plan's field `signature`."""
+        """Returns the plan's field `signature`."""
         value = self.key.sign(_PURPOSE + checksum.encode())
         return {"key": key_id(self.key.public_key()), "ed25519": base64.b64encode(value).decode()}
 
 
 def plan_signer() -> PlanSigner | None:
-    """The key of the environment that signs plans, if there is one. Raises InvalidInput for an invalid key."""
+    """Returns the key of the environment that signs plans, if there is one. Raises InvalidInput for an invalid key."""
     text = _variable(PRIVATE_KEY_VARIABLE)
     return None if text is None else PlanSigner(_private(text))
 
 
 def checking_key() -> Ed25519PublicKey | None:
-    """The key of the environment by which plans have to be signed; that of the signer, where only that is there."""
+    """Returns the key of the environment by which plans have to be signed; that of the signer, where only that is
+    there."""
     text = _variable(PUBLIC_KEY_VARIABLE)
     if text is not None:
         return _public(text)
@@ -101,7 +103,8 @@ def checking_key() -> Ed25519PublicKey | None:
 
 
 def check_signature(document: Mapping[str, Any], checksum: str, key: Ed25519PublicKey | None, path: Path) -> str:
-    """The id of the key that signed the plan; empty when no key is asked for. Raises Refused unless it is `key`."""
+    """Returns the id of the key that signed the plan; empty when no key is asked for. Raises Refused unless it is
+    `key`."""
     if key is None:
         return ""
     from cryptography.exceptions import InvalidSignature
@@ -129,12 +132,12 @@ def check_signature(document: Mapping[str, Any], checksum: str, key: Ed25519Publ
 
 
 def key_id(key: Ed25519PublicKey) -> str:
-    """The first digits of the SHA-256 of the public key's 32 bytes."""
+    """Returns the first digits of the SHA-256 of the public key's 32 bytes."""
     return hashlib.sha256(key.public_bytes_raw()).hexdigest()[:_ID_LENGTH]
 
 
 def _variable(name: str) -> str | None:
-    """The variable's text, None when it is not set.
+    """Returns the variable's text, None when it is not set.
 
     Raises InvalidInput for an empty one: a pipeline sets a secret that it does not have to an empty text, and that must
     not turn signatures off.

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 
 def partition_of(arn: str) -> str:
-    """The partition of an ARN, such as `aws`."""
+    """Returns the partition of an ARN, such as `aws`."""
     return arn.split(":")[1]
 
 
 def account_of(arn: str) -> str:
-    """The account of an ARN."""
+    """Returns the account of an ARN."""
     return arn.split(":")[4]
 
 
 def service_domain(partition: str) -> str:
-    """What the names of AWS's services end with."""
+    """Returns what the names of AWS's services end with."""
     return "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
 
 
 def through(service: str, arn: str) -> str:
-    """The value of `kms:ViaService` of a service, in the partition and region of an ARN."""
+    """Returns the value of `kms:ViaService` of a service, in the partition and region of an ARN."""
     _, partition, _, region, _, _ = arn.split(":", 5)
     return f"{service}.{region}.{service_domain(partition)}"

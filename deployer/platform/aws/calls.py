@@ -75,7 +75,8 @@ class Calls:
     region: str | None = None  #: unless that of the environment
 
     def __call__(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """The answer to an operation such as `start_job_run`. Raises CallFailed, and DeployerError without settings."""
+        """Returns the answer to an operation such as `start_job_run`. Raises CallFailed, and DeployerError without
+        settings."""
         name = "".join(part.title() for part in operation.split("_"))
         try:
             answer: dict[str, Any] = getattr(self._client, operation)(**parameters)

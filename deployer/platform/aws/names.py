@@ -23,35 +23,35 @@ def lake_id(root: str, instance: str) -> str:
 
 
 def own_names(root: str, instance: str) -> str:
-    """What begins the names of a lake's own resources: `deployer-1a2b3c4d5e-`."""
+    """Returns what begins the names of a lake's own resources: `deployer-1a2b3c4d5e-`."""
     return f"deployer-{lake_id(root, instance)}-"
 
 
 def own_name(root: str, instance: str, what: str) -> str:
-    """A name of at most 64 of a-z, A-Z, 0-9 and - that begins with `own_names`; no two of a lake are equal."""
+    """Returns a name of at most 64 of a-z, A-Z, 0-9 and - that begins with `own_names`; no two of a lake are equal."""
     return f"{own_names(root, instance)}{readable(f'{instance}-{what}', 35)}-{_digest(what, 4)}"
 
 
 def role_path(root: str, instance: str) -> str:
-    """The path in IAM of the roles that a stack makes: `/deployer/1a2b3c4d5e/`."""
+    """Returns the path in IAM of the roles that a stack makes: `/deployer/1a2b3c4d5e/`."""
     return f"/deployer/{lake_id(root, instance)}/"
 
 
 def name_on_aws(root: str, instance: str, what: str) -> str:
-    """A name of at most 64 of a-z, A-Z, 0-9 and -, for what keeps its name for life; no two of different roots are
-    equal, but a pattern of one instance's name may match another's."""
+    """Returns a name of at most 64 of a-z, A-Z, 0-9 and -, for what keeps its name for life; no two of different roots
+    are equal, but a pattern of one instance's name may match another's."""
     digest = _digest(f"{root.rstrip('/')}\0{instance}\0{what}", 4)
     return f"deployer-{readable(f'{instance}-{what}', 45)}-{digest}"
 
 
 def log_bucket_name(root: str, instance: str) -> str:
-    """The bucket of a lake's access logs: at most 63 of a-z, 0-9 and -."""
+    """Returns the bucket of a lake's access logs: at most 63 of a-z, 0-9 and -."""
     bucket = re.sub(r"[^a-z0-9]+", "-", root.removeprefix("s3://").partition("/")[0])
     return f"{bucket[:45].strip('-')}-logs-{lake_id(root, instance)}"
 
 
 def readable(text: str, length: int) -> str:
-    """The part of a name that people read: at most `length` of a-z, A-Z, 0-9 and -."""
+    """Returns the part of a name that people read: at most `length` of a-z, A-Z, 0-9 and -."""
     return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:length]
 
 

@@ -23,7 +23,8 @@ _STS_SECONDS = 3
 
 
 def aws_session(profile: str | None = None) -> boto3.session.Session:
-    """A session of its own, of the environment's profile unless given: boto3's default one is not safe for threads.
+    """Returns a session of its own, of the environment's profile unless given: boto3's default one is not safe for
+    threads.
 
     AWS_REGION counts first, as for AWS's CLI and every other SDK; boto3 knows AWS_DEFAULT_REGION and the profile only.
     """
@@ -31,7 +32,7 @@ def aws_session(profile: str | None = None) -> boto3.session.Session:
 
 
 def role_refused(error: ClientError, where: object) -> DeployerError:
-    """The error for a role that could not be assumed: the profile's, or that of a web identity (OIDC)."""
+    """Returns the error for a role that could not be assumed: the profile's, or that of a web identity (OIDC)."""
     found = error.response.get("Error", {})
     answer = " ".join(filter(None, (found.get("Code"), found.get("Message"))))
     remedy = "check the role's trust policy, and who assumes it"
@@ -46,7 +47,7 @@ def role_refused(error: ClientError, where: object) -> DeployerError:
 
 
 def setting_missing(error: BotoCoreError, where: object) -> DeployerError:
-    """The error for settings that boto3 did not find on this machine."""
+    """Returns the error for settings that boto3 did not find on this machine."""
     match error:
         case NoCredentialsError() | PartialCredentialsError():
             what = "no AWS credentials were found" if isinstance(error, NoCredentialsError) else str(error)
@@ -62,8 +63,8 @@ def setting_missing(error: BotoCoreError, where: object) -> DeployerError:
 
 
 def aws_author(region: str | None) -> str:
-    """The caller's ARN by STS of a region, not a name that the machine says; where STS does not answer, the local user,
-    marked as unverified.
+    """Returns the caller's ARN by STS of a region, not a name that the machine says; where STS does not answer, the
+    local user, marked as unverified.
 
     Every caller may ask STS; no permission is needed.
     """

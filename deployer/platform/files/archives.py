@@ -17,7 +17,7 @@ _PART = 2**20
 
 
 def open_archive(path: Path) -> zipfile.ZipFile:
-    """The archive. Raises InvalidInput for one with more in it than may be, and what ZipFile raises."""
+    """Returns the archive. Raises InvalidInput for one with more in it than may be, and what ZipFile raises."""
     check_regular(path)
     archive = zipfile.ZipFile(path)
     try:

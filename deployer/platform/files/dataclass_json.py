@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def from_asdict(kind: type[T], document: Any, *, skip_unknown: bool = False) -> T:
-    """The dataclass whose `asdict` the document is.
+    """Returns the dataclass whose `asdict` the document is.
 
     Raises ValueError for another shape. `skip_unknown`: fields that the class does not have, such as those of a newer
     release, are left out instead of refused. Values of JSON, such as those of maps, are not looked into.

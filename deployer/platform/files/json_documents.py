@@ -17,7 +17,7 @@ class NotADocument(ValueError):
 
 
 def read_document(data: bytes | str) -> Any:
-    """The value of a JSON document. Raises NotADocument."""
+    """Returns the value of a JSON document. Raises NotADocument."""
     try:
         value = json.loads(data, object_pairs_hook=_object, parse_constant=_refuse_constant)
     except NotADocument:
@@ -33,7 +33,7 @@ def read_document(data: bytes | str) -> Any:
 
 
 def format_of(document: Any) -> int | None:
-    """The number of a document's format, from 1; None where `format` is anything else, such as true."""
+    """Returns the number of a document's format, from 1; None where `format` is anything else, such as true."""
     number = document.get("format") if isinstance(document, dict) else None
     return number if type(number) is int and number > 0 else None
 

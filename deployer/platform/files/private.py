@@ -24,13 +24,13 @@ _LONGEST = 100  #: characters of a target's name that a temporary name repeats
 
 
 def shares_by_hand(folder: Path) -> bool:
-    """Whether somebody opted in: the folder has the setgid bit, and its group may write."""
+    """Returns whether somebody opted in: the folder has the setgid bit, and its group may write."""
     mode = folder.stat().st_mode
     return bool(mode & stat.S_ISGID and mode & stat.S_IWGRP)
 
 
 def is_shared(top: Path) -> bool:
-    """Whether the group may use the tree below `top`, a folder that deployer made."""
+    """Returns whether the group may use the tree below `top`, a folder that deployer made."""
     return bool(top.stat().st_mode & stat.S_IWGRP)
 
 
@@ -106,7 +106,7 @@ def tighten(path: Path) -> None:
 
 
 def new_file_beside(target: Path, *, shared: bool) -> tuple[int, Path]:
-    """A new private file in the folder of `target`, open for reading and writing, and its path."""
+    """Returns a new private file in the folder of `target`, open for reading and writing, and its path."""
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:_LONGEST]}.", dir=target.parent)
     if shared:
         os.fchmod(descriptor, _SHARED_FILE)
@@ -114,7 +114,7 @@ def new_file_beside(target: Path, *, shared: bool) -> tuple[int, Path]:
 
 
 def create_file(path: Path, *, shared: bool, flags: int = os.O_RDWR) -> int:
-    """A new private file of that name, open. Raises FileExistsError for whatever is there, a link too."""
+    """Returns a new private file of that name, open. Raises FileExistsError for whatever is there, a link too."""
     descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     if shared:
         os.fchmod(descriptor, _SHARED_FILE)
@@ -122,7 +122,7 @@ def create_file(path: Path, *, shared: bool, flags: int = os.O_RDWR) -> int:
 
 
 def open_lock(path: Path) -> int:
-    """The descriptor of a lock file in a folder that deployer made; the file is made when it is not there.
+    """Returns the descriptor of a lock file in a folder that deployer made; the file is made when it is not there.
 
     Raises OSError for a link, for what is not a regular file, and, unless a group shares the folder, for a file of
     another user, who could keep everybody waiting.
@@ -152,7 +152,7 @@ def _check_lock(path: Path, found: os.stat_result) -> None:
 
 @contextmanager
 def replacing(path: Path, *, keeps_mode: bool = False) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of `path` when the block ends well; else nothing is left of it.
+    """Yields a file to write to, which takes the place of `path` when the block ends well; else nothing is left of it.
 
     `keeps_mode`: it gets the permissions of a file of this user that it replaces. Raises InvalidInput when `path` is
     something else than a file, such as a link or a pipe; OSError when it cannot be written.
@@ -181,7 +181,7 @@ def write_private(path: Path, content: bytes | str, *, keeps_mode: bool = False)
 
 
 def _mode_of(path: Path) -> int | None:
-    """The permissions of a file of this user; None where there is none."""
+    """Returns the permissions of a file of this user; None where there is none."""
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -199,7 +199,7 @@ def _refuse_other_kinds(path: Path) -> None:
 
 
 def kind_of(mode: int) -> str:
-    """What something on a disk is, from its `st_mode`."""
+    """Returns what something on a disk is, from its `st_mode`."""
     for is_kind, description in (
         (stat.S_ISREG, "a file"),
         (stat.S_ISDIR, "a folder"),

@@ -27,7 +27,7 @@ class TooLarge(OSError):
 
 
 def open_regular(path: Path) -> int:
-    """A descriptor for reading a file. Raises OSError, NotAFile among them; never waits for a pipe."""
+    """Returns a descriptor for reading a file. Raises OSError, NotAFile among them; never waits for a pipe."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
@@ -47,7 +47,7 @@ def check_regular(path: Path) -> None:
 
 
 def read_limited(path: Path, limit: int) -> bytes:
-    """The content of a file of at most `limit` bytes. Raises OSError, NotAFile and TooLarge among them."""
+    """Returns the content of a file of at most `limit` bytes. Raises OSError, NotAFile and TooLarge among them."""
     with os.fdopen(open_regular(path), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         # A buffer of the file's size: one of the limit's costs more to allocate than most files to read.
@@ -60,7 +60,7 @@ def read_limited(path: Path, limit: int) -> bytes:
 
 
 def in_mib(size: int) -> str:
-    """A size for people, of which limits are made."""
+    """Returns a size for people, of which limits are made."""
     return f"{size / 2**20:,.0f} MiB" if size >= 2**20 else f"{size:,} bytes"
 
 
@@ -69,7 +69,7 @@ class TooDeep(ValueError):
 
 
 def parse_json(data: bytes | str) -> Any:
-    """The document. Raises ValueError for what is not JSON, TooDeep among them; never RecursionError."""
+    """Returns the document. Raises ValueError for what is not JSON, TooDeep among them; never RecursionError."""
     try:
         document = json.loads(data)
     except RecursionError:

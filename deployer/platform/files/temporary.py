@@ -53,7 +53,7 @@ def remove_temporary_folder(folder: Path) -> None:
 
 @contextmanager
 def temporary_folder(purpose: str, place: Path | None = None) -> Iterator[Path]:
-    """A folder of `make_temporary_folder` for the time of a block."""
+    """Yields a folder of `make_temporary_folder` for the time of a block."""
     folder = make_temporary_folder(purpose, place)
     try:
         yield folder

@@ -13,7 +13,7 @@ _MOST_PROBLEMS = 10_000
 
 
 def error_as_bytes(error: DeployerError) -> bytes:
-    """What `error_of` reads."""
+    """Returns what `error_of` reads."""
     document: dict[str, Any] = {
         "what": error.what[:_LONGEST],
         "where": None if error.where is None else str(error.where)[:_LONGEST],
@@ -25,7 +25,7 @@ def error_as_bytes(error: DeployerError) -> bytes:
 
 
 def error_of(data: bytes) -> DeployerError:
-    """The error with its words, known secrets masked: an InvalidSpecs with its problems, or an EngineFailed.
+    """Returns the error with its words, known secrets masked: an InvalidSpecs with its problems, or an EngineFailed.
 
     Both have exit code 1. Those of other kinds say what deployer itself decided, such as 3 for a plan that is refused.
     """
@@ -52,7 +52,7 @@ def problem_as_json(problem: Problem) -> dict[str, Any]:
 
 
 def problem_of(document: Any) -> Problem | None:
-    """The problem; None for another document."""
+    """Returns the problem; None for another document."""
     if not isinstance(document, dict) or (at := position_of(document.get("at"))) is None:
         return None
     return Problem(at, *(text_of(document.get(name)) for name in ("what", "remedy", "rule")))
@@ -70,7 +70,7 @@ def position_of(document: Any) -> Position | None:
 
 
 def json_of(data: bytes) -> Any:
-    """The JSON value; None for bytes that are not JSON."""
+    """Returns the JSON value; None for bytes that are not JSON."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
@@ -78,5 +78,5 @@ def json_of(data: bytes) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """A text of bounded length; empty for another value."""
+    """Returns a text of bounded length; empty for another value."""
     return value[:_LONGEST] if isinstance(value, str) else ""

@@ -36,7 +36,7 @@ class Channel:
             self._socket.sendall(_HEADER.pack(len(frame)) + frame)
 
     def receive(self) -> bytes | None:
-        """The next frame; None when the other side is gone. Raises ChannelBroken, and TimeoutError."""
+        """Returns the next frame; None when the other side is gone. Raises ChannelBroken, and TimeoutError."""
         until = math.inf if self.seconds is None else time.monotonic() + self.seconds
         try:
             self._socket.settimeout(self.seconds)

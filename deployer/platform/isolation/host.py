@@ -103,7 +103,7 @@ def _start(request: dict[str, Any], control: socket.socket, channel: int, output
 
 
 def _live(function: Main, request: dict[str, Any], control: socket.socket, channel: int, output: int) -> NoReturn:
-    """The whole life of a fork. It has no terminal, and what it writes goes to the command."""
+    """Returns the whole life of a fork. It has no terminal, and what it writes goes to the command."""
     code = 1
     try:
         os.setsid()

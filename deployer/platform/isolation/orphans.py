@@ -31,7 +31,7 @@ def end_orphans(running: Collection[int]) -> None:
 
 
 def has_ended(pid: int) -> bool:
-    """Whether a child has ended; it is not waited for, so that its number is kept for it."""
+    """Returns whether a child has ended; it is not waited for, so that its number is kept for it."""
     if hasattr(os, "waitid"):
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     import subprocess

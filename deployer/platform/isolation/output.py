@@ -77,7 +77,7 @@ class _Lines:
 
 
 def _printable(text: str) -> str:
-    """The text without what a terminal or a log would act upon."""
+    """Returns the text without what a terminal or a log would act upon."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() or each == "\t" else "\ufffd" for each in text)

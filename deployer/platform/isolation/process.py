@@ -145,7 +145,7 @@ class _Host:
         return int(answer["pid"])
 
     def end(self, pid: int, seconds: float) -> dict[str, Any] | None:
-        """How the process ended; None when the host is gone."""
+        """Returns how the process ended; None when the host is gone."""
         answer = None
         try:
             answer = self._ask({"end": pid, "seconds": seconds})
@@ -190,7 +190,7 @@ def _line(request: dict[str, Any]) -> bytes:
 
 
 def command_of(module: str, *arguments: str, alone: bool = False) -> list[str]:
-    """A command that calls `main` of a module of deployer with these arguments.
+    """Returns a command that calls `main` of a module of deployer with these arguments.
 
     `alone`: the module needs nothing but Python's own library, so that it starts sooner.
     """

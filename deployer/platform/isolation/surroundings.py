@@ -34,7 +34,7 @@ _SET_PDEATHSIG, _GET_DUMPABLE, _SET_DUMPABLE, _SET_CHILD_SUBREAPER = 1, 3, 4, 36
 
 
 def is_withheld(variable: str) -> bool:
-    """Whether code of a project does not get this variable of the environment."""
+    """Returns whether code of a project does not get this variable of the environment."""
     return variable in _WITHHELD or variable.startswith(_WITHHELD_PREFIX)
 
 

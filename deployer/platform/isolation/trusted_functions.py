@@ -33,7 +33,7 @@ class TrustedFunctions:
 
     @staticmethod
     def allowed(names: Iterable[str] = ()) -> TrustedFunctions:
-        """Those given, and those of the environment variable DEPLOYER_TRUSTED_FUNCTIONS.
+        """Returns those given, and those of the environment variable DEPLOYER_TRUSTED_FUNCTIONS.
 
         Raises InvalidInput for a text that is not `package.module:function`.
         """

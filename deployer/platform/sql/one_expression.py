@@ -124,7 +124,8 @@ def check_one_expression(text: str, longest: int = LONGEST, *, lenient: bool = F
 
 
 def names_in(text: str) -> frozenset[str]:
-    """The names in an expression that may mean columns, as SQL reads them: those without quotes in small letters.
+    """Returns the names in an expression that may mean columns, as SQL reads them: those without quotes in small
+    letters.
 
     Names of functions and words of SQL are among them.
     """
@@ -148,7 +149,8 @@ def _refuse(kind: str, piece: str, at: int) -> None:
 
 
 def _opens_subquery(kind: str, piece: str, text: str, end: int, depth: int) -> bool:
-    """Whether a query is in brackets where a value could be; `values` and `with` may be names of columns, too."""
+    """Returns whether a query is in brackets where a value could be; `values` and `with` may be names of columns,
+    too."""
     if kind != "word" or depth == 1:
         return False
     following = _NEXT.match(text, end)

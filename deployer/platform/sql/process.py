@@ -43,12 +43,12 @@ class SqlFailed(Exception):
 
 
 def compute(rows: pa.Table, expression: str) -> pa.ChunkedArray:
-    """One value of the expression for each row. Raises SqlFailed and OverLimit."""
+    """Returns one value of the expression for each row. Raises SqlFailed and OverLimit."""
     return _shared.ask({"expression": expression}, [rows])["value"]
 
 
 def query(text: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """The rows of a SELECT over the tables. Raises SqlFailed and OverLimit."""
+    """Returns the rows of a SELECT over the tables. Raises SqlFailed and OverLimit."""
     return _shared.ask({"query": text, "names": list(tables)}, list(tables.values()))
 
 
@@ -62,7 +62,7 @@ class SqlProcess:
         self._lock = threading.Lock()
 
     def ask(self, header: Mapping[str, Any], tables: list[pa.Table]) -> pa.Table:
-        """The table that answers a request. Raises SqlFailed and OverLimit."""
+        """Returns the table that answers a request. Raises SqlFailed and OverLimit."""
         if self._owner not in (0, os.getpid()):  # a child's: its parent has the process, and maybe the lock
             self._process, self._owner, self._lock = None, 0, threading.Lock()
         with self._lock:

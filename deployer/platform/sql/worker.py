@@ -34,7 +34,7 @@ def write_frame(stream: IO[bytes], header: Mapping[str, Any], tables: Sequence[p
 
 
 def read_frame(read: Any) -> tuple[dict[str, Any], list[pa.Table]]:
-    """The header and the tables of one frame; `read` gives exactly so many bytes, or raises EOFError."""
+    """Returns the header and the tables of one frame; `read` gives exactly so many bytes, or raises EOFError."""
     length, count = HEAD.unpack(read(HEAD.size))
     header: dict[str, Any] = json.loads(read(length))
     tables = []
@@ -88,7 +88,7 @@ def _limit(memory: int) -> None:
 
 
 def _expression(datafusion: Any, header: Mapping[str, Any], tables: Sequence[pa.Table]) -> pa.Table:
-    """One column `value`."""
+    """Returns one column `value`."""
     [table] = tables
     # With one partition: several end in any order, and their values would be those of other rows.
     context = datafusion.SessionContext(datafusion.SessionConfig().with_target_partitions(1))
@@ -98,7 +98,7 @@ def _expression(datafusion: Any, header: Mapping[str, Any], tables: Sequence[pa.
 
 
 def _query(datafusion: Any, header: Mapping[str, Any], tables: Sequence[pa.Table]) -> pa.Table:
-    """The result of one SELECT over tables by their names; statements that are none are refused."""
+    """Returns the result of one SELECT over tables by their names; statements that are none are refused."""
     # One thread: plans are small, and threads cost more than the query.
     context = datafusion.SessionContext(datafusion.SessionConfig().with_target_partitions(1))
     for name, table in zip(header["names"], tables, strict=True):

@@ -19,7 +19,7 @@ _HEAD = len(MAGIC) + 2 + DIGEST_BYTES
 
 
 def digest(data: bytes | memoryview) -> bytes:
-    """The checksum of stored bytes: 16 bytes of BLAKE2b."""
+    """Returns the checksum of stored bytes: 16 bytes of BLAKE2b."""
     return hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()
 
 
@@ -32,7 +32,8 @@ def seal(payload: bytes) -> bytes:
 
 
 def unseal(data: bytes, where: str) -> bytes:
-    """The payload. Raises Corrupt when it fails its checksum, Refused when its format is newer than this library."""
+    """Returns the payload. Raises Corrupt when it fails its checksum, Refused when its format is newer than this
+    library."""
     if len(data) < _HEAD or data[:3] != MAGIC:
         raise Corrupt("this is not what the state store wrote there", where=where, remedy=RECOVERY)
     refuse_newer(data[3], where)

@@ -20,7 +20,8 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """The parts of a path below a folder. Raises Refused for one that may lead out of it, or that is the folder."""
+    """Returns the parts of a path below a folder. Raises Refused for one that may lead out of it, or that is the
+    folder."""
     parts = tuple(path.split("/"))
     if any(part in ("", ".", "..") or "\0" in part for part in parts):
         raise Refused(
@@ -32,7 +33,8 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 @contextmanager
 def opened(root: Path, parts: Iterable[str]) -> Iterator[int]:
-    """A descriptor of a folder below `root`. Raises FileNotFoundError when it is not there, Refused for a link."""
+    """Yields a descriptor of a folder below `root`. Raises FileNotFoundError when it is not there, Refused for a
+    link."""
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     way = root
     try:

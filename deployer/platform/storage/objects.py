@@ -41,7 +41,7 @@ class ObjectReader(Protocol):
         ...
 
     def tagged(self, path: str) -> tuple[bytes, str] | None:
-        """An object and a tag of its content; None when there is none."""
+        """Returns an object and a tag of its content; None when there is none."""
         ...
 
     def size(self, path: str) -> int:
@@ -49,11 +49,11 @@ class ObjectReader(Protocol):
         ...
 
     def list(self, prefix: str) -> Sequence[str]:
-        """The paths of all objects in the folder `prefix` and below."""
+        """Returns the paths of all objects in the folder `prefix` and below."""
         ...
 
     def described(self, prefix: str) -> Sequence[ObjectInfo]:
-        """All objects in the folder `prefix` and below."""
+        """Returns all objects in the folder `prefix` and below."""
         ...
 
 
@@ -153,7 +153,8 @@ class LocalObjects:
         sync_folder(target.parent)
 
     def _opened(self, target: Path) -> tuple[BinaryIO, Path]:
-        """A new file beside the target, whose folder is made: again when a `delete` takes the empty one meanwhile."""
+        """Returns a new file beside the target, whose folder is made: again when a `delete` takes the empty one
+        meanwhile."""
         while True:
             with suppress(FileNotFoundError):
                 if self._private is not None:

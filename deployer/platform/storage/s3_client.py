@@ -68,7 +68,7 @@ class Bucket:
         return f"s3://{self.name}"
 
     def client(self) -> S3Store:
-        """The client with the credentials of now. Raises DeployerError where there are none.
+        """Returns the client with the credentials of now. Raises DeployerError where there are none.
 
         obstore could ask for them itself, from its own threads, where they would wait for the thread that holds the
         interpreter.
@@ -147,7 +147,8 @@ class Bucket:
 
 
 def bucket_of(name: str, access: S3Access = AS_FOUND) -> Bucket:
-    """The bucket's one client of this process, for as long as AWS's settings in the environment are what they are."""
+    """Returns the bucket's one client of this process, for as long as AWS's settings in the environment are what they
+    are."""
     settings = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith("AWS_")))
     return _shared(os.getpid(), settings, name, access)
 

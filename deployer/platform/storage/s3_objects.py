@@ -66,7 +66,7 @@ class S3Objects:
         ]
 
     def first_page(self, prefix: str) -> Sequence[str]:
-        """The first 1,000 paths in the folder `prefix` and below, in the order of their names. One request."""
+        """Returns the first 1,000 paths in the folder `prefix` and below, in the order of their names. One request."""
         found = self._asked(
             "ListObjectsV2", prefix, lambda store, key: next(obstore.list(store, key or None, chunk_size=1000), ())
         )
@@ -85,7 +85,7 @@ class S3Objects:
         return True
 
     def tagged(self, path: str) -> tuple[bytes, str] | None:
-        """An object and the tag of its content; None when there is none."""
+        """Returns an object and the tag of its content; None when there is none."""
 
         def ask(store: S3Store, key: str) -> tuple[bytes, str]:
             found = obstore.get(store, key)

@@ -30,5 +30,5 @@ class Clock:
 
 
 def utc(ms: int) -> str:
-    """A moment, in milliseconds since 1970, for people."""
+    """Returns a moment, in milliseconds since 1970, for people."""
     return f"{dt.datetime.fromtimestamp(ms / 1000, dt.UTC):%Y-%m-%d %H:%M:%S}"

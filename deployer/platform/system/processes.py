@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def local_user() -> str:
-    """The name of the user who runs the process. It is self-declared: LOGNAME sets it."""
+    """Returns the name of the user who runs the process. It is self-declared: LOGNAME sets it."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container may run as a user without a name
@@ -28,7 +28,7 @@ def start_of(pid: int) -> str:
 
 
 def is_running(pid: int, start: str = "") -> bool:
-    """Whether the process `pid` that began at `start` (see `start_of`; empty: any of that number) runs.
+    """Returns whether the process `pid` that began at `start` (see `start_of`; empty: any of that number) runs.
 
     One that has ended and was not waited for yet does not run.
     """

@@ -13,7 +13,7 @@ def count(number: int, one: str, many: str | None = None) -> str:
 
 
 def size(number: int) -> str:
-    """Bytes in decimal units, as the other commands print them: `1.5 MB`."""
+    """Returns bytes in decimal units, as the other commands print them: `1.5 MB`."""
     return decimal(number)
 
 
@@ -23,10 +23,10 @@ def about_size(number: int, *, about: bool) -> str:
 
 
 def percentage(share: float) -> str:
-    """A share of 1: `12.5%`."""
+    """Returns a share of 1: `12.5%`."""
     return f"{100 * share:.3g}%"
 
 
 def timestamp(ms: int) -> str:
-    """A moment in milliseconds since 1970, in UTC as ISO 8601: `2026-01-31T03:00:00Z`."""
+    """Returns a moment in milliseconds since 1970, in UTC as ISO 8601: `2026-01-31T03:00:00Z`."""
     return f"{dt.datetime.fromtimestamp(ms / 1000, dt.UTC):%Y-%m-%dT%H:%M:%SZ}"

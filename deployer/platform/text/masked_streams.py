@@ -67,7 +67,7 @@ class MaskedStream:
 
 
 def masked_stream(stream: TextIO) -> TextIO:
-    """The stream with known secrets masked; itself if it masks them already."""
+    """Returns the stream with known secrets masked; itself if it masks them already."""
     found: object = stream
     return stream if isinstance(found, MaskedStream) else cast("TextIO", MaskedStream(stream))
 

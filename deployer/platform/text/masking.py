@@ -100,15 +100,15 @@ class KnownSecrets:
             self._forms = sorted({*self._forms, *_forms(secret)}, key=lambda form: (-len(form), form))
 
     def masked(self, text: str) -> str:
-        """The text with `[secret]` for every known secret."""
+        """Returns the text with `[secret]` for every known secret."""
         for form in self._forms:
             if form in text:
                 text = text.replace(form, MASK) if len(form) >= _ANYWHERE else _word(form).sub(MASK, text)
         return text
 
     def name_in(self, text: str, *, parts: bool = True) -> str:
-        """The name of a secret that the text holds in clear; empty when it holds none. A short one counts only where it
-        is all of the text. Without `parts`, texts that are parts of secrets do not count."""
+        """Returns the name of a secret that the text holds in clear; empty when it holds none. A short one counts only
+        where it is all of the text. Without `parts`, texts that are parts of secrets do not count."""
         for secret, name in list(self._names.items()):
             if not parts and secret in self._parts:
                 continue
@@ -117,7 +117,8 @@ class KnownSecrets:
         return ""
 
     def name_in_any(self, texts: Sequence[str]) -> str:
-        """The name of a secret that one of the texts holds in clear; empty when none does. Quick for many texts."""
+        """Returns the name of a secret that one of the texts holds in clear; empty when none does. Quick for many
+        texts."""
         for text in texts:
             if text in self._names:
                 return self._names[text]
@@ -128,13 +129,13 @@ class KnownSecrets:
 
 
 def _word(form: str) -> re.Pattern[str]:
-    """A short secret as a word of its own, and not in the middle of one."""
+    """Returns a short secret as a word of its own, and not in the middle of one."""
     return re.compile(rf"(?<![^\W_]){re.escape(form)}(?![^\W_])")
 
 
 @lru_cache(maxsize=4096)
 def _forms(secret: str) -> frozenset[str]:
-    """The ways in which a secret may be written."""
+    """Returns the ways in which a secret may be written."""
     import html  # takes a millisecond, and many commands have no secret
 
     stripped = secret.strip()
@@ -169,13 +170,13 @@ _current: KnownSecrets | None = None
 
 
 def current() -> KnownSecrets:
-    """The secrets that are known now; those of the environment outside of a `scope`."""
+    """Returns the secrets that are known now; those of the environment outside of a `scope`."""
     return _current if _current is not None else KnownSecrets(os.environ)
 
 
 @contextlib.contextmanager
 def scope() -> Iterator[KnownSecrets]:
-    """The time in which secrets are remembered. One inside of another shares its secrets."""
+    """Yields the time in which secrets are remembered. One inside of another shares its secrets."""
     global _current
     if _current is not None:
         yield _current
@@ -188,12 +189,12 @@ def scope() -> Iterator[KnownSecrets]:
 
 
 def masked(text: str) -> str:
-    """The text with `[secret]` for every secret that is known now."""
+    """Returns the text with `[secret]` for every secret that is known now."""
     return current().masked(text)
 
 
 def masked_values(document: Any) -> Any:
-    """A JSON document with every known secret in its texts masked; keys stay."""
+    """Returns a JSON document with every known secret in its texts masked; keys stay."""
     known = current()
 
     def walk(value: Any) -> Any:

@@ -26,7 +26,7 @@ _SIZE = re.compile(r"(?P<number>[0-9]{1,15}(\.[0-9]{1,3})?)((?P<prefix>[KMGT])(?
 
 
 def parse_duration(text: str, pattern: str = SPEC_DURATION, *, option: str = "") -> timedelta:
-    """The duration that `text` gives in the form of `pattern`, one of those above.
+    """Returns the duration that `text` gives in the form of `pattern`, one of those above.
 
     Raises InvalidInput, which names the option if one is given, for other texts.
     """
@@ -38,7 +38,8 @@ def parse_duration(text: str, pattern: str = SPEC_DURATION, *, option: str = "")
 
 
 def canonical_duration(text: str) -> str:
-    """The one spelling of a duration in specs: whole days in days, else hours. Raises InvalidInput for other texts."""
+    """Returns the one spelling of a duration in specs: whole days in days, else hours. Raises InvalidInput for other
+    texts."""
     hours = parse_duration(text) // timedelta(hours=1)
     return f"{hours}h" if hours % 24 else f"{hours // 24}d"
 
@@ -50,7 +51,7 @@ def describe_duration(duration: timedelta) -> str:
 
 
 def parse_size(size: object) -> int:
-    """The bytes of a number, or of a text such as `256MB` (decimal) or `1GiB` (binary).
+    """Returns the bytes of a number, or of a text such as `256MB` (decimal) or `1GiB` (binary).
 
     Raises InvalidInput for a text that is not a size, and for less than 1 byte or more than 1 PiB.
     """
@@ -69,7 +70,8 @@ def parse_size(size: object) -> int:
 
 
 def exact_size(size: int) -> str:
-    """The shortest text that `parse_size` reads as this size, decimal before binary: `256MB`, `1GiB`, `1234567`."""
+    """Returns the shortest text that `parse_size` reads as this size, decimal before binary: `256MB`, `1GiB`,
+    `1234567`."""
     for binary in ("", "i"):
         base = 1024 if binary else 1000
         for power, prefix in reversed(tuple(enumerate("KMGT", start=1))):

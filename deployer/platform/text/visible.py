@@ -78,26 +78,29 @@ _YAML = _Forms("\n", lambda code: f"\\U{code:08x}")
 
 
 def visible(text: str) -> str:
-    """One line without control, format or invisible characters: `\\n`, `\\x1b`, `\\u202e` stand in their places."""
+    """Returns one line without control, format or invisible characters: `\\n`, `\\x1b`, `\\u202e` stand in their
+    places."""
     for each in FILTERS:
         text = each(text)
     return _shown(text, _LINE)
 
 
 def visible_lines(text: str) -> str:
-    """The same for text of several lines, which keeps its line ends and tabs."""
+    """Returns the same for text of several lines, which keeps its line ends and tabs."""
     for each in FILTERS:
         text = each(text)
     return _shown(text, _LINES)
 
 
 def is_visible(text: str) -> bool:
-    """Whether a text is seen as what it is, and is not a command of a CI system wherever it is broken into lines."""
+    """Returns whether a text is seen as what it is, and is not a command of a CI system wherever it is broken into
+    lines."""
     return _translated(text, _LINE) == text and not _COMMAND.search(text) and not _WORD.search(text)
 
 
 def visible_yaml(text: str) -> str:
-    """A YAML document that has each text which is not `is_visible` in double quotes, with YAML's escapes in it."""
+    """Returns a YAML document that has each text which is not `is_visible` in double quotes, with YAML's escapes in
+    it."""
     text = _COMMAND.sub(r"\1\\x5b", _translated(text, _YAML))
     return _QUOTED_WORD.sub(r"\\x3a", text)
 
@@ -115,7 +118,7 @@ def _translated(text: str, forms: _Forms) -> str:
 
 
 def visible_text(text: Text) -> Text:
-    """The same for text with styles, which stays as it is where nothing has to be changed."""
+    """Returns the same for text with styles, which stays as it is where nothing has to be changed."""
     plain = text.plain
     if visible(plain) == plain:
         return text
@@ -135,7 +138,8 @@ def visible_text(text: Text) -> Text:
 
 
 def without_command(line: str) -> str:
-    """A line, colours included, that no CI system takes for a command or a heading: a backslash parts what begins it.
+    """Returns a line, colours included, that no CI system takes for a command or a heading: a backslash parts what
+    begins it.
 
     What it returns for the beginning of a line is the beginning of what it returns for that and the rest.
     """
@@ -146,12 +150,12 @@ def without_command(line: str) -> str:
 
 
 def is_command(line: str) -> bool:
-    """Whether a CI system would take a line for a command or a heading."""
+    """Returns whether a CI system would take a line for a command or a heading."""
     return without_command(line) != line
 
 
 def json_text(document: Any, *, indent: int | None = None) -> str:
-    """A JSON document that means nothing to terminals and logs, equal in value to what `json.dumps` writes."""
+    """Returns a JSON document that means nothing to terminals and logs, equal in value to what `json.dumps` writes."""
     text = json.dumps(document, indent=indent, ensure_ascii=False, default=str)
     if FILTERS:
         text = json.dumps(_filtered(json.loads(text)), indent=indent, ensure_ascii=False)
@@ -159,7 +163,7 @@ def json_text(document: Any, *, indent: int | None = None) -> str:
 
 
 def visible_json(text: str) -> str:
-    """The text of a JSON document, or of several, with escapes of JSON for what would not be visible."""
+    """Returns the text of a JSON document, or of several, with escapes of JSON for what would not be visible."""
     if not (text.isascii() and text.isprintable()):
         text = text.translate(_JSON)
     return _COMMAND.sub(r"\1\\u005b", text) if "##" in text else text
@@ -180,12 +184,13 @@ def _filtered(value: Any) -> Any:
 
 
 def margined(text: str) -> Iterable[str]:
-    """The lines of a message of several, the further ones behind a bar, so that none looks like a line of ours."""
+    """Returns the lines of a message of several, the further ones behind a bar, so that none looks like a line of
+    ours."""
     first, *rest = text.rstrip("\r\n").replace("\r\n", "\n").split("\n")
     return (first, *(f"  | {line}" for line in rest))
 
 
 def shortened(value: object, longest: int = 120) -> str:
-    """A value as Python writes it, without control characters, cut when it is long: for messages."""
+    """Returns a value as Python writes it, without control characters, cut when it is long: for messages."""
     text = repr(value) if not isinstance(value, str) or len(value) <= longest else repr(value[:longest]) + "…"
     return text if len(text) <= 2 * longest else text[: 2 * longest] + "…"

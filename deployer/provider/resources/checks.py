@@ -13,7 +13,8 @@ from deployer.state.model.names import fault_of_name
 
 
 def check_names(news: Properties) -> Iterator[CheckFailure]:
-    """What is wrong with a table's names, without which its inputs are not a table's: they become parts of paths."""
+    """Yields what is wrong with a table's names, without which its inputs are not a table's: they become parts of
+    paths."""
     for field in ("database", "name"):
         name = news[field]
         if wrong := fault_of_name(name) if isinstance(name, str) else "is not text":
@@ -21,6 +22,6 @@ def check_names(news: Properties) -> Iterator[CheckFailure]:
 
 
 def check_table(spec: TableSpec) -> Iterator[CheckFailure]:
-    """What the rules of specs refuse in `spec`."""
+    """Yields what the rules of specs refuse in `spec`."""
     for problem in problems_of_table(table_document(spec)):
         yield CheckFailure(problem.at.file, f"{problem.what}; {problem.remedy}")

@@ -25,13 +25,13 @@ class Declared:
         return self._lake.instance.root
 
     def canonical(self, address: str, inputs: Properties) -> Properties | None:
-        """The inputs, if they are what the specs declare as `check` wants them; then nothing else is to be checked,
-        as the specs have been. None where they differ, also in their form alone."""
+        """Returns the inputs, if they are what the specs declare as `check` wants them; then nothing else is to be
+        checked, as the specs have been. None where they differ, also in their form alone."""
         declared = self._inputs().get(address)
         return inputs if declared is not None and _identical(inputs, declared) else None
 
     def check(self, address: str, inputs: Properties) -> tuple[CheckFailure, ...]:
-        """Why the program may not register this; `inputs` are canonical."""
+        """Returns why the program may not register this; `inputs` are canonical."""
         declared = self._inputs().get(address)
         if declared is None:
             return (CheckFailure("", "the program registers it, and the specs do not declare it; add it to the specs"),)
@@ -59,7 +59,7 @@ class Declared:
 
 
 def _identical(one: Any, other: Any) -> bool:
-    """Whether two JSON values are the same in their types too: for Python 1, 1.0 and true are equal."""
+    """Returns whether two JSON values are the same in their types too: for Python 1, 1.0 and true are equal."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):

@@ -37,7 +37,7 @@ class Deletions:
 
     @staticmethod
     def of_environment(environment: Mapping[str, str]) -> Deletions | None:
-        """What the variable says; None without it: then protection alone says what may be deleted."""
+        """Returns what the variable says; None without it: then protection alone says what may be deleted."""
         text = environment.get(DELETIONS_VARIABLE)
         if text is None:
             return None

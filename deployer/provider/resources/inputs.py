@@ -22,19 +22,20 @@ COLUMNS = "columns"
 
 
 def table_inputs(spec: TableSpec, root: Any) -> dict[str, Any]:
-    """The inputs that declare `spec`; `root` may be an output of the instance."""
+    """Returns the inputs that declare `spec`; `root` may be an output of the instance."""
     form = table_to_json(spec)
     form[COLUMNS] = json.dumps(form[COLUMNS], ensure_ascii=False, separators=(",", ":"))
     return {**plain(form), ROOT: root}
 
 
 def instance_inputs(spec: InstanceSpec) -> dict[str, Any]:
-    """The inputs that declare `spec`; `instance_from_json` is the inverse."""
+    """Returns the inputs that declare `spec`; `instance_from_json` is the inverse."""
     return dict(plain(instance_to_json(spec)))
 
 
 def table_of(inputs: Mapping[str, Any]) -> TableSpec:
-    """The inverse of `table_inputs`. Raises InvalidInput, naming what is wrong, for inputs that are not a table's."""
+    """Returns the inverse of `table_inputs`. Raises InvalidInput, naming what is wrong, for inputs that are not a
+    table's."""
     try:
         columns = read_document(text(inputs, COLUMNS))
     except NotADocument as error:

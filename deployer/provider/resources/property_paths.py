@@ -10,7 +10,7 @@ from deployer.provider.resources.kind import DiffKind, Properties
 
 
 def property_paths(changes: Iterable[c.Change], olds: Properties, news: Properties) -> dict[str, DiffKind]:
-    """The path of each change in the resource's inputs; all changes of columns are one text's."""
+    """Returns the path of each change in the resource's inputs; all changes of columns are one text's."""
     paths: dict[str, DiffKind] = {}
     for change in changes:
         path, kind = _path(change, olds, news)

@@ -74,13 +74,13 @@ class Stores:
         self._lock = threading.Lock()
 
     def path(self, root: str) -> str:
-        """The root as an absolute path or URI."""
+        """Returns the root as an absolute path or URI."""
         if root not in self._paths:
             self._paths[root] = resolve_root(self.project_dir, root)
         return self._paths[root]
 
     def current_root(self, root: str) -> str:
-        """The declared root where the lake was moved there from `root`; else `root`.
+        """Returns the declared root where the lake was moved there from `root`; else `root`.
 
         A lake was moved when nothing is at `root`, and the lake at the declared root still records `root` as its own.
         """
@@ -104,7 +104,7 @@ class Stores:
         return live is not None and self.path(live.root) == self.path(root)
 
     def reader(self, root: str) -> StateReader:
-        """The state at this root, to be read; NotFound when there is none."""
+        """Returns the state at this root, to be read; NotFound when there is none."""
         path = self.path(root)
         with self._lock:
             if path not in self._readers:
@@ -112,7 +112,7 @@ class Stores:
             return self._readers[path]
 
     def store(self, root: str) -> StateStore:
-        """The store at this root, to be written; NotFound when there is none."""
+        """Returns the store at this root, to be written; NotFound when there is none."""
         path = self.path(root)
         with self._lock:
             if path not in self._stores:
@@ -120,7 +120,7 @@ class Stores:
             return self._stores[path]
 
     def addresses(self, root: str) -> dict[str, str]:
-        """The addresses of the tables in the state store, by id; empty if the store does not exist yet."""
+        """Returns the addresses of the tables in the state store, by id; empty if the store does not exist yet."""
         try:
             tables = self.reader(root).instance().tables
         except NotFound:
@@ -128,7 +128,7 @@ class Stores:
         return {table_id: entry.address for table_id, entry in tables.items()}
 
     def live_lake(self, root: str, only: Collection[str] | None = None) -> LiveLake:
-        """The lake as this run found it, with all that Lance has; an empty one where there is none yet.
+        """Returns the lake as this run found it, with all that Lance has; an empty one where there is none yet.
 
         `only`: with no other tables than those at these addresses, of which nothing is read.
         """
@@ -146,7 +146,7 @@ class Stores:
         return lake_of(reader.instance(), [*read, *at_start.unreadable.values(), *unfinished_tables(reader, only)])
 
     def live_table(self, root: str, table_id: str) -> LiveTable | Unreadable | None:
-        """One active table as this run found it; None when it had none of that id. Each is read once a run."""
+        """Returns one active table as this run found it; None when it had none of that id. Each is read once a run."""
         key, at_start = (self.path(root), table_id), self._found_of(root, table_id)
         if table_id in at_start.unreadable:
             return at_start.unreadable[table_id]
@@ -157,7 +157,7 @@ class Stores:
         return self._live.get(key)
 
     def planned_with(self, root: str, table_id: str) -> TableSpec | None:
-        """The table as this run found it, which its plan was made of; None when the run has not read it."""
+        """Returns the table as this run found it, which its plan was made of; None when the run has not read it."""
         found = self._live.get((self.path(root), table_id))
         return found.spec if isinstance(found, LiveTable) else None
 
@@ -174,12 +174,13 @@ class Stores:
         self._live.update({(self.path(root), table.table_id): table for table in live.tables.values()})
 
     def _found_of(self, root: str, table_id: str) -> ActiveTables:
-        """The active tables of a root; those that a targeted run began with suffice where the table is among them."""
+        """Returns the active tables of a root; those that a targeted run began with suffice where the table is among
+        them."""
         some = self._some.get(self.path(root), ActiveTables())
         return some if table_id in some.found or table_id in some.unreadable else self._found(root)
 
     def _found(self, root: str) -> ActiveTables:
-        """The active tables of a root, read at once for a refresh that asks for each."""
+        """Returns the active tables of a root, read at once for a refresh that asks for each."""
         path, reader = self.path(root), self.reader(root)
         with self._lock:
             if path not in self._at_start:

@@ -145,8 +145,8 @@ class TableKind:
 
 
 def _renamed_table(store: StateStore, root: str, spec: TableSpec, owner: str) -> str | None:
-    """The id of the active table of `owner` that still has the name from before a rename; None where there is none, or
-    where the new name is taken already."""
+    """Returns the id of the active table of `owner` that still has the name from before a rename; None where there is
+    none, or where the new name is taken already."""
     tables = store.instance()
     entry = tables.by_name(spec.former_name) if spec.former_name else None
     if entry is None or entry.status != "active" or tables.by_name(spec.full_name) is not None:

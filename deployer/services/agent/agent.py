@@ -269,7 +269,8 @@ def settle_dead_run(table: OpenTable, run: Run) -> list[str]:
 
 
 def _jobs_of(state: TableState, run: Run) -> list[str]:
-    """The jobs of its commits: the run's id, and more for several commits. The job of a RESTORE has what it undid."""
+    """Returns the jobs of its commits: the run's id, and more for several commits. The job of a RESTORE has what it
+    undid."""
     return [
         job
         for job, intent in state.intents.items()

@@ -38,7 +38,7 @@ class Answer:
 
 
 def plain(status: HTTPStatus, text: str = "") -> Answer:
-    """An answer of one line of text."""
+    """Returns an answer of one line of text."""
     return Answer(status, "text/plain; charset=utf-8", f"{text or status.phrase}\n".encode())
 
 

@@ -72,7 +72,7 @@ class AgentMetrics:
         self._registry.register(self)
 
     def text(self) -> bytes:
-        """The metrics in Prometheus's text format."""
+        """Returns the metrics in Prometheus's text format."""
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:

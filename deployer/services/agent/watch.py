@@ -132,14 +132,15 @@ class Watch:
         return Look(now, time.monotonic() - begun, dict(self._seen), len(examined))
 
     def _is_same(self, table_id: str, state: TableState, now: int) -> bool:
-        """Whether a table's state and the time give no reason to examine it again."""
+        """Returns whether a table's state and the time give no reason to examine it again."""
         seen = self._seen.get(table_id)
         return (
             seen is not None and seen.state is state and seen.entry is self._entries[table_id] and now < seen.again_at
         )
 
     def _moved(self, asked: Sequence[str], states: Mapping[str, TableState], now: int) -> set[str]:
-        """The tables to whose datasets other programs committed. Lists the names of versions, and opens nothing."""
+        """Returns the tables to whose datasets other programs committed. Lists the names of versions, and opens
+        nothing."""
         if self._is_local:
             return {table_id for table_id in asked if self._moved_here(table_id, states[table_id])}
         late = [table_id for table_id in asked if self._looked_at.get(table_id, 0) + REMOTE_LOOK <= now]
@@ -207,7 +208,7 @@ class Watch:
         )
 
     def _again_at(self, state: TableState, found: tuple[ServiceStatus, ...], due: tuple[Due, ...], now: int) -> int:
-        """The time (ms) at which the table has to be examined again without a change."""
+        """Returns the time (ms) at which the table has to be examined again without a change."""
         times = [each.next_at for each in found if each.next_at is not None]
         times += [retry for each in found if (retry := retry_at(state, each.service)) > now]
         if due or any(each.due or each.overdue for each in found) or any(run.is_open for run in state.runs.values()):
@@ -215,7 +216,7 @@ class Watch:
         return min(times, default=NEVER)
 
     def _before(self, state: TableState, now: int) -> TableState | None:
-        """The table's state one grace period ago; None where it is not kept."""
+        """Returns the table's state one grace period ago; None where it is not kept."""
         try:
             return self._store.table(state.table_id, at=Time(now - round(self._grace * 1000)))
         except DeployerError:
@@ -234,7 +235,8 @@ class Watch:
 
 
 def is_here(cluster: str | None, clusters: tuple[Cluster, ...]) -> bool:
-    """Whether what is on that cluster is for this machine: services on AWS are started by schedules and loads there."""
+    """Returns whether what is on that cluster is for this machine: services on AWS are started by schedules and loads
+    there."""
     if cluster is None:
         return default_cluster(clusters) is None
     return not any(each.name == cluster and each.kind in REMOTE_KINDS for each in clusters)

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def checked(call: Callable[P, T]) -> Callable[P, T]:
-    """The method, which raises InvalidInput for an argument whose value its annotation does not allow.
+    """Returns the method, which raises InvalidInput for an argument whose value its annotation does not allow.
 
     Annotations are `str`, `bool`, `float` (a time in seconds, at least 0) and `Mapping[str, str]`, or one of them or
     None. Other annotations are not checked.

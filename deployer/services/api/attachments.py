@@ -19,7 +19,7 @@ from deployer.state.transactions.services import (
 
 
 def find_service(state: TableState, kind: ServiceKind, where: str) -> Service:
-    """The table's service of that kind. Raises NotFound, naming those that the table at `where` has."""
+    """Returns the table's service of that kind. Raises NotFound, naming those that the table at `where` has."""
     service = state.services.get(kind)
     if service is None:
         has = ", ".join(sorted(state.services))

@@ -44,7 +44,8 @@ def start_on_demand(table: OpenTable, kind: ServiceKind, *, author: str | None =
 
 
 def _cluster_of(table: OpenTable, kind: ServiceKind) -> Cluster | None:
-    """The cluster on AWS that the service names; None for this machine. Raises NotFound for one not declared."""
+    """Returns the cluster on AWS that the service names; None for this machine. Raises NotFound for one not
+    declared."""
     service, instance = table.state.services.get(kind), live_instance(table.store.instance())
     if service is None or instance is None:
         return None

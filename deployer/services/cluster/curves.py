@@ -21,12 +21,13 @@ MOST_BITS = 12  #: of a place: as many as there are quantiles
 
 
 def bits_for(columns: int) -> int:
-    """The number of bits for the place in each column, so that 64 bits hold all. At most 64 columns."""
+    """Returns the number of bits for the place in each column, so that 64 bits hold all. At most 64 columns."""
     return max(1, min(MOST_BITS, 64 // columns))
 
 
 def positions(curve: Curve, places: Sequence[NDArray[np.uint64]], bits: int) -> NDArray[np.uint64]:
-    """Where each row is on the curve. `places` are its places in each column (shape: columns × rows), below 2**bits.
+    """Returns where each row is on the curve. `places` are its places in each column (shape: columns × rows), below
+    2**bits.
 
     `sort` gives the places one after the other: it is the order of the first column, then the second.
     """
@@ -36,7 +37,7 @@ def positions(curve: Curve, places: Sequence[NDArray[np.uint64]], bits: int) -> 
 
 
 def zorder(places: Sequence[NDArray[np.uint64]], bits: int) -> NDArray[np.uint64]:
-    """The places' bits interleaved: the highest of the first column is the highest of all."""
+    """Returns the places' bits interleaved: the highest of the first column is the highest of all."""
     found = np.zeros(len(places[0]), np.uint64)
     for number, place in enumerate(places):
         found |= _spread(place, bits, len(places), len(places) - 1 - number)
@@ -44,7 +45,7 @@ def zorder(places: Sequence[NDArray[np.uint64]], bits: int) -> NDArray[np.uint64
 
 
 def hilbert(places: Sequence[NDArray[np.uint64]], bits: int) -> NDArray[np.uint64]:
-    """The distance along Skilling's Hilbert curve: his AxestoTranspose on whole columns, then interleaved."""
+    """Returns the distance along Skilling's Hilbert curve: his AxestoTranspose on whole columns, then interleaved."""
     axes = [place.astype(np.uint64, copy=True) for place in places]
     one = np.uint64(1)
     for level in range(bits - 1, 0, -1):  # undo excess work

@@ -48,7 +48,7 @@ class Depth:
 
 
 def overlap_depth(boxes: Sequence[tuple[Bounds, int]]) -> Depth:
-    """The depth of files by their bounds and rows. The same files give the same figures."""
+    """Returns the depth of files by their bounds and rows. The same files give the same figures."""
     rows = np.array([count for _, count in boxes], np.float64)
     if not boxes:
         return Depth()
@@ -69,7 +69,7 @@ def overlap_depth(boxes: Sequence[tuple[Bounds, int]]) -> Depth:
 
 
 def all_leaves(leaves: Sequence[Depth]) -> Depth:
-    """The depth of a table: the average by rows, and the maximum of its leaves."""
+    """Returns the depth of a table: the average by rows, and the maximum of its leaves."""
     rows = sum(each.rows for each in leaves)
     files = sum(each.files for each in leaves)
     if not rows:
@@ -81,7 +81,8 @@ def all_leaves(leaves: Sequence[Depth]) -> Depth:
 
 
 def _ranks(boxes: Sequence[tuple[Bounds, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The boxes' corners (files × columns) as ranks: even for values of corners, odd for all between two of them."""
+    """Returns the boxes' corners (files × columns) as ranks: even for values of corners, odd for all between two of
+    them."""
     low, high = [], []
     for column in range(len(boxes[0][0][0])):
         lows = [bounds[0][column] for bounds, _ in boxes]
@@ -93,7 +94,7 @@ def _ranks(boxes: Sequence[tuple[Bounds, int]]) -> tuple[NDArray[np.int64], NDAr
 
 
 def _counts(low: NDArray[np.int64], high: NDArray[np.int64], points: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The number of boxes that hold each point."""
+    """Returns the number of boxes that hold each point."""
     step = max(1, _CELLS // len(low))
     found = [
         np.logical_and.reduce(

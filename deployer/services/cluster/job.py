@@ -173,7 +173,7 @@ class _Arranging:
         return [by_number[i] for i in range(len(jobs))]
 
     def _can_improve(self, table: OpenTable, task: Task) -> bool:
-        """Whether rows are to be written to see it; else its files count as clustered."""
+        """Returns whether rows are to be written to see it; else its files count as clustered."""
         leaf = covered_leaf(table.state, task)
         if leaf in self._whole and not task.deleted:
             self._best.update(task.fragments)
@@ -191,7 +191,8 @@ class _Arranging:
         return True
 
     def whole_now(self, table: OpenTable, *, completed: bool) -> dict[str, JSON]:
-        """The leaves that are arranged at once, for the run record. `completed`: the run did all of its plan."""
+        """Returns the leaves that are arranged at once, for the run record. `completed`: the run did all of its
+        plan."""
         leaves = self._whole | self._arranged if completed else self._whole
         return recorded(table.state, self._arrangement, self._sizes, leaves)
 
@@ -232,7 +233,7 @@ class _Arranging:
                 table.store.commit(state.table_id, [replaced], unchanged)
 
     def clusteredness(self, table: OpenTable, on_progress: OnProgress | None = None) -> ClusteringQuality:
-        """The overlap depth of each leaf. Files that are not clustered are read for it, their columns alone."""
+        """Returns the overlap depth of each leaf. Files that are not clustered are read for it, their columns alone."""
         files = list(table.state.files)
         unknown = [file for file in files if file.clustering != self._arrangement.name and file.rows]
         self._survey(table.dataset(), unknown, on_progress or self._on_progress)
@@ -286,13 +287,13 @@ class _Arranging:
         return known.bounds if known is not None else None
 
     def _place(self, piece: Piece) -> Any:
-        """Where the file lies: by the least values of the columns."""
+        """Returns where the file lies: by the least values of the columns."""
         bounds = self._bounds(piece.file)
         return (bounds is None, bounds or (), piece.file.fragment_id)
 
 
 def _files_of(table: OpenTable, task: Task) -> list[File]:
-    """The recorded files of a task."""
+    """Returns the recorded files of a task."""
     return [file for number in task.fragments if (file := table.state.files.get(number)) is not None]
 
 

@@ -48,7 +48,7 @@ class Arrangement:
         return list(dict.fromkeys(path.partition(".")[0] for path in (*self.columns, *self.rest)))
 
     def keys(self, rows: pa.Table | pa.RecordBatch) -> list[Any]:
-        """The columns' values."""
+        """Returns the columns' values."""
         return [value_of(rows, path) for path in self.columns]
 
     def scales(self, samples: Sequence[Any]) -> tuple[Scale, ...]:
@@ -56,12 +56,12 @@ class Arrangement:
         return scales_of(samples, bits_for(len(self.columns)))
 
     def positions(self, keys: Sequence[Any], scales: Sequence[Scale]) -> NDArray[np.uint64]:
-        """Where each row is on the curve."""
+        """Returns where each row is on the curve."""
         places = [scale.of_rows(column) for scale, column in zip(scales, keys, strict=True)]
         return positions(self.curve, places, bits_for(len(self.columns)))
 
     def sorted_places(self, rows: pa.Table, scales: Sequence[Scale]) -> NDArray[np.int64]:
-        """The places of the rows in this order."""
+        """Returns the places of the rows in this order."""
         keys = self.keys(rows)
         if self.is_sort:
             columns = [*keys, *(rows[name] for name in self.rest)]
@@ -70,7 +70,7 @@ class Arrangement:
 
 
 def _order_of(found: NDArray[np.uint64], bits: int) -> NDArray[np.int64]:
-    """The places of numbers below 2**bits in ascending order, equal ones as they came."""
+    """Returns the places of numbers below 2**bits in ascending order, equal ones as they came."""
     places = max(1, len(found) - 1).bit_length()
     if bits + places > 64:
         return np.argsort(found, kind="stable")

@@ -41,7 +41,7 @@ class ClusterOptions:
         return ClusterOptions(**{**options, "columns": tuple(options.get("columns") or ())})
 
     def sizes(self, table_rows: int) -> Sizes:
-        """The sizes for a table whose files have at most `table_rows` rows."""
+        """Returns the sizes for a table whose files have at most `table_rows` rows."""
         return Sizes(self.target_file_bytes, table_rows)
 
     @property
@@ -50,7 +50,8 @@ class ClusterOptions:
         return max(self.portion_bytes, self.target_file_bytes)
 
     def arrangement(self, table: ReadTable) -> Arrangement:
-        """The order that rows get. Raises InvalidInput for columns that the table lacks or that have no order."""
+        """Returns the order that rows get. Raises InvalidInput for columns that the table lacks or that have no
+        order."""
         order = table.layout().order
         columns = self.columns or order
         if not columns:

@@ -78,7 +78,7 @@ def plan_clusters(
 
 
 def covered_leaf(state: TableState, task: Task) -> str | None:
-    """The leaf that has the task's files and no others; None where there is none."""
+    """Returns the leaf that has the task's files and no others; None where there is none."""
     if len(task.leaves) > 1:
         return None
     [leaf] = task.leaves
@@ -118,7 +118,7 @@ def outlook(
 
 
 def _follow_each_other(bounds: Sequence[Bounds]) -> bool:
-    """Whether no two files have a value of the first column in common."""
+    """Returns whether no two files have a value of the first column in common."""
     return all(before[1][0] < after[0][0] for before, after in pairwise(sorted(bounds)))
 
 
@@ -127,7 +127,7 @@ def _are_one_point(bounds: Sequence[Bounds]) -> bool:
 
 
 def whole_leaves(state: TableState, arrangement: Arrangement, sizes: Sizes) -> frozenset[str]:
-    """The leaves that an earlier run of the same arrangement and sizes arranged at once.
+    """Returns the leaves that an earlier run of the same arrangement and sizes arranged at once.
 
     While their files stay, the same run would change nothing in them. The record of a run has them by a digest of
     their files, so a run that arranges everything again leaves them out.
@@ -145,7 +145,7 @@ def whole_leaves(state: TableState, arrangement: Arrangement, sizes: Sizes) -> f
 
 
 def recorded(state: TableState, arrangement: Arrangement, sizes: Sizes, leaves: Collection[str]) -> dict[str, JSON]:
-    """The entry of a run record for leaves that the run arranged at once, or found so."""
+    """Returns the entry of a run record for leaves that the run arranged at once, or found so."""
     digests = {name: _digest(state, name, arrangement.name) for name in sorted(leaves)}
     kept = {name: digest for name, digest in digests.items() if digest}
     named: Mapping[str, JSON] = dict(list(kept.items())[:LEAVES_KEPT])
@@ -157,7 +157,7 @@ def _by(arrangement: Arrangement, sizes: Sizes) -> str:
 
 
 def _digest(state: TableState, leaf: str, name: str) -> str:
-    """A digest of the leaf's files as CLUSTER recorded them; empty where one is not arranged as `name`."""
+    """Returns a digest of the leaf's files as CLUSTER recorded them; empty where one is not arranged as `name`."""
     files = sorted(state.files.for_partition(leaf), key=lambda file: file.fragment_id)
     if not files or any(file.clustering != name for file in files):
         return ""

@@ -53,7 +53,7 @@ class Scale:
         return Scale(ordered.take(pa.array(first)), places, null)
 
     def of_rows(self, column: Any) -> NDArray[np.uint64]:
-        """The place of each value of an array."""
+        """Returns the place of each value of an array."""
         values = _array(comparable(column))
         nulls = np.asarray(values.is_null()) if values.null_count else None
         if not pa.types.is_integer(values.type) and not pa.types.is_floating(values.type):
@@ -67,14 +67,14 @@ class Scale:
         return found if nulls is None else np.where(nulls, np.uint64(self.null), found)
 
     def _of_known(self, values: pa.Array) -> NDArray[np.uint64]:
-        """The places of values; that of a null is anything."""
+        """Returns the places of values; that of a null is anything."""
         at = _last_at_most(self.values, values)
         places = np.concatenate((np.zeros(1, np.uint64), self.places))
         return places[at]
 
 
 def _last_at_most(ordered: pa.Array, values: pa.Array) -> NDArray[np.int64]:
-    """How many of the ordered values are at most each of the values."""
+    """Returns how many of the ordered values are at most each of the values."""
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
         known = pc.fill_null(values, 0) if values.null_count else values
         found: NDArray[np.int64] = np.searchsorted(np.asarray(ordered), np.asarray(known), side="right")
@@ -93,7 +93,7 @@ def _last_at_most(ordered: pa.Array, values: pa.Array) -> NDArray[np.int64]:
 
 
 def _differs(ordered: pa.Array) -> NDArray[np.bool_]:
-    """Whether each value is another than the one before it."""
+    """Returns whether each value is another than the one before it."""
     if len(ordered) < 2:
         return np.ones(len(ordered), np.bool_)
     same = pc.equal(ordered[1:], ordered[:-1])
@@ -109,5 +109,5 @@ def _array(column: Any) -> pa.Array:
 
 
 def scales_of(samples: Sequence[Any], bits: int) -> tuple[Scale, ...]:
-    """A scale for each column."""
+    """Returns a scale for each column."""
     return tuple(Scale.of(sample, bits) for sample in samples)

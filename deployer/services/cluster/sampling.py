@@ -83,7 +83,7 @@ def _surveyed(dataset: LanceDataset, arrangement: Arrangement, number: int, shar
 
 
 def samples_of(found: Sequence[FileSample], columns: int) -> list[Any]:
-    """The samples of several files together, by column. Files without rows have none."""
+    """Returns the samples of several files together, by column. Files without rows have none."""
     known = [each.sample for each in found if each.bounds is not None]
     return [
         pa.chunked_array([chunk for sample in known for chunk in sample[i].chunks]) for i in range(columns) if known

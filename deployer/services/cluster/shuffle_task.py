@@ -95,7 +95,7 @@ class Shuffle:
                 writer.close()
 
     def parted(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows of each range by its number."""
+        """Yields the rows of each range by its number."""
         arrangement = self.task.arrangement
         found = arrangement.positions(arrangement.keys(batch), self.task.scales)
         yield from parted(batch, np.searchsorted(self.splits, found, side="right"))

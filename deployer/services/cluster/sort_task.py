@@ -45,7 +45,7 @@ class Arrange:
     bytes: int
 
     def done(self, dataset: LanceDataset, on_rows: OnRows, threads: int) -> list[WrittenFragment]:
-        """All of it in memory."""
+        """Returns all of it in memory."""
         with translated_errors(dataset.uri):
             return arranged(self, self._read(dataset, on_rows), dataset, on_rows, threads)
 
@@ -102,7 +102,7 @@ def arranged(
 
 
 def _taken(column: pa.ChunkedArray, on_rows: OnRows, places: pa.Array) -> pa.Array:
-    """The column's values at these places; with 64-bit offsets where 32 bits are too few for all of them."""
+    """Returns the column's values at these places; with 64-bit offsets where 32 bits are too few for all of them."""
     on_rows(0)
     # Not by Arrow's own pool, which asks for huge pages: a machine that is short of them stalls.
     pool = pa.system_memory_pool()
@@ -117,7 +117,7 @@ def _taken(column: pa.ChunkedArray, on_rows: OnRows, places: pa.Array) -> pa.Arr
 def _by_leaf(
     task: Arrange, rows: pa.Table, places: NDArray[np.int64]
 ) -> tuple[list[tuple[str, int]], NDArray[np.int64]]:
-    """The leaves with how many of the rows each gets, and the rows' places, leaf by leaf."""
+    """Returns the leaves with how many of the rows each gets, and the rows' places, leaf by leaf."""
     names = task.ranges.partitions
     if len(names) == 1:
         return [(names[0], len(places))], places
@@ -130,7 +130,7 @@ def _by_leaf(
 
 
 def _files(task: Arrange, leaves: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int, int]]:
-    """The leaf of each file to come, with its first row and how many it has."""
+    """Yields the leaf of each file to come, with its first row and how many it has."""
     start = 0
     for leaf, rows in leaves:
         files = files_of(rows, task.bytes * rows // max(1, task.rows), task.sizes)
@@ -148,7 +148,7 @@ def _write(
     dataset: LanceDataset | None,
     on_rows: OnRows,
 ) -> list[WrittenFragment]:
-    """The rows, in their order, as one file unless it becomes too large."""
+    """Returns the rows, in their order, as one file unless it becomes too large."""
     stored = pa.schema([field for field in schema if field.name != ROW_ID])
     layout = replace(task.layout, schema=stored.serialize().to_pybytes())
     ids: list[pa.Array] = []
@@ -169,7 +169,7 @@ def _write(
 def _with_bounds(
     arrangement: Arrangement, rows: pa.Table, made: Sequence[WrittenFragment]
 ) -> Iterator[WrittenFragment]:
-    """The files with what is to be known of their columns."""
+    """Yields the files with what is to be known of their columns."""
     keys = arrangement.keys(rows)
     start = 0
     for each in made:

@@ -113,13 +113,14 @@ class _Merging:
 
 
 def planned(table: ReadTable, dataset: LanceDataset, sizes: Sizes, *, any_kind: bool = False) -> tuple[Task, ...]:
-    """What there is to do. `dataset` is the table's at its recorded version. `any_kind`: as if its indexes had all."""
+    """Returns what there is to do. `dataset` is the table's at its recorded version. `any_kind`: as if its indexes had
+    all."""
     pieces = unclaimed(table, pieces_of(table, dataset, any_kind=any_kind), in_order=not table.layout().order)
     return plan_table(table.state, pieces, sizes)
 
 
 def as_work(table: ReadTable, dataset: LanceDataset, tasks: Sequence[Task], sizes: Sizes) -> list[Job]:
-    """The tasks with all that a process needs to do them."""
+    """Returns the tasks with all that a process needs to do them."""
     layout, state = table.layout(), table.state
     if not layout.order:
         groups = [task.fragments for task in tasks]
@@ -146,7 +147,7 @@ def as_work(table: ReadTable, dataset: LanceDataset, tasks: Sequence[Task], size
 
 
 def _clustered(table: ReadTable, task: Task) -> FileClustering | None:
-    """How the rows stay arranged: only files in an order of their own are rewritten in it."""
+    """Returns how the rows stay arranged: only files in an order of their own are rewritten in it."""
     files = [table.state.files.get(number) for number in task.fragments]
     if len(task.leaves) > 1 or any(file is None or not file.keeps_clustering for file in files):
         return None

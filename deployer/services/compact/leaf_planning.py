@@ -63,7 +63,8 @@ def _plan_leaf(pieces: Sequence[Piece], leaf: str, sizes: Sizes) -> list[Task]:
 
 
 def _tiered(small: Sequence[Piece], sizes: Sizes) -> list[Piece]:
-    """The small files to merge: the smallest tiers first, together with each tier that the result makes full."""
+    """Returns the small files to merge: the smallest tiers first, together with each tier that the result makes
+    full."""
     enough = max(sizes.min_files, TIER_FILES)
     tiers: dict[int, list[Piece]] = {}
     for piece in small:
@@ -85,7 +86,7 @@ def _tier(weight: float) -> int:
 
 
 def _leveled(pieces: Sequence[Piece], leaf: str, sizes: Sizes) -> list[Task]:
-    """Files that overlap, and neighbours that are small, become files that follow each other by key."""
+    """Returns files that overlap, and neighbours that are small, become files that follow each other by key."""
     runs: list[list[list[Piece]]] = [[]]
     for cluster in _clusters(pieces):
         if len(cluster) > 1 or _is_wanted(cluster[0], sizes):
@@ -101,7 +102,8 @@ def _leveled(pieces: Sequence[Piece], leaf: str, sizes: Sizes) -> list[Task]:
 
 
 def _clusters(pieces: Sequence[Piece]) -> list[list[Piece]]:
-    """Files by key, those together that overlap; to have one key in common, at the end of one, is not to overlap."""
+    """Returns files by key, those together that overlap; to have one key in common, at the end of one, is not to
+    overlap."""
     found: list[list[Piece]] = []
     highest = b""
     for piece in sorted(pieces, key=_by_key):
@@ -119,7 +121,7 @@ def _by_key(piece: Piece) -> tuple[bytes, bytes, int]:
 
 
 def _must(piece: Piece, sizes: Sizes) -> bool:
-    """Whether it is rewritten whatever its size: also to be sorted, so that others can be merged with it."""
+    """Returns whether it is rewritten whatever its size: also to be sorted, so that others can be merged with it."""
     return is_due(piece, sizes) or not piece.file.sorted
 
 

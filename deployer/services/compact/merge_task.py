@@ -88,7 +88,7 @@ def _merged(dataset: LanceDataset, task: Merge, on_rows: OnRows, threads: int) -
 
 
 def _as_they_are(dataset: LanceDataset, task: Merge, on_rows: OnRows) -> list[WrittenFragment]:
-    """The rows that are left, in their order."""
+    """Returns the rows that are left, in their order."""
     scanner = rows_of(dataset, [dataset.get_fragment(number) for number in task.fragments])
     stored = pa.schema([field for field in scanner.projected_schema if field.name != ROW_ID])
     most = -(-task.rows // files_of(task.rows, task.bytes, task.sizes))
@@ -105,7 +105,7 @@ def _as_they_are(dataset: LanceDataset, task: Merge, on_rows: OnRows) -> list[Wr
 
 
 def _files(task: Merge, keys: pa.Table, places: NDArray[np.int64]) -> Iterator[tuple[str, int]]:
-    """The leaf of each file and how many of the merged rows it gets, in their order."""
+    """Yields the leaf of each file and how many of the merged rows it gets, in their order."""
     for partition, rows in _segments(task, keys, places):
         most = -(-rows // files_of(rows, task.bytes * rows // len(places), task.sizes))
         for start in range(0, rows, most):
@@ -113,7 +113,7 @@ def _files(task: Merge, keys: pa.Table, places: NDArray[np.int64]) -> Iterator[t
 
 
 def _segments(task: Merge, keys: pa.Table, places: NDArray[np.int64]) -> list[tuple[str, int]]:
-    """How many of the merged rows go to each leaf that gets any, in the order of the leaves."""
+    """Returns how many of the merged rows go to each leaf that gets any, in the order of the leaves."""
     names = task.ranges.partitions
     if len(names) == 1:
         return [(names[0], len(places))]
@@ -125,7 +125,7 @@ def _segments(task: Merge, keys: pa.Table, places: NDArray[np.int64]) -> list[tu
 
 
 def _windows(runs: Runs, places: NDArray[np.int64], on_rows: OnRows) -> Iterator[_Window]:
-    """The rows of all runs in the order of `places`, some at a time."""
+    """Yields the rows of all runs in the order of `places`, some at a time."""
     counts = [run.rows for run in runs.runs]
     run_of, taken = runs_of(counts), np.cumsum([0, *counts[:-1]])  # `taken`: the place of each run's next row
     whole = len(counts) == 1 and bool((np.diff(places) > 0).all())
@@ -149,7 +149,7 @@ def _joined(window: _Window) -> list[pa.RecordBatch]:
 
 
 def _taken(parts: list[pa.RecordBatch], places: NDArray[np.int64]) -> list[pa.RecordBatch]:
-    """The rows at these places in all parts together."""
+    """Returns the rows at these places in all parts together."""
     pool = pa.system_memory_pool()  # Arrow's own pool returns the memory of each window and requests it again
     try:
         whole = pa.concat_batches(parts, memory_pool=pool)

@@ -27,7 +27,7 @@ class CompactOptions:
         return CompactOptions(**all_options("COMPACT", declared))
 
     def sizes(self, table_rows: int) -> Sizes:
-        """The sizes for a table whose files have at most `table_rows` rows."""
+        """Returns the sizes for a table whose files have at most `table_rows` rows."""
         return Sizes(
             self.target_file_bytes,
             min(self.target_rows or table_rows, table_rows),

@@ -22,7 +22,7 @@ Write = Callable[[Iterator[pa.RecordBatch]], Result]
 
 
 def ahead(work: Callable[[Item], Result], given: Iterator[Item], threads: int) -> Generator[Result]:
-    """The results of `work` in the order of the items; it works ahead on the next `threads` items."""
+    """Yields the results of `work` in the order of the items; it works ahead on the next `threads` items."""
     begun: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(threads, "ahead") as pool:
         for each in given:

@@ -15,7 +15,8 @@ from deployer.state.model.entities import TableState
 
 
 def own_plan(state: TableState, deleted: Mapping[int, int]) -> tuple[Task, ...]:
-    """The tasks of a run that begins now. `deleted` has how many rows of each fragment are deleted, where any are.
+    """Returns the tasks of a run that begins now. `deleted` has how many rows of each fragment are deleted, where any
+    are.
 
     The files count as parts of the same indexes: a run joins those parts first.
     """
@@ -25,13 +26,13 @@ def own_plan(state: TableState, deleted: Mapping[int, int]) -> tuple[Task, ...]:
 
 
 def small_files(state: TableState) -> int:
-    """The number of files that COMPACT calls small."""
+    """Returns the number of files that COMPACT calls small."""
     sizes = own_sizes(state)
     return sum(is_small(Piece(file), sizes) for file in state.files)
 
 
 def merged_files(state: TableState) -> int:
-    """The number of small files that COMPACT would rewrite: it leaves one that is alone in its leaf.
+    """Returns the number of small files that COMPACT would rewrite: it leaves one that is alone in its leaf.
 
     What only the dataset has, such as deleted rows, does not count.
     """
@@ -41,7 +42,7 @@ def merged_files(state: TableState) -> int:
 
 
 def own_sizes(state: TableState) -> Sizes:
-    """The sizes by the options of the table's COMPACT, or the defaults where the table has no valid one."""
+    """Returns the sizes by the options of the table's COMPACT, or the defaults where the table has no valid one."""
     service = state.services.get("COMPACT")
     usable = service is not None and not service.unsafe_raw and not fault_of(service)
     options = CompactOptions.of(service.options if service is not None and usable else {})

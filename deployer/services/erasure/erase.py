@@ -154,7 +154,7 @@ def _rebuild_indexes(table: OpenTable, on_progress: OnProgress) -> tuple[tuple[s
 
 
 def _fenced(table: OpenTable, where: str, values: Values) -> tuple[OpenTable, ErasurePlan]:
-    """The table at a version that has nothing of the rows, so that all that have may go; and what these are."""
+    """Returns the table at a version that has nothing of the rows, so that all that have may go; and what these are."""
     for _ in _BACKOFF.attempts(ATTEMPTS):
         plan = plan_erasure(table, where, values)
         dataset = table.dataset()

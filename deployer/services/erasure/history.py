@@ -46,7 +46,7 @@ def _bounds(value: Any) -> set[bytes]:
 
 
 def _files(value: Any) -> Iterator[File]:
-    """The files in updates, however deep."""
+    """Yields the files in updates, however deep."""
     if isinstance(value, File):
         yield value
     elif isinstance(value, tuple | list):

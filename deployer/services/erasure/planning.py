@@ -62,7 +62,7 @@ def _scan_retired(table: OpenTable, dataset: FormerDataset, where: str, values: 
 
 
 def values_of(table: OpenTable, where: str) -> Values:
-    """An empty collection for the values of the row keys, and of the columns that the condition names."""
+    """Returns an empty collection for the values of the row keys, and of the columns that the condition names."""
     names = [*table.row_keys, *named_columns(table.schema, where)]
     return Values(searchable(table.schema, names), table.row_keys, table.kinds)
 

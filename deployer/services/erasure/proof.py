@@ -36,7 +36,7 @@ class Searched:
 
 
 def proven(table: OpenTable, where: str, values: Values, on_progress: OnProgress) -> tuple[ErasurePlan, Searched]:
-    """What is left of the rows: every file is read again, and searched for values that no other row has."""
+    """Returns what is left of the rows: every file is read again, and searched for values that no other row has."""
     on_progress(Progress("reading what is left", 0, None, "versions"))
     left = plan_erasure(table, where, Values(values.columns))
     on_progress(Progress("searching files", 0, None, "files"))
@@ -49,7 +49,7 @@ def proven(table: OpenTable, where: str, values: Values, on_progress: OnProgress
 
 
 def _only_theirs(table: OpenTable, values: Values) -> frozenset[bytes]:
-    """The values that no row which stays has."""
+    """Returns the values that no row which stays has."""
     dataset = open_dataset(table.location)
     left: set[bytes] = set()
     for name, found in values.found.items():
@@ -92,7 +92,7 @@ def _folders(table: OpenTable) -> Iterator[str]:
 
 
 def _is_of(table: OpenTable, path: str) -> bool:
-    """Whether a file of the state store has something of this table: its snapshots, and the database of all."""
+    """Returns whether a file of the state store has something of this table: its snapshots, and the database of all."""
     return not path.startswith("snapshots/") or table.entry.table_id in path
 
 

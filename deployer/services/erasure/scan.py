@@ -99,7 +99,7 @@ class Values:
 
 
 def searchable(schema: pa.Schema, names: Sequence[str]) -> frozenset[str]:
-    """Those of the columns whose values are stored as their bytes."""
+    """Returns those of the columns whose values are stored as their bytes."""
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     return frozenset(name for name in names if name in schema.names and any(k(schema.field(name).type) for k in kinds))
 
@@ -147,7 +147,7 @@ def scan_dataset(
 
 
 def _count(dataset: LanceDataset, fragment: Any, where: str, values: Values) -> int | None:
-    """The rows of the condition in a fragment's files; None where the version has no such column."""
+    """Returns the rows of the condition in a fragment's files; None where the version has no such column."""
     schema = dataset.schema
     try:
         condition = with_typed_texts(with_instants(where), schema)
@@ -179,7 +179,8 @@ def _first_plain(schema: pa.Schema) -> str:
 
 
 def _resolved(counts: Mapping[tuple[str, ...], int | None]) -> dict[tuple[str, ...], int | None]:
-    """Files whose own version lacks a column of the condition, by a later version that has the column and the files."""
+    """Returns files whose own version lacks a column of the condition, by a later version that has the column and the
+    files."""
     known = [(frozenset(files), rows) for files, rows in counts.items() if rows is not None]
     return {
         files: next((n for other, n in known if other >= {*files}), None) if rows is None and files else rows or 0
@@ -188,14 +189,14 @@ def _resolved(counts: Mapping[tuple[str, ...], int | None]) -> dict[tuple[str, .
 
 
 def _segments(dataset: LanceDataset) -> dict[str, frozenset[int]]:
-    """The fragments that each part of an index covers, by the part's id."""
+    """Returns the fragments that each part of an index covers, by the part's id."""
     return {
         str(part.uuid): frozenset(part.fragment_ids) for index in dataset.describe_indices() for part in index.segments
     }
 
 
 def _versions_naming(location: str, newest: LanceDataset, sought: frozenset[bytes]) -> frozenset[int]:
-    """The versions whose manifest or transaction has one of the bytes."""
+    """Returns the versions whose manifest or transaction has one of the bytes."""
     if not sought:
         return frozenset()
     objects, found = objects_at(location), set[int]()
@@ -231,7 +232,7 @@ def file_has_any(location: str, path: str, sought: frozenset[bytes]) -> bool:
 
 
 def _parts(path: Path, longest: int) -> Iterator[bytes]:
-    """The content in parts, of which each begins with the end of the one before."""
+    """Yields the content in parts, of which each begins with the end of the one before."""
     with path.open("rb") as file:
         before = b""
         while part := file.read(CHUNK):

@@ -77,7 +77,7 @@ class ExpiredFiles:
 
 
 def cutoff_of(state: TableState, schema: pa.Schema, where: str, now: float) -> Cutoff:
-    """The cutoff of the table's own retention at `now` (seconds since 1970).
+    """Returns the cutoff of the table's own retention at `now` (seconds since 1970).
 
     Raises Refused where it has none that its columns allow.
     """

@@ -81,8 +81,8 @@ def expire(
 def _planned(
     table: OpenTable, dataset: LanceDataset, cutoff: Cutoff, files: Deletions, *, dry_run: bool
 ) -> tuple[ExpiredFiles, RowPlan]:
-    """The files that are dropped whole, and the plan for all expired rows. Of a table with holds, every file that may
-    hold expired rows is read, since any may hold rows that stay."""
+    """Returns the files that are dropped whole, and the plan for all expired rows. Of a table with holds, every file
+    that may hold expired rows is read, since any may hold rows that stay."""
     field = field_of(dataset, cutoff.column)
     found = expired_files(table.state, cutoff, None if field is None else field.id())
     if holds_of(table.state):

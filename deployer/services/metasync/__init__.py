@@ -26,7 +26,7 @@ class NotPublished(DeployerError):
 
 
 def _targets(declared: Mapping[str, Any]) -> Targets:
-    """The targets to publish to: the directory namespace of the lake unless any are declared."""
+    """Returns the targets to publish to: the directory namespace of the lake unless any are declared."""
     found: Targets = all_options("METASYNC", declared)["targets"]
     return found
 

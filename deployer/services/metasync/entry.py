@@ -59,7 +59,7 @@ class Publication:
         )
 
     def properties(self) -> dict[str, str]:
-        """What entries say as properties; whose they are among it. All texts."""
+        """Returns what entries say as properties; whose they are among it. All texts."""
         found = {ROOT: self.root, TABLE_ID: self.table_id, VERSION: str(self.version)}
         found["deployer.dataset"] = str(self.dataset)
         if self.description:
@@ -72,36 +72,36 @@ class Publication:
         return found
 
     def _partitions(self) -> str:
-        """The leaves: how many, and the keys that part them, unless that is very long."""
+        """Returns the leaves: how many, and the keys that part them, unless that is very long."""
         count = {"count": len(self.split_points) + 1}
         whole = json.dumps({**count, "split_points": [key_to_json(point) for point in self.split_points]})
         return whole if len(whole) <= MOST_SPLIT_POINTS else json.dumps(count)
 
 
 def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties that deployer writes; others may add their own."""
+    """Returns the properties that deployer writes; others may add their own."""
     return {name: value for name, value in properties.items() if name == COMMENT or name.startswith("deployer.")}
 
 
 def uri_of(place: str) -> str:
-    """The URI of a path or URI, the same however it was written."""
+    """Returns the URI of a path or URI, the same however it was written."""
     plain = plain_place(place)
     return plain if "://" in plain else Path(plain).as_uri()
 
 
 def is_same_place(one: str, other: str) -> bool:
-    """Whether two paths or URIs are the same place, however they are written."""
+    """Returns whether two paths or URIs are the same place, however they are written."""
     return plain_place(one) == plain_place(other)
 
 
 def relative_to(place: str, root: str) -> str | None:
-    """The way from `root` down to `place`, both paths or URIs; None when it is not below it."""
+    """Returns the way from `root` down to `place`, both paths or URIs; None when it is not below it."""
     inner, outer = plain_place(place), plain_place(root).rstrip("/") + "/"
     return inner.removeprefix(outer) if inner.startswith(outer) else None
 
 
 def plain_place(place: str) -> str:
-    """A URI, or the absolute path of what is on this machine."""
+    """Returns a URI, or the absolute path of what is on this machine."""
     if place.startswith("file:"):
         place = unquote("/" + place.removeprefix("file:").lstrip("/"))
     return place.rstrip("/") if "://" in place else str(Path(place).resolve())

@@ -56,7 +56,7 @@ class Record:
 
 
 def records_of(instance: InstanceState, table_id: str) -> list[Record]:
-    """The entries of a table, of its former names too."""
+    """Returns the entries of a table, of its former names too."""
     found: Any = instance.properties.get(PREFIX + table_id, [])
     if not isinstance(found, list | tuple):
         return [Record.of_json(None)]
@@ -64,7 +64,7 @@ def records_of(instance: InstanceState, table_id: str) -> list[Record]:
 
 
 def published_tables(instance: InstanceState) -> set[str]:
-    """The ids of all tables with entries, deleted tables included."""
+    """Returns the ids of all tables with entries, deleted tables included."""
     return {name.removeprefix(PREFIX) for name in instance.properties if name.startswith(PREFIX)}
 
 

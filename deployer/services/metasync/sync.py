@@ -190,7 +190,7 @@ def _remove_gone(
 
 
 def _target_of(record: Record, declared: Sequence[Target], open_target: Callable[[Declared], Target]) -> Target:
-    """The record's target as it is declared now, whose token is that of today; else as it was declared then."""
+    """Returns the record's target as it is declared now, whose token is that of today; else as it was declared then."""
     return next((each for each in declared if each.catalog == record.catalog), None) or open_target(record.target)
 
 
@@ -219,8 +219,8 @@ def _remove(table: OpenTable, table_id: str, record: Record, target: Target) -> 
 
 
 def _is_removable(table: OpenTable, table_id: str, record: Record, found: Found) -> bool:
-    """Whether an entry is the one that the record is about, and of this lake by what the entry itself says: a record
-    alone, which any writer of the state can make, removes nothing."""
+    """Returns whether an entry is the one that the record is about, and of this lake by what the entry itself says: a
+    record alone, which any writer of the state can make, removes nothing."""
     if found.table_id:
         return found.table_id == table_id and is_same_place(found.root, uri_of(table.root))
     is_below = relative_to(found.location, uri_of(table.root)) is not None

@@ -66,7 +66,7 @@ class Undoing:
 
 
 def preview_restore(store: StateStore, root: str, entries: Iterable[TableEntry], name: str) -> list[Undoing]:
-    """What going back to the savepoint would undo of those of the tables that have it.
+    """Returns what going back to the savepoint would undo of those of the tables that have it.
 
     Raises NotFound when none has it, Refused where its version or its state is not there any more.
     """
@@ -75,7 +75,7 @@ def preview_restore(store: StateStore, root: str, entries: Iterable[TableEntry],
 
 
 def preview_restore_at(store: StateStore, root: str, entry: TableEntry, at: str) -> Undoing:
-    """What going back to a version or a time would undo of a table; `at` is as in `version_point`.
+    """Returns what going back to a version or a time would undo of a table; `at` is as in `version_point`.
 
     Raises as `version_point` does, and Refused as `preview_restore` does.
     """
@@ -114,7 +114,7 @@ def undoing(table: OpenTable, point: RestorePoint) -> Undoing:
 
 
 def state_then(table: OpenTable, point: RestorePoint) -> TableState:
-    """The table's state at that moment. Raises Refused when it is not kept."""
+    """Returns the table's state at that moment. Raises Refused when it is not kept."""
     try:
         then = table.store.table(table.entry.table_id, at=point.state_version)
     except NotFound as failure:
@@ -129,7 +129,7 @@ def state_then(table: OpenTable, point: RestorePoint) -> TableState:
 
 
 def place_of(table: OpenTable, point: RestorePoint) -> Location:
-    """Where the dataset of that moment is, relative to the root; the table's own or a retired one."""
+    """Returns where the dataset of that moment is, relative to the root; the table's own or a retired one."""
     if point.dataset == table.state.dataset:
         return table.entry.location
     found = {each.number: each for each in table.state.datasets}.get(point.dataset)

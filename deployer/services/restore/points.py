@@ -42,7 +42,7 @@ class RestorePoint:
 
 
 def version_point(table: OpenTable, at: str) -> RestorePoint:
-    """The moment that `at` names: a version that `history` lists, such as `3` or `1:3`, or a time (ISO 8601).
+    """Returns the moment that `at` names: a version that `history` lists, such as `3` or `1:3`, or a time (ISO 8601).
 
     Raises InvalidInput for any other text, NotFound for a version that is not kept, Refused for a version that the log
     has no record of.

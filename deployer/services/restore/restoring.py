@@ -101,7 +101,7 @@ def _looked_at(store: StateStore, root: str, planned: Undoing, *, force: bool) -
 
 
 def _restore(store: StateStore, root: str, due: Sequence[tuple[OpenTable, Undoing]], run_id: str) -> dict[str, int]:
-    """The new versions of the datasets, by the tables' ids."""
+    """Returns the new versions of the datasets, by the tables' ids."""
     ids = tuple(undone.table_id for _, undone in due)
     reached("services.restore.before-intent")
     _begin(store, due, run_id, ids)
@@ -157,7 +157,7 @@ def _commit_to_lance(table: OpenTable, undone: Undoing, run_id: str) -> None:
 
 
 def _is_recorded(store: StateStore, root: str, run_id: str, ids: Sequence[str], failure: BaseException) -> bool:
-    """Whether the restore was recorded whatever failed; else it is taken back on all tables."""
+    """Returns whether the restore was recorded whatever failed; else it is taken back on all tables."""
     try:
         if settle_together(store, root, run_id, ids, GiveUp(*failure_of(failure))) == "recorded":
             return True
@@ -171,7 +171,7 @@ def _is_recorded(store: StateStore, root: str, run_id: str, ids: Sequence[str], 
 
 
 def _other_than(due: Sequence[tuple[OpenTable, Undoing]]) -> OpenTable:
-    """The first table that others changed while all were restored."""
+    """Returns the first table that others changed while all were restored."""
     for table, undone in due:
         in_place = undone.point.dataset == undone.base.dataset
         moved = latest_version(table.location) != undone.base.lance_version + (1 if in_place else 0)

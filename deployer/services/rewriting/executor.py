@@ -51,7 +51,7 @@ Job = Work[WrittenFragment]  #: a part of a rewrite of files
 
 
 def in_driver(dataset: LanceDataset, jobs: Sequence[Work[T]], on_rows: OnRows) -> list[list[T]]:
-    """All jobs in this process, as many at a time as there are cores. The first failure ends all of them."""
+    """Returns all jobs in this process, as many at a time as there are cores. The first failure ends all of them."""
     stop = threading.Event()
 
     def reported(rows: int) -> None:
@@ -75,7 +75,7 @@ def in_driver(dataset: LanceDataset, jobs: Sequence[Work[T]], on_rows: OnRows) -
 
 
 def with_spark(session: SparkSession, location: str, jobs: Sequence[Work[T]], on_rows: OnRows) -> list[list[T]]:
-    """All jobs as one Spark job, one Spark task each. When `on_rows` raises, the job is cancelled."""
+    """Returns all jobs as one Spark job, one Spark task each. When `on_rows` raises, the job is cancelled."""
     numbers = session.range(0, len(jobs), 1, max(1, len(jobs)))
     frame = numbers.mapInArrow(_Task(location, tuple(jobs)), "number int, written binary")
     found = collected(session, frame, location, sum(job.rows for job in jobs), on_rows)
@@ -84,7 +84,8 @@ def with_spark(session: SparkSession, location: str, jobs: Sequence[Work[T]], on
 
 
 def collected(session: SparkSession, frame: Any, location: str, rows: int, on_rows: OnRows) -> list[Any]:
-    """The rows of a frame; `on_rows` gets its share of `rows` as tasks end, and what it raises cancels the job."""
+    """Returns the rows of a frame; `on_rows` gets its share of `rows` as tasks end, and what it raises cancels the
+    job."""
     group = f"rewrite-{uuid.uuid4().hex[:8]}"
     stopped: list[BaseException] = []
     reported = 0

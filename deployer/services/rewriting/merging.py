@@ -27,7 +27,7 @@ _MOST = 2**62  #: most distinct values of one packed number
 
 
 def merge_order(keys: pa.Table) -> NDArray[np.int64]:
-    """The places of the rows in ascending order of all columns, nulls last, equal rows in the order they came.
+    """Returns the places of the rows in ascending order of all columns, nulls last, equal rows in the order they came.
 
     Strings order by their UTF-8 bytes, NaN after all numbers, as `sorted_rows` has it.
     """
@@ -46,7 +46,7 @@ def merge_order(keys: pa.Table) -> NDArray[np.int64]:
 
 
 def _order_of(packed: NDArray[np.int64], different: int) -> NDArray[np.int64]:
-    """The places of the numbers, which are below `different`, in ascending order; overwrites them where it can.
+    """Returns the places of the numbers, which are below `different`, in ascending order; overwrites them where it can.
 
     With the place in its last bits each number is another, and can be sorted by whichever way is fastest.
     """
@@ -63,7 +63,8 @@ def _order_of(packed: NDArray[np.int64], different: int) -> NDArray[np.int64]:
 
 
 def _all_codes(keys: pa.Table) -> Iterator[tuple[NDArray[np.integer], int]]:
-    """The ranks of each column; several columns at a time for many rows, since numpy and Arrow release the GIL."""
+    """Yields the ranks of each column; several columns at a time for many rows, since numpy and Arrow release the
+    GIL."""
     if keys.num_columns == 1 or keys.num_rows < _MANY_ROWS:
         yield from map(_codes, keys.columns)
         return
@@ -72,7 +73,7 @@ def _all_codes(keys: pa.Table) -> Iterator[tuple[NDArray[np.integer], int]]:
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.integer], int]:
-    """A number a row, ordered as the values are, in an array of its own, and how many there can be."""
+    """Returns a number a row, ordered as the values are, in an array of its own, and how many there can be."""
     values = comparable(column)
     nulls = values.null_count
     missing = np.asarray(pc.is_null(values).combine_chunks()) if nulls else None
@@ -127,5 +128,5 @@ def _dense(codes: NDArray[np.integer]) -> tuple[NDArray[np.int64], int]:
 
 
 def runs_of(counts: Sequence[int]) -> NDArray[np.int32]:
-    """The number of the run of each row, where `counts` are the rows of each run."""
+    """Returns the number of the run of each row, where `counts` are the rows of each run."""
     return np.repeat(np.arange(len(counts), dtype=np.int32), counts)

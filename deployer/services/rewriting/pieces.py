@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def pieces_of(table: ReadTable, dataset: LanceDataset, *, any_kind: bool = False) -> list[Piece]:
-    """The recorded files of the dataset in its order. `any_kind`: all have one kind."""
+    """Returns the recorded files of the dataset in its order. `any_kind`: all have one kind."""
     kinds = {} if any_kind else _kinds(table, dataset)
     found = []
     for fragment in dataset.get_fragments():
@@ -28,8 +28,8 @@ def pieces_of(table: ReadTable, dataset: LanceDataset, *, any_kind: bool = False
 
 
 def unclaimed(table: ReadTable, pieces: Sequence[Piece], *, in_order: bool) -> list[Piece]:
-    """The pieces that no running run writes columns of; `in_order`: and that lie behind all such, as files that follow
-    a rewritten one get new numbers."""
+    """Returns the pieces that no running run writes columns of; `in_order`: and that lie behind all such, as files that
+    follow a rewritten one get new numbers."""
     claimed = claimed_fragments(table.state)
     if not claimed:
         return list(pieces)
@@ -40,12 +40,13 @@ def unclaimed(table: ReadTable, pieces: Sequence[Piece], *, in_order: bool) -> l
 
 
 def claimed_fragments(state: TableState) -> frozenset[int]:
-    """The fragments that running runs write columns of."""
+    """Returns the fragments that running runs write columns of."""
     return frozenset(number for run in state.runs.values() if run.status == "RUNNING" for number in run.claims)
 
 
 def _kinds(table: ReadTable, dataset: LanceDataset) -> dict[int, str]:
-    """The parts of indexes that cover each fragment, where that limits what can be joined (see `by_indexes`)."""
+    """Returns the parts of indexes that cover each fragment, where that limits what can be joined (see
+    `by_indexes`)."""
     from deployer.services.rewriting.run import by_indexes  # it sets up Lance for work on all cores
 
     if not by_indexes(table, dataset):
@@ -59,13 +60,13 @@ def _kinds(table: ReadTable, dataset: LanceDataset) -> dict[int, str]:
 
 
 def placed(state: TableState, piece: Piece) -> Piece:
-    """The piece in the leaf that holds all of its keys, as a run records it before it plans."""
+    """Returns the piece in the leaf that holds all of its keys, as a run records it before it plans."""
     leaf = leaf_of(state, piece.file)
     return piece if leaf is None else replace(piece, file=replace(piece.file, partition=leaf.partition_id))
 
 
 def reach_of(file: File, leaves: Sequence[Partition]) -> tuple[int, int]:
-    """The places of the first and last leaf that can hold a row of the file."""
+    """Returns the places of the first and last leaf that can hold a row of the file."""
     found = [i for i, leaf in enumerate(leaves) if file.overlaps(leaf.lower, leaf.upper)]
     return (found[0], found[-1]) if found else (0, len(leaves) - 1)
 

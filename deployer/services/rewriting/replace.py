@@ -89,7 +89,7 @@ def _committed(
     read_version: int,
     keep_order: bool,
 ) -> Recorded:
-    """The commit as it is recorded.
+    """Returns the commit as it is recorded.
 
     Loads on this machine wait for their turn meanwhile: in Lance they would lose race after race, or this would.
     """
@@ -129,7 +129,7 @@ def _require_same(entry: TableEntry, dataset: LanceDataset, old: Fragments) -> N
 def _in_place(
     entry: TableEntry, dataset: LanceDataset, state: TableState, rewritten: Sequence[RewrittenGroup]
 ) -> list[RewrittenGroup]:
-    """The groups in the order of the dataset, with one more for each fragment that follows and stays as it is.
+    """Returns the groups in the order of the dataset, with one more for each fragment that follows and stays as it is.
 
     Lance orders fragments by their numbers and gives new ones the highest: these have to follow with higher ones.
     """

@@ -52,10 +52,10 @@ class Rewriting(Protocol):
     def portion_bytes(self) -> int: ...
 
     def keep_order(self, table: OpenTable) -> bool:
-        """Whether what follows the rewritten files has to follow them still."""
+        """Returns whether what follows the rewritten files has to follow them still."""
 
     def tasks(self, table: OpenTable, dataset: LanceDataset, *, any_kind: bool = False) -> Sequence[Task]:
-        """What there is to do. `any_kind`: as if all files were in the same parts of indexes."""
+        """Returns what there is to do. `any_kind`: as if all files were in the same parts of indexes."""
 
     def written(
         self,
@@ -65,10 +65,10 @@ class Rewriting(Protocol):
         session: Callable[[], SparkSession] | None,
         on_rows: OnRows,
     ) -> list[list[WrittenFragment]]:
-        """The new fragments of each task, with Spark where a session is given."""
+        """Returns the new fragments of each task, with Spark where a session is given."""
 
     def is_better(self, table: OpenTable, task: Task, made: Sequence[WrittenFragment]) -> bool:
-        """Whether the new fragments of a task are to take the place of the old ones."""
+        """Returns whether the new fragments of a task are to take the place of the old ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +232,6 @@ def _engine(wanted: Engine, tasks: Sequence[Task]) -> tuple[str, str]:
 
 
 def by_indexes(table: ReadTable, dataset: LanceDataset) -> bool:
-    """Whether fragments of which one is in a part of an index and one is not cannot be joined. Where row
+    """Returns whether fragments of which one is in a part of an index and one is not cannot be joined. Where row
     ids are stable Lance refuses it, so that it can keep indexes through a rewrite, and its own tasks never do it."""
     return bool(dataset.has_stable_row_ids) or not table.layout().order

@@ -75,8 +75,8 @@ class Runs:
 def open_runs(
     dataset: LanceDataset, fragments: Sequence[int], in_order: frozenset[int], order: Sequence[str], threads: int
 ) -> tuple[Runs, pa.Table]:
-    """The rows of the fragments as runs in the order of these columns, and these columns of all rows, run by run.
-    `in_order` are fragments that are in order already.
+    """Returns the rows of the fragments as runs in the order of these columns, and these columns of all rows, run by
+    run. `in_order` are fragments that are in order already.
 
     What is small, or has to be sorted, is one run in memory. Deleted rows are in none.
     """
@@ -109,14 +109,15 @@ def open_runs(
 
 
 def _size(fragment: Any) -> int:
-    """The bytes of a fragment, estimated from rows where Lance lacks them: for pages that its own compaction copied."""
+    """Returns the bytes of a fragment, estimated from rows where Lance lacks them: for pages that its own compaction
+    copied."""
     known = sum(file.file_size_bytes or 0 for file in fragment.files)
     return int(known or fragment.physical_rows * GUESSED_ROW_BYTES)
 
 
 def rows_of(dataset: LanceDataset, fragments: Sequence[Any], **options: Any) -> Any:
-    """A scanner of the fragments' rows that are left, in their order. With row ids only where these are stable: others
-    are places, which change."""
+    """Returns a scanner of the fragments' rows that are left, in their order. With row ids only where these are stable:
+    others are places, which change."""
     return dataset.scanner(
         fragments=list(fragments),
         scan_in_order=True,

@@ -82,7 +82,7 @@ class Task:
 
 
 def files_of(rows: int, size: int, sizes: Sizes) -> int:
-    """The number of files that the rows become."""
+    """Returns the number of files that the rows become."""
     return max(1, math.ceil(sizes.weight(rows, size) - 1e-9)) if rows else 0
 
 
@@ -100,13 +100,13 @@ def in_batches(tasks: Sequence[Task], portion_bytes: int) -> list[list[Task]]:
 
 
 def is_small(piece: Piece, sizes: Sizes) -> bool:
-    """Whether it is to be merged with others, going by the rows that are left in it. Only CLUSTER joins
+    """Returns whether it is to be merged with others, going by the rows that are left in it. Only CLUSTER joins
     what it arranged."""
     return not piece.file.keeps_clustering and sizes.weight(piece.file.rows, piece.live_bytes) < SMALL
 
 
 def is_due(piece: Piece, sizes: Sizes) -> bool:
-    """Whether it is rewritten at any size, because of its share of deleted rows."""
+    """Returns whether it is rewritten at any size, because of its share of deleted rows."""
     return piece.deleted > 0 and piece.deleted_share > sizes.max_deleted_share
 
 

@@ -37,7 +37,7 @@ class LocalRun:
         self._settle(self.store)
 
     def last_error(self) -> str:
-        """The last line that the process wrote to stderr."""
+        """Returns the last line that the process wrote to stderr."""
         self.stderr.seek(0)
         lines = self.stderr.read().decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else ""

@@ -62,7 +62,7 @@ def queue_run(
 
 
 def find_run(state: TableState, run_id: str) -> Run:
-    """The run of that id. Raises NotFound; of each service only the newest are kept."""
+    """Returns the run of that id. Raises NotFound; of each service only the newest are kept."""
     run = state.runs.get(run_id)
     if run is None:
         raise NotFound(
@@ -74,7 +74,7 @@ def find_run(state: TableState, run_id: str) -> Run:
 
 
 def runs_of(state: TableState, service: ServiceKind | None = None) -> list[Run]:
-    """The runs of one service, or of all, the newest first."""
+    """Returns the runs of one service, or of all, the newest first."""
     found = (run for run in state.runs.values() if service in (None, run.service))
     return sorted(found, key=lambda run: (run.queued_at, run.run_id), reverse=True)
 
@@ -94,7 +94,7 @@ class HeldRun:
         return self.run.run_id
 
     def requirements(self) -> list[TableRequirement]:
-        """Requirements for a commit of the run's work: a holder that lost the run commits nothing more."""
+        """Returns requirements for a commit of the run's work: a holder that lost the run commits nothing more."""
         return to_go_on(self.run_id, self._holder)
 
     def renew(self, progress: Mapping[str, JSON] | None = None) -> Wish | None:
@@ -267,7 +267,7 @@ def _masked(figures: Figures) -> Figures:
 
 
 def dead_runs(state: TableState, now: int) -> list[Run]:
-    """The running runs whose lease is over at `now` (ms)."""
+    """Returns the running runs whose lease is over at `now` (ms)."""
     running = (run for run in state.runs.values() if run.status == "RUNNING")
     return [run for run in running if run.lease_until is not None and run.lease_until < now]
 

@@ -36,7 +36,7 @@ def service_job(
     job_id: str | None = None,
     run_id: str | None = None,
 ) -> RemoteJob:
-    """The job that runs a service of `table` (`database.name`) at once, whether the table has it or not.
+    """Returns the job that runs a service of `table` (`database.name`) at once, whether the table has it or not.
 
     With a `run_id` it does that queued run; otherwise it begins one. The `job_id` is random unless given.
     """

@@ -133,7 +133,7 @@ def _worked(
 
 
 def failure_of(failure: BaseException) -> tuple[FinalStatus, str]:
-    """The final status and the reason of a run whose work raised `failure`."""
+    """Returns the final status and the reason of a run whose work raised `failure`."""
     stopped = isinstance(failure, Interrupted | KeyboardInterrupt)
     return "CANCELLED" if stopped else "FAILED", str(failure) or (INTERRUPTED if stopped else type(failure).__name__)
 

@@ -40,7 +40,7 @@ class RunningWork(Protocol):
 def wait_for(
     table: OpenTable, run: Run, timeout: float | None, poll_interval: float | None, working: RunningWork | None = None
 ) -> Run:
-    """The run once it is over. Raises TimedOut when it is not over in time: it continues.
+    """Returns the run once it is over. Raises TimedOut when it is not over in time: it continues.
 
     Anything else that ends the waiting, such as Ctrl-C, ends the work too.
     """

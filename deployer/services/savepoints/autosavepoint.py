@@ -103,13 +103,13 @@ def autosavepoint(
 
 
 def _auto(state: TableState) -> list[Savepoint]:
-    """The savepoints that the service made, the oldest first."""
+    """Returns the savepoints that the service made, the oldest first."""
     found = (each for each in state.savepoints.values() if each.name.startswith(PREFIX))
     return sorted(found, key=lambda each: (each.at, each.state_version))
 
 
 def unchanged_since(table: ReadTable) -> str:
-    """The name of its newest savepoint if the table has not changed since; else empty."""
+    """Returns the name of its newest savepoint if the table has not changed since; else empty."""
     for newest in _auto(table.state)[-1:]:
         try:
             then = table.store.table(table.entry.table_id, at=newest.state_version)

@@ -30,7 +30,8 @@ from deployer.tables.open_table import OpenTable, open_entry
 
 
 def name_by_time(prefix: str, at: int, taken: Container[str]) -> str:
-    """A name that says the moment `at` (ms) and is not taken: `auto-20300101T000000Z`, else with `-2` at its end."""
+    """Returns a name that says the moment `at` (ms) and is not taken: `auto-20300101T000000Z`, else with `-2` at its
+    end."""
     stem = prefix + timestamp(at).replace("-", "").replace(":", "")
     names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
     return next(name for name in names if name not in taken)
@@ -45,7 +46,7 @@ def take_savepoint(
     note: str = "",
     author: str | None = None,
 ) -> Mapping[str, Savepoint]:
-    """A savepoint of each table, all of one moment, by table id; of all or of none.
+    """Returns a savepoint of each table, all of one moment, by table id; of all or of none.
 
     Each is of the newest version of the dataset that the state has recorded, whatever is committed meanwhile. To
     include what only Lance has, open the tables first: that rolls them forward. DynamoDB allows at most 49 tables.
@@ -95,7 +96,7 @@ def make_savepoint(
     note: str = "",
     author: str | None = None,
 ) -> Mapping[str, Savepoint]:
-    """A savepoint of each table, all of one moment, by table id; of all or of none.
+    """Returns a savepoint of each table, all of one moment, by table id; of all or of none.
 
     A process that dies leaves all of the savepoint or tags that the next savepoint or clean-up removes.
     Raises InvalidInput for such a name or no table, Conflict when a table has a savepoint of that name.
@@ -123,7 +124,7 @@ def make_savepoint(
 
 
 def tables_with(store: StateStore, root: str, entries: Iterable[TableEntry], name: str) -> list[OpenTable]:
-    """The tables that have a savepoint of that name. Raises NotFound when none has it."""
+    """Returns the tables that have a savepoint of that name. Raises NotFound when none has it."""
     tables = [open_entry(store, root, entry) for entry in entries]
     having = [table for table in tables if name in table.state.savepoints]
     if not having:

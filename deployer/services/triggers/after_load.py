@@ -30,7 +30,7 @@ class AfterLoad:
     failure: str = ""
 
     def as_json(self) -> dict[str, str]:
-        """The JSON form; `status` is that of the run, empty where there is none."""
+        """Returns the JSON form; `status` is that of the run, empty where there is none."""
         status = self.done.status if self.done is not None else ""
         return {"service": self.service, "why": self.why, "status": status, "failure": self.failure}
 

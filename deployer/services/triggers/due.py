@@ -55,7 +55,7 @@ class Due:
 
 
 def due_services(table: ReadTable) -> list[Due]:
-    """What is due by conditions now, in the order in which it is to run.
+    """Returns what is due by conditions now, in the order in which it is to run.
 
     Files are looked at one by one, and the dataset is opened, only for conditions on them and for COMPACT, and only
     when something was committed since the last run.
@@ -64,8 +64,8 @@ def due_services(table: ReadTable) -> list[Due]:
 
 
 def due_in(state: TableState, deleted: DeletedRows, now: int | None = None) -> list[Due]:
-    """What is due by conditions, and by schedules at `now` (ms) where that is given, in the order in which it is to
-    run; nothing that is paused, running or not run by this release.
+    """Returns what is due by conditions, and by schedules at `now` (ms) where that is given, in the order in which it
+    is to run; nothing that is paused, running or not run by this release.
 
     With `now`, a service whose last runs failed waits a while (`RETRIES`).
     """
@@ -81,7 +81,7 @@ def due_in(state: TableState, deleted: DeletedRows, now: int | None = None) -> l
 
 
 def watched(state: TableState) -> Iterator[tuple[Service, Trigger]]:
-    """The services that triggers start, and that have no open run."""
+    """Yields the services that triggers start, and that have no open run."""
     if not state.properties.online:  # what runs by itself leaves it alone
         return
     for service in state.services.values():
@@ -93,7 +93,8 @@ def watched(state: TableState) -> Iterator[tuple[Service, Trigger]]:
 
 
 def retry_at(state: TableState, kind: ServiceKind) -> int:
-    """The time (ms) from which a service may run by itself again after failed or cancelled runs; 0 for others."""
+    """Returns the time (ms) from which a service may run by itself again after failed or cancelled runs; 0 for
+    others."""
     runs = runs_of(state, kind)
     failed = list(takewhile(lambda run: run.status in ("FAILED", "CANCELLED"), runs))
     if not failed:
@@ -103,12 +104,13 @@ def retry_at(state: TableState, kind: ServiceKind) -> int:
 
 
 def scheduled_run_id(kind: ServiceKind, at: str) -> str:
-    """The id of the run for the time of a schedule, in UTC as `2026-01-31T03:00:00Z`; the same in every process."""
+    """Returns the id of the run for the time of a schedule, in UTC as `2026-01-31T03:00:00Z`; the same in every
+    process."""
     return f"{kind.lower()}-{re.sub('[^0-9A-Za-z]', '', at)}"
 
 
 def firing(service: Service, trigger: Trigger, now: int) -> int | None:
-    """The last time (ms) of the schedule since the trigger is in force; None if there was none."""
+    """Returns the last time (ms) of the schedule since the trigger is in force; None if there was none."""
     if trigger.schedule is None:
         return None
     at = _last(trigger.schedule, trigger.timezone, now // 60_000)
@@ -116,7 +118,7 @@ def firing(service: Service, trigger: Trigger, now: int) -> int | None:
 
 
 def next_firing(trigger: Trigger, now: int) -> int | None:
-    """The next time (ms) of the trigger's schedule after `now`; None without a schedule."""
+    """Returns the next time (ms) of the trigger's schedule after `now`; None without a schedule."""
     if trigger.schedule is None:
         return None
     return _next(trigger.schedule, trigger.timezone, now // 60_000)
@@ -136,7 +138,7 @@ def _next(schedule: str, timezone: str, minute: int) -> int | None:
 
 
 def answers(run: Run, at: int) -> bool:
-    """Whether the run is for what a schedule asked at that time, or later."""
+    """Returns whether the run is for what a schedule asked at that time, or later."""
     return run.queued_at >= at or run.run_id == scheduled_run_id(run.service, timestamp(at))
 
 
@@ -159,7 +161,7 @@ def _by_condition(state: TableState, service: Service, trigger: Trigger, deleted
 
 
 def condition(state: TableState, kind: ServiceKind, trigger: Trigger, deleted: DeletedRows) -> str:
-    """A description of the trigger's condition that holds; empty when none does.
+    """Returns a description of the trigger's condition that holds; empty when none does.
 
     None holds while the service has nothing to rewrite, where its definition can plan that.
     """
@@ -192,14 +194,15 @@ def _held(state: TableState, kind: ServiceKind, trigger: Trigger, deleted: Delet
 
 
 def _next_id(state: TableState, kind: ServiceKind) -> str:
-    """The id of the run that follows the newest one: two processes that see the same state queue the same run."""
+    """Returns the id of the run that follows the newest one: two processes that see the same state queue the same
+    run."""
     last = next((run.run_id for run in runs_of(state, kind)), "")
     digest = hashlib.sha256(f"{state.table_id}/{kind}/{last}".encode()).hexdigest()
     return f"{kind.lower()}-{digest[:16]}"
 
 
 def _cancelled(run: Run) -> bool:
-    """Whether the run was cancelled itself: it was not stopped with its process, nor unable to begin."""
+    """Returns whether the run was cancelled itself: it was not stopped with its process, nor unable to begin."""
     return run.status == "CANCELLED" and run.started_at is not None and run.reason != INTERRUPTED
 
 
@@ -210,14 +213,15 @@ def _commits(state: TableState, last: Run | None) -> int:
 
 
 def _written(state: TableState, last: Run | None) -> tuple[int, int]:
-    """Rows that jobs added since the last run began, and their approximate bytes."""
+    """Returns rows that jobs added since the last run began, and their approximate bytes."""
     since = (last.started_at or last.queued_at) if last else 0
     rows = sum(job.added for job in state.jobs.values() if job.at > since)
     return rows, rows * state.files.bytes // max(1, state.files.rows)
 
 
 def _share(state: TableState, kind: ServiceKind, deleted: Mapping[int, int]) -> float:
-    """The share of deleted rows in files; where the service plans what it rewrites, of those that it would drop."""
+    """Returns the share of deleted rows in files; where the service plans what it rewrites, of those that it would
+    drop."""
     gone = sum(deleted.values())
     if not gone:
         return 0.0
@@ -227,7 +231,7 @@ def _share(state: TableState, kind: ServiceKind, deleted: Mapping[int, int]) -> 
 
 
 def deleted_rows(table: ReadTable) -> dict[int, int]:
-    """How many rows of each fragment are deleted, where there are any. Opens the dataset."""
+    """Returns how many rows of each fragment are deleted, where there are any. Opens the dataset."""
     fragments = table.dataset().get_fragments() if table.state.files.count else []
     found = {each.fragment_id: int(each.metadata.num_deletions) for each in fragments}
     return {fragment_id: rows for fragment_id, rows in found.items() if rows}

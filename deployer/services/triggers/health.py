@@ -80,7 +80,7 @@ def services_report(table: ReadTable, now: int) -> ServicesReport:
 
 
 def meets(files: Iterable[File]) -> float:
-    """The row-weighted mean number of key-overlapping files per leaf."""
+    """Returns the row-weighted mean number of key-overlapping files per leaf."""
     leaves: dict[str | None, list[File]] = {}
     for file in files:
         leaves.setdefault(file.partition, []).append(file)
@@ -97,8 +97,8 @@ def meets(files: Iterable[File]) -> float:
 
 
 def depth(state: TableState) -> tuple[float, int] | None:
-    """The overlap depth that CLUSTER recorded last, and when (ms). A rewrite puts rows in another order, so what was
-    recorded before one says nothing."""
+    """Returns the overlap depth that CLUSTER recorded last, and when (ms). A rewrite puts rows in another order, so
+    what was recorded before one says nothing."""
     rewritten = next((each.since for each in state.datasets if each.status == "current"), 0)
     for run in runs_of(state, "CLUSTER"):
         recorded = run.figures.after.get("depth")

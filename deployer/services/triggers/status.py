@@ -70,7 +70,7 @@ class ServiceStatus:
 def service_statuses(
     state: TableState, now: int, deleted: DeletedRows, before: Before = lambda: None, grace: float = GRACE
 ) -> list[ServiceStatus]:
-    """The status of each service of a table at `now` (ms), in the order of the state.
+    """Returns the status of each service of a table at `now` (ms), in the order of the state.
 
     `before` is called only when a condition holds: the service is overdue when it held a grace period ago too.
     """
@@ -98,7 +98,7 @@ def service_statuses(
 
 
 def may_start(state: TableState, kind: ServiceKind) -> bool:
-    """Whether a run that is queued could begin: none is running that it excludes."""
+    """Returns whether a run that is queued could begin: none is running that it excludes."""
     excluded = (kind, *SERVICES[kind].exclusive_with)
     return not any(run.status == "RUNNING" and run.service in excluded for run in state.runs.values())
 

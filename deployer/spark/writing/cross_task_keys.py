@@ -32,7 +32,7 @@ BETWEEN = -1  #: the number of what is reported of rows of several tasks
 
 
 def without_repeated(plan: WritePlan, messages: Sequence[TaskMessage]) -> list[TaskMessage]:
-    """The messages without rows whose key a task before has, which are the duplicates of one more message.
+    """Returns the messages without rows whose key a task before has, which are the duplicates of one more message.
 
     Files that have such rows are written again, unless the duplicates refuse the write. Nothing is read of files whose
     ranges of keys meet no other's.
@@ -134,7 +134,7 @@ def _rows_of(plan: WritePlan, file: WrittenFragment) -> pa.Table:
 
 
 def meeting(written: Sequence[WrittenFragment]) -> Iterator[list[WrittenFragment]]:
-    """The files in groups: those of different groups have no key in common."""
+    """Yields the files in groups: those of different groups have no key in common."""
     group = list[WrittenFragment]()
     highest = b""
     for each in sorted((each for each in written if each.keys is not None), key=lambda each: _span(each).min_key):

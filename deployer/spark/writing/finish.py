@@ -84,7 +84,7 @@ class Write:
                 self.notes.remove_files({f"data/{each.path}" for info in own for each in info.files})
 
     def _committed(self, table: OpenTable, written: tuple[WrittenFragment, ...]) -> tuple[Job | None, bool]:
-        """The job, None where nothing was to be written; and whether another run did it."""
+        """Returns the job, None where nothing was to be written; and whether another run did it."""
         options = self.plan.options
         if not written and options.mode != "overwrite":
             return None, False
@@ -120,7 +120,8 @@ class Write:
         return job, already_done
 
     def _admitted(self, table: OpenTable, messages: Sequence[TaskMessage]) -> LoadedFragments:
-        """What is to be committed. Raises what refuses the write; bad rows are then set aside, or not at all."""
+        """Returns what is to be committed. Raises what refuses the write; bad rows are then set aside, or not at
+        all."""
         plan, address = self.plan, self.plan.address
         for message in messages:
             if message.report.error is not None:

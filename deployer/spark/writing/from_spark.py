@@ -23,8 +23,8 @@ from deployer.tables.ingest.rows.mapped_rows import fields_to_read, in_columns
 
 
 def source_rows(batch: pa.RecordBatch, first: int, table: pa.Schema, fields: FieldMap) -> SourceRows:
-    """A batch of Spark's, whose rows are numbered from `first`, as rows with the table's columns, as far as it has
-    them."""
+    """Returns a batch of Spark's, whose rows are numbered from `first`, as rows with the table's columns, as far as it
+    has them."""
     read = aligned(batch.select(fields_to_read(batch.schema.names, table, fields)))
     numbers = np.arange(first, first + batch.num_rows, dtype=np.int64)
     source = in_columns(SourceRows(read, numbers), table, fields)
@@ -43,7 +43,7 @@ def source_rows(batch: pa.RecordBatch, first: int, table: pa.Schema, fields: Fie
 
 
 def taken_schema(columns: pa.Schema, table: pa.Schema, fields: FieldMap) -> pa.Schema:
-    """The columns with the types that `source_rows` gives them."""
+    """Returns the columns with the types that `source_rows` gives them."""
     found = []
     for each in columns:
         column = fields.column_of(each.name)
@@ -53,8 +53,8 @@ def taken_schema(columns: pa.Schema, table: pa.Schema, fields: FieldMap) -> pa.S
 
 
 def taken_type(source: pa.DataType, target: pa.DataType) -> pa.DataType:
-    """The type that Spark's values take for a column of the type `target`: their own where no value of Spark's stands
-    for one of another type."""
+    """Returns the type that Spark's values take for a column of the type `target`: their own where no value of Spark's
+    stands for one of another type."""
     types = pa.types
     if types.is_time(target) and types.is_int64(source):
         return target
@@ -86,7 +86,7 @@ def _taken(values: Any, target: pa.DataType) -> Any:
 
 
 def aligned(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with its buffers where Lance can read them: it panics on decimals that are not at 16 bytes."""
+    """Returns the batch with its buffers where Lance can read them: it panics on decimals that are not at 16 bytes."""
     if not any("decimal" in str(field.type) for field in batch.schema):
         return batch
     buffers = (buffer for column in batch.columns for buffer in column.buffers() if buffer is not None)

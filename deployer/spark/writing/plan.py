@@ -141,6 +141,6 @@ def _absent(table: pa.Schema, names: Sequence[str], fields: FieldMap) -> tuple[s
 
 
 def of_batch(plan: WritePlan, query: str, batch: int) -> WritePlan:
-    """The plan of one batch of a stream."""
+    """Returns the plan of one batch of a stream."""
     stream = hashlib.sha256(f"{plan.table_id}/{query}".encode()).hexdigest()[:32]
     return replace(plan, scope=f"{stream}-{batch}")

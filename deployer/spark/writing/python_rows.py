@@ -14,7 +14,7 @@ ROWS_A_BATCH = 10_000
 
 
 def row_batches(rows: Iterator[Any], schema: spark.StructType, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of the Spark `schema` in batches with these Arrow `columns`, which have the same names."""
+    """Yields the rows of the Spark `schema` in batches with these Arrow `columns`, which have the same names."""
     while held := list(islice(rows, ROWS_A_BATCH)):
         arrays = [
             pa.array([_value(row[place], field.dataType) for row in held], columns.field(place).type)
@@ -24,7 +24,7 @@ def row_batches(rows: Iterator[Any], schema: spark.StructType, columns: pa.Schem
 
 
 def _value(value: Any, kind: spark.DataType) -> Any:
-    """A value of Spark's in Python as the one that Arrow takes for the type."""
+    """Returns a value of Spark's in Python as the one that Arrow takes for the type."""
     if value is None:
         return None
     match kind:

@@ -27,7 +27,7 @@ _OPTIONS = (
 
 
 def in_words_of_spark(text: str) -> str:
-    """The text with the options of a write in place of those of the command."""
+    """Returns the text with the options of a write in place of those of the command."""
     for pattern, words in _OPTIONS:
         text = pattern.sub(words, text)
     return text.replace("`max-bad-rows`", "`max_bad_rows`").replace("`job-id`", "`job_id`")

@@ -17,7 +17,7 @@ _open: dict[_Key, StateStore] = {}
 
 
 def store_at(root: str) -> StateStore:
-    """The state store of the instance at `root`, which this process keeps; nobody closes it. Raises NotFound.
+    """Returns the state store of the instance at `root`, which this process keeps; nobody closes it. Raises NotFound.
 
     A process that was forked opens its own, and so does one that finds another file in the place of the state.
     """
@@ -33,7 +33,7 @@ def store_at(root: str) -> StateStore:
 
 
 def _file_at(root: str) -> tuple[int, int] | None:
-    """Which file has the state of an instance on a disk."""
+    """Returns which file has the state of an instance on a disk."""
     if "://" in root:
         return None
     try:

@@ -88,7 +88,7 @@ def _write(plan: WritePlan, rows: Iterator[pa.RecordBatch], message: TaskMessage
 
 
 def _dataset(plan: WritePlan) -> LanceDataset:
-    """The dataset at the version that the plan knows, which is opened sooner than the newest; else at that."""
+    """Returns the dataset at the version that the plan knows, which is opened sooner than the newest; else at that."""
     try:
         return open_dataset(plan.location, plan.version)
     except NotFound:  # it was cleaned away
@@ -116,8 +116,8 @@ def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[
 
 
 def _checked(plan: WritePlan, batches: Iterable[pa.RecordBatch], report: SplitReport) -> Iterator[pa.RecordBatch]:
-    """The good rows; once the write is refused by an error, and by bad rows that are not set aside, the others are only
-    counted."""
+    """Yields the good rows; once the write is refused by an error, and by bad rows that are not set aside, the others
+    are only counted."""
     table, keys = plan.layout.arrow_schema, plan.layout.row_keys
     for batch in batches:
         if report.error is not None:

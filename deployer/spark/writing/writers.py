@@ -34,7 +34,7 @@ class TableWriter(DataSourceArrowWriter):
 
     @reports_in_options
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
-        """The rows of one task, as files that are not committed yet."""
+        """Returns the rows of one task, as files that are not committed yet."""
         return write_task(self._plan, iterator, _partition())
 
     @reports_in_options
@@ -65,7 +65,7 @@ class _StreamWriter:
 
     @reports_in_options
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
-        """The rows of one task, as files that are not committed yet."""
+        """Returns the rows of one task, as files that are not committed yet."""
         query, batch = _batch_of_task()
         return write_task(of_batch(self._plan, query, batch), iterator, _partition(), query)
 
@@ -101,7 +101,7 @@ class RowStreamWriter(_StreamWriter, DataSourceStreamWriter):
         self._schema = schema
 
     def write(self, iterator: Iterator[Any]) -> TaskMessage:
-        """The rows of one task, as files that are not committed yet."""
+        """Returns the rows of one task, as files that are not committed yet."""
         return super().write(row_batches(iterator, self._schema, columns_from_spark(self._schema)))
 
 
@@ -113,13 +113,13 @@ if hasattr(datasource, "DataSourceStreamArrowWriter"):  # since 4.1
 
 @reports_in_options
 def table_writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> TableWriter:
-    """The writer of one DataFrame. Raises as `plan_write`."""
+    """Returns the writer of one DataFrame. Raises as `plan_write`."""
     return TableWriter(plan_write(WriteOptions.of(options, overwrite=overwrite), columns_from_spark(schema)))
 
 
 @reports_in_options
 def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> DataSourceStreamWriter:
-    """The writer of one batch of a stream. Raises as `plan_write`."""
+    """Returns the writer of one batch of a stream. Raises as `plan_write`."""
     given = WriteOptions.of(options, overwrite=overwrite, stream=True)
     plan = plan_write(given, columns_from_spark(schema), stream=True)
     arrow = hasattr(datasource, "DataSourceStreamArrowWriter")
@@ -127,7 +127,8 @@ def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: 
 
 
 def columns_from_spark(schema: StructType) -> pa.Schema:
-    """The columns with the Arrow types in which Spark gives them. Raises InvalidInput for types tables cannot have."""
+    """Returns the columns with the Arrow types in which Spark gives them. Raises InvalidInput for types tables cannot
+    have."""
     for field in schema.fields:
         if "variant" in field.dataType.simpleString():
             raise InvalidInput(
@@ -147,7 +148,7 @@ def _partition() -> int:
 
 
 def _batch_of_task() -> tuple[str, int]:
-    """The id of the task's query, and the number of its batch."""
+    """Returns the id of the task's query, and the number of its batch."""
     context = TaskContext.get()
     query, batch = (context.getLocalProperty(name) if context else None for name in (QUERY, BATCH))
     if not query or not batch:

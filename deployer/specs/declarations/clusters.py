@@ -19,7 +19,7 @@ _Found = Iterator[tuple[str, str, str]]
 
 
 def read_clusters(node: Node | None, problems: list[Problem]) -> Iterator[Cluster]:
-    """The clusters as far as they are valid, by name or as a list with names; the rest is in `problems`."""
+    """Yields the clusters as far as they are valid, by name or as a list with names; the rest is in `problems`."""
     if node is None:
         return
     named: list[tuple[str, Node]] = []

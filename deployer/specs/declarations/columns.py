@@ -29,11 +29,11 @@ class DeclaredColumn:
         return _properties(self.node)["type"].at
 
     def place_of(self, name: str) -> Position:
-        """The position of the value of one of its properties."""
+        """Returns the position of the value of one of its properties."""
         return _properties(self.node)[name].at
 
     def places(self) -> Iterator[tuple[str, Position]]:
-        """Where the column and its properties stand, by path: `carrier`, `carrier.type`, `trip.length.type`."""
+        """Returns where the column and its properties stand, by path: `carrier`, `carrier.type`, `trip.length.type`."""
         return _places(self.node, self.column.name)
 
 
@@ -60,7 +60,7 @@ class Places(Mapping[str, Position]):
 
 
 def read_columns(nodes: Sequence[Node]) -> list[DeclaredColumn]:
-    """The columns of a list whose shape is valid."""
+    """Returns the columns of a list whose shape is valid."""
     return [DeclaredColumn(_column(node), node) for node in nodes]
 
 

@@ -26,7 +26,7 @@ PARTS = ("function", "column", "vector")
 def read_embedding(
     node: Node | None, columns: Sequence[Column], lacks: Callable[[str], bool], report: Report
 ) -> Embedding | None:
-    """The embedding that a table declares. `lacks` is true for names that the table surely does not have."""
+    """Returns the embedding that a table declares. `lacks` is true for names that the table surely does not have."""
     if node is None or not isinstance(node.value, dict):
         return None
     found = {name: node.value[name] for name in PARTS if name in node.value}
@@ -67,12 +67,13 @@ def _is_vector(column: Column) -> bool:
 
 
 def embedding_to_json(embedding: Embedding) -> dict[str, JSON]:
-    """An embedding as JSON: as in YAML."""
+    """Returns an embedding as JSON: as in YAML."""
     return {name: getattr(embedding, name) for name in PARTS}
 
 
 def embedding_from_json(form: Mapping[str, JSON]) -> Embedding | None:
-    """The inverse of `embedding_to_json`; None for an empty form. Raises InvalidInput for a form that is not one's."""
+    """Returns the inverse of `embedding_to_json`; None for an empty form. Raises InvalidInput for a form that is not
+    one's."""
     if not form:
         return None
     embedding = Embedding(*(text(form, name) for name in PARTS))

@@ -23,7 +23,8 @@ _OWN = ("kind", "columns", "name")
 def read_indexes(
     node: Node | None, columns: Sequence[Column], lacks: Callable[[str], bool], report: Report
 ) -> tuple[IndexSpec, ...]:
-    """The valid indexes of a list whose shape is valid, by name; `lacks`: whether the table has no column of a name."""
+    """Returns the valid indexes of a list whose shape is valid, by name; `lacks`: whether the table has no column of a
+    name."""
     indexes: dict[str, IndexSpec] = {}
     first_of: dict[str, str] = {}
     for item in _items(node):
@@ -76,12 +77,12 @@ def _check_column(
 
 
 def unreadable_field(path: str) -> str | None:
-    """The first field on the way to a column that Lance cannot index because of the field's name."""
+    """Returns the first field on the way to a column that Lance cannot index because of the field's name."""
     return next(filter(_unreadable, path.split(".")[1:]), None)
 
 
 def _unreadable(name: str) -> bool:
-    """Whether pylance 14 reads the name of a field as a number or a literal when it builds an index on it."""
+    """Returns whether pylance 14 reads the name of a field as a number or a literal when it builds an index on it."""
     is_word = all(character.isalnum() or character == "_" for character in name)
     return is_word and (name[0].isnumeric() or name.lower() in ("null", "true", "false"))
 
@@ -95,7 +96,7 @@ def _check_pieces(index: IndexSpec, properties: Mapping[str, Node], report: Repo
 
 
 def find_column(columns: Sequence[Column], path: str) -> Column | None:
-    """The column, or field of structs, of that dotted path."""
+    """Returns the column, or field of structs, of that dotted path."""
     first, _, rest = path.partition(".")
     column = next((each for each in columns if each.name == first), None)
     if column is None or not rest:
@@ -104,13 +105,14 @@ def find_column(columns: Sequence[Column], path: str) -> Column | None:
 
 
 def is_unknown(columns: Sequence[Column], path: str, lacks: Callable[[str], bool]) -> bool:
-    """Whether a path that `find_column` does not find is surely wrong: it does not lead to a column with problems."""
+    """Returns whether a path that `find_column` does not find is surely wrong: it does not lead to a column with
+    problems."""
     first = path.partition(".")[0]
     return lacks(first) or any(column.name == first for column in columns)
 
 
 def column_paths(columns: Sequence[Column], prefix: str = "") -> Iterator[str]:
-    """The dotted paths of columns and of fields of structs in them."""
+    """Yields the dotted paths of columns and of fields of structs in them."""
     for column in columns:
         yield prefix + column.name
         if isinstance(column.type, Struct):
@@ -118,7 +120,7 @@ def column_paths(columns: Sequence[Column], prefix: str = "") -> Iterator[str]:
 
 
 def index_places(node: Node | None) -> Iterator[tuple[str, Position]]:
-    """Where indexes and their properties stand, by path: `embedding_ivf_pq`, `embedding_ivf_pq.metric`."""
+    """Yields where indexes and their properties stand, by path: `embedding_ivf_pq`, `embedding_ivf_pq.metric`."""
     for item in _items(node):
         name = _index(_properties(item)).name
         yield name, item.at
@@ -137,7 +139,7 @@ def _index(properties: Mapping[str, Node]) -> IndexSpec:
 
 
 def default_name(columns: Sequence[str], kind: str) -> str:
-    """The name of an index that was given none."""
+    """Returns the name of an index that was given none."""
     return "_".join((*columns, kind)).replace(".", "_")
 
 
@@ -157,12 +159,12 @@ def _properties(node: Node) -> Mapping[str, Node]:
 
 
 def index_to_json(index: IndexSpec) -> dict[str, Any]:
-    """An index as JSON: as in YAML, with its name."""
+    """Returns an index as JSON: as in YAML, with its name."""
     return {"name": index.name, "columns": list(index.columns), "kind": index.kind, **index.parameters}
 
 
 def index_from_json(form: Mapping[str, Any]) -> IndexSpec:
-    """The inverse of `index_to_json`; what equals a default is left out, whole doubles become integers.
+    """Returns the inverse of `index_to_json`; what equals a default is left out, whole doubles become integers.
 
     Raises InvalidInput for a form that is not an index's.
     """

@@ -29,7 +29,7 @@ def is_age_column(column: Column) -> bool:
 def read_retention(
     node: Node | None, columns: Mapping[str, Column], lacks: Callable[[str], bool], report: Report
 ) -> Retention | None:
-    """The retention of a table with these columns; None without one, and for one that is not valid.
+    """Returns the retention of a table with these columns; None without one, and for one that is not valid.
 
     `lacks`: whether the table has no column of a name.
     """
@@ -58,7 +58,8 @@ def read_retention(
 
 
 def read_holds(node: Node | None, report: Report) -> tuple[Hold, ...]:
-    """The legal holds of a table, by name. Conditions are one SQL expression each; `up` looks for their columns."""
+    """Returns the legal holds of a table, by name. Conditions are one SQL expression each; `up` looks for their
+    columns."""
     found: dict[str, Hold] = {}
     for item in node.value if node is not None and isinstance(node.value, list) else ():
         parts = _properties(item)
@@ -75,7 +76,7 @@ def read_holds(node: Node | None, report: Report) -> tuple[Hold, ...]:
 
 
 def hold_places(node: Node | None) -> Iterator[tuple[str, Position]]:
-    """Where holds stand, by name."""
+    """Yields where holds stand, by name."""
     for item in node.value if node is not None and isinstance(node.value, list) else ():
         if (named := _properties(item).get("name")) is not None:
             yield str(named.value), item.at
@@ -87,7 +88,8 @@ def check_expire(
     declared: Node | None,
     report: Report,
 ) -> tuple[ServiceSpec, ...]:
-    """The services without EXPIRE where the table has no retention; reports one that the table itself `declared`."""
+    """Returns the services without EXPIRE where the table has no retention; reports one that the table itself
+    `declared`."""
     if retention is not None:
         return tuple(services)
     own = _properties(declared).get("expire")

@@ -45,7 +45,7 @@ def read_services(
     *,
     expires: bool = False,
 ) -> tuple[ServiceSpec, ...]:
-    """The services of a table with those `columns` and row and sort `keys`, None where keys have problems.
+    """Returns the services of a table with those `columns` and row and sort `keys`, None where keys have problems.
 
     `lacks`: whether the table has no column of a name. `expires`: the table has retention, and so the service EXPIRE,
     declared or not.
@@ -92,7 +92,8 @@ _IMPLIED = Node({}, "", 1, 1)  #: the declaration of a service that another prop
 
 
 def _over(own: Nodes, defaults: Nodes) -> Nodes:
-    """What a table says of a service over what its instance does; options one by one, unless they are not checked."""
+    """Returns what a table says of a service over what its instance does; options one by one, unless they are not
+    checked."""
     if not own or not defaults or "unsafe_raw" in own or ("unsafe_raw" in defaults and "options" in own):
         return own or defaults
     kept = {name: node for name, node in defaults.items() if name != "trigger" or "trigger_mode" not in own}
@@ -104,7 +105,8 @@ def _over(own: Nodes, defaults: Nodes) -> Nodes:
 
 
 def service_places(node: Node | None, defaults: Defaults) -> Iterator[tuple[str, Position]]:
-    """Where services and their properties stand, by path: `compact`, `compact.trigger`, `compact.options.strategy`."""
+    """Yields where services and their properties stand, by path: `compact`, `compact.trigger`,
+    `compact.options.strategy`."""
     for kind, properties, at in declarations(node, defaults):
         name = kind.lower()
         yield name, at

@@ -13,7 +13,8 @@ _SEPARATOR = re.compile(r"---(\s|$)")
 
 
 def without_document(text: str, line: int) -> str:
-    """The text of a file without the document that holds `line`, counted from 1; empty when nothing else is in it."""
+    """Returns the text of a file without the document that holds `line`, counted from 1; empty when nothing else is in
+    it."""
     lines = text.splitlines(keepends=True)
     starts = [number for number, each in enumerate(lines) if _SEPARATOR.match(each)]
     bounds = [0, *starts, len(lines)]

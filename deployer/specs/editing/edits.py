@@ -57,7 +57,8 @@ class SpecEdits:
             put(slot.owned(), name, escaped(value), at)
 
     def text_above(self, at: Position, path: ColumnPath) -> ColumnPath | None:
-        """The column or field, at `path` or above it, whose type is one text: what is inside has no place there."""
+        """Returns the column or field, at `path` or above it, whose type is one text: what is inside has no place
+        there."""
         slot: Slot | None = column_slot(self._column(at, path[0]))
         for depth, name in enumerate((*path[1:], ""), 1):
             if slot is None or not isinstance(slot.form, Mapping):
@@ -153,7 +154,7 @@ class SpecEdits:
         return before
 
     def _declared(self, at: Position) -> Any:
-        """The mapping that holds the declared properties: the document, or the `set` of an overlay."""
+        """Returns the mapping that holds the declared properties: the document, or the `set` of an overlay."""
         if at.file not in self._files:
             self._files[at.file] = _File(self.project / at.file)
         document = self._files[at.file].document(at.line)
@@ -166,7 +167,7 @@ class SpecEdits:
         return document["set"] if document.get("kind") == "Overlay" else document
 
     def _columns(self, at: Position, parent: ColumnPath) -> Any:
-        """The list of columns, or of the fields of a struct in its long form."""
+        """Returns the list of columns, or of the fields of a struct in its long form."""
         if not parent:
             declared = self._declared(at)
             refuse_shared(declared, "columns", declared.get("columns"), at)
@@ -200,7 +201,8 @@ def _index_name(item: Mapping[str, Any]) -> str:
 
 
 def _index_form(form: Mapping[str, Any]) -> dict[str, Any]:
-    """An index as people write it: its name last, and only where it is not the one that it would have anyhow."""
+    """Returns an index as people write it: its name last, and only where it is not the one that it would have
+    anyhow."""
     kind, columns = form["kind"], form["columns"]
     own_name = {} if form["name"] == default_name(columns, kind) else {"name": form["name"]}
     return {"kind": kind, "columns": columns} | {k: v for k, v in form.items() if k != "name"} | own_name
@@ -225,14 +227,14 @@ class _File:
         self.dumped = self._dump()
 
     def document(self, line: int) -> Any:
-        """The document that holds a line, counted from 1."""
+        """Returns the document that holds a line, counted from 1."""
         found = [each for each in self.documents if isinstance(each, CommentedMap) and each.lc.line <= line - 1]
         if not found:
             raise Uneditable("there is no document at this line", where=f"{self.path}:{line}", remedy="edit it by hand")
         return found[-1]
 
     def text(self) -> str:
-        """The file with the lines of what changed, and every other line as it was."""
+        """Returns the file with the lines of what changed, and every other line as it was."""
         dumped = self._dump()
         if dumped == self.dumped:
             return self.before
@@ -258,12 +260,12 @@ class _File:
 
 
 def _spaced(line: str) -> str:
-    """A line `- {…}` with spaces inside of the braces, which ruamel leaves out."""
+    """Returns a line `- {…}` with spaces inside of the braces, which ruamel leaves out."""
     return re.sub(r"^(\s*- \{)(\S[^#]*\S)(\}\s*(?:#[^}]*)?)$", r"\1 \2 \3", line)
 
 
 def _indents_lists(text: str) -> bool:
-    """Whether `- ` is indented deeper than the key of the list, as in most files."""
+    """Returns whether `- ` is indented deeper than the key of the list, as in most files."""
     previous = ""
     for line in text.splitlines():
         stripped = line.lstrip()

@@ -44,14 +44,14 @@ class Slot:
         return self.container[self.key]
 
     def owned(self) -> Any:
-        """The mapping of its properties, which a bare type is put into."""
+        """Returns the mapping of its properties, which a bare type is put into."""
         if self.owner is not None:
             return self.owner
         self.container[self.key] = CommentedMap({"type": self.form})
         return self.container[self.key]
 
     def part(self, name: str) -> Slot | None:
-        """The field or element of that name; None where the type is text."""
+        """Returns the field or element of that name; None where the type is text."""
         form = self.form
         if not isinstance(form, CommentedMap):
             return None
@@ -65,12 +65,12 @@ class Slot:
 
 
 def column_slot(item: Any) -> Slot:
-    """The slot of a column or field."""
+    """Returns the slot of a column or field."""
     return Slot(item, "type", item)
 
 
 def named(items: Any, name: str) -> Any:
-    """The item of a list that has this name. Raises Uneditable without one."""
+    """Returns the item of a list that has this name. Raises Uneditable without one."""
     found = next((item for item in items or () if item.get("name") == name), None)
     if found is None:
         raise Uneditable(f"{name} is not declared here", remedy="edit it by hand")
@@ -168,13 +168,13 @@ def _append(mapping: CommentedMap, last: str, name: str, value: Any) -> None:
 
 
 def _is_below(comment: Sequence[Any]) -> bool:
-    """Whether a comment starts on a line of its own, and so is not about the value before it."""
+    """Returns whether a comment starts on a line of its own, and so is not about the value before it."""
     token = comment[2] if len(comment) > 2 else None
     return token is not None and str(token.value).startswith("\n")
 
 
 def _last_place(container: Any, key: Any) -> tuple[Any, Any]:
-    """Where ruamel keeps the comment behind a value: at the last value inside of it."""
+    """Returns where ruamel keeps the comment behind a value: at the last value inside of it."""
     value = container[key]
     if isinstance(value, CommentedMap | CommentedSeq) and value and not value.fa.flow_style():
         return _last_place(value, len(value) - 1 if isinstance(value, CommentedSeq) else list(value)[-1])
@@ -247,6 +247,6 @@ def refuse_shared(mapping: Any, name: str, value: Any, at: Position) -> None:
 
 
 def anchor(value: Any) -> str | None:
-    """The name of the anchor (&) that a value has."""
+    """Returns the name of the anchor (&) that a value has."""
     found = getattr(value, "anchor", None)
     return getattr(found, "value", None)

@@ -36,24 +36,24 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def lake_to_yaml(lake: Lake) -> str:
-    """Every document of the lake, the instance first, then its tables by name."""
+    """Returns every document of the lake, the instance first, then its tables by name."""
     tables = sorted(lake.tables, key=lambda table: table.full_name)
     return "---\n".join((instance_to_yaml(lake.instance), *(table_to_yaml(table) for table in tables)))
 
 
 def instance_to_yaml(spec: InstanceSpec) -> str:
-    """The Instance document that declares `spec`."""
+    """Returns the Instance document that declares `spec`."""
     settings = aws_document(spec.aws)
     return to_yaml({"kind": "Instance", **instance_to_json(spec), **({"aws": settings} if settings else {})})
 
 
 def table_to_yaml(spec: TableSpec) -> str:
-    """The Table document that declares `spec`."""
+    """Returns the Table document that declares `spec`."""
     return to_yaml(table_document(spec))
 
 
 def table_document(spec: TableSpec) -> dict[str, Any]:
-    """The Table document as plain values, in the order in which people write it."""
+    """Returns the Table document as plain values, in the order in which people write it."""
     form: dict[str, Any] = table_to_json(spec)
     form["columns"] = [column_document(column) for column in spec.columns]
     if spec.split_points:
@@ -67,7 +67,7 @@ def table_document(spec: TableSpec) -> dict[str, Any]:
 
 
 def service_document(service: ServiceSpec) -> dict[str, Any]:
-    """A service as a spec has it: sizes as people write them."""
+    """Returns a service as a spec has it: sizes as people write them."""
     form = service_to_json(service)
     if "bytes" in form.get("trigger", {}):
         form["trigger"]["bytes"] = exact_size(form["trigger"]["bytes"])
@@ -77,14 +77,14 @@ def service_document(service: ServiceSpec) -> dict[str, Any]:
 
 
 def column_document(column: Column) -> dict[str, Any]:
-    """A column as a spec has it; nested types with notes of their own in the long form."""
+    """Returns a column as a spec has it; nested types with notes of their own in the long form."""
     form = column_to_json(column)
     form.pop("fields", None)
     return {**form, "type": type_document(column.type)}
 
 
 def type_document(column_type: ColumnType) -> Any:
-    """A type as text, or in the long form where that alone can hold its descriptions."""
+    """Returns a type as text, or in the long form where that alone can hold its descriptions."""
     if not _has_notes(column_type):
         return format_type(column_type)
     match column_type:
@@ -117,13 +117,13 @@ def _element(column: Column, *, always_there: bool = False) -> dict[str, Any]:
 
 
 def split_point_document(point: Sequence[KeyValue], keys: Sequence[Column]) -> Any:
-    """A split point as a spec has it: a value of the first row key, or a list of values of the first few."""
+    """Returns a split point as a spec has it: a value of the first row key, or a list of values of the first few."""
     values = [_key_value(value, column) for value, column in zip(point, keys, strict=False)]
     return values[0] if len(values) == 1 else values
 
 
 def _key_value(value: KeyValue, column: Column) -> Any:
-    """The value as `read_key_value` takes it."""
+    """Returns the value as `read_key_value` takes it."""
     if isinstance(value, bytes):
         return value.hex()
     if not isinstance(column.type, Scalar) or isinstance(value, str | float | bool):
@@ -161,7 +161,7 @@ def _clock(value: int, unit: str) -> str:
 
 
 def to_yaml(document: Mapping[str, Any]) -> str:
-    """One document as YAML that the core schema of YAML 1.2 reads back as it is."""
+    """Returns one document as YAML that the core schema of YAML 1.2 reads back as it is."""
     text = yaml.dump(
         escaped(document),
         Dumper=_Dumper,

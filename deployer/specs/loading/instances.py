@@ -21,7 +21,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/+")
 
 
 def read_instance(document: Document, problems: list[Problem]) -> InstanceSpec:
-    """The instance as far as its document is valid; the rest is in `problems`."""
+    """Returns the instance as far as its document is valid; the rest is in `problems`."""
     values = {name: node.value for name in ("name", "root", "description", "engine") if (node := document.get(name))}
     root_node = document.get("root")
     root = str(values.get("root", ""))

@@ -32,12 +32,12 @@ def known_lake(project_dir: Path, specs_path: Path, lake: Lake, stack: str | Non
 
 
 def find_known(project_dir: Path, specs_path: Path, stack: str | None) -> Lake | None:
-    """The lake that is known to be declared there."""
+    """Returns the lake that is known to be declared there."""
     return _known.get(_place(project_dir, specs_path, stack)) if _known else None
 
 
 def known_as_json() -> list[Any]:
-    """All that is known, for `learn`."""
+    """Returns all that is known, for `learn`."""
     return [
         {"project": str(project), "specs": str(specs), "stack": stack, **lake_as_json(lake)}
         for (project, specs, stack), lake in _known.items()
@@ -51,7 +51,7 @@ def learn(documents: Sequence[Any]) -> None:
 
 
 def lake_as_json(lake: Lake) -> dict[str, Any]:
-    """A lake without the places in the specs' files, for `lake_from_json` of another process."""
+    """Returns a lake without the places in the specs' files, for `lake_from_json` of another process."""
     return {
         "instance": instance_to_json(lake.instance),
         "aws": aws_to_json(lake.instance.aws),
@@ -60,7 +60,7 @@ def lake_as_json(lake: Lake) -> dict[str, Any]:
 
 
 def lake_from_json(document: Mapping[str, Any]) -> Lake:
-    """The lake that `lake_as_json` gave."""
+    """Returns the lake that `lake_as_json` gave."""
     instance = replace(instance_from_json(document["instance"]), aws=aws_from_json(document["aws"]))
     return Lake(instance, tuple(map(table_from_json, document["tables"])))
 

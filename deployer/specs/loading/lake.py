@@ -23,7 +23,7 @@ from deployer.specs.sources.variables import Environment
 def load_lake(
     project_dir: Path, specs_path: Path, stack: str | None = None, values: Mapping[str, str] | None = None
 ) -> Lake:
-    """The lake that a spec file, or all spec files of a folder, declare.
+    """Returns the lake that a spec file, or all spec files of a folder, declare.
 
     A relative `specs_path` is relative to `project_dir`; positions name files relative to it. `stack` chooses overlays
     and the values of variables, over which `values` go: those of the stack's Pulumi configuration, as texts. Raises
@@ -52,7 +52,8 @@ def load_lake(
 def declared_root(
     project_dir: Path, specs_path: Path, stack: str | None = None, values: Mapping[str, str] | None = None
 ) -> str | None:
-    """The instance's root from specs that have problems, as `load_lake` says them; None when those may concern it.
+    """Returns the instance's root from specs that have problems, as `load_lake` says them; None when those may concern
+    it.
 
     A file that cannot be read may hold an overlay with another root.
     """
@@ -67,7 +68,7 @@ def declared_root(
 
 
 def read_files(project_dir: Path, specs_path: Path, stack: str | None = None) -> list[str]:
-    """The files that `load_lake` reads, also of specs that have problems; relative to the project."""
+    """Returns the files that `load_lake` reads, also of specs that have problems; relative to the project."""
     project = Path(project_dir).resolve()
     return read_sources(project, project / specs_path, Environment(stack)).files
 
@@ -130,7 +131,7 @@ def _schemas(sources: Sources, problems: list[Problem]) -> Schemas:
 
 
 def _defaults(sources: Sources, instance: InstanceSpec | None) -> Defaults:
-    """What the tables of the one instance have unless they say otherwise."""
+    """Returns what the tables of the one instance have unless they say otherwise."""
     documents = _of_kind(sources, "Instance")
     if instance is None or len(documents) != 1:
         return Defaults(None, None)

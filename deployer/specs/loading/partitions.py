@@ -24,7 +24,8 @@ _ORDERED_TEXT = re.compile(r"[A-Za-z]|\d{4}-\d\d-\d\d")  #: begins text that has
 def read_split_points(
     document: Document, keys: Sequence[Column | None], label: str, report: Report
 ) -> tuple[tuple[KeyValue, ...], ...]:
-    """The valid split points of a table; `keys` are its row keys, None where a column is unknown or has problems."""
+    """Returns the valid split points of a table; `keys` are its row keys, None where a column is unknown or has
+    problems."""
     partitions = document.valid("partitions")
     if partitions is None or not isinstance(partitions.value, dict) or "row_keys" in document.invalid:
         return ()
@@ -49,7 +50,7 @@ def read_split_points(
 
 
 def _order(column: Column | None, value: KeyValue) -> object:
-    """What the value compares by; None where the key's type is unknown and the order depends on it."""
+    """Returns what the value compares by; None where the key's type is unknown and the order depends on it."""
     if column is not None and is_key_type(column.type):
         return order_of(column, value)
     if isinstance(value, int | float):
@@ -58,7 +59,7 @@ def _order(column: Column | None, value: KeyValue) -> object:
 
 
 def _are_in_order(before: Sequence[Any], after: Sequence[Any]) -> bool | None:
-    """Whether a split point lies above the one before it; None where that is unknown."""
+    """Returns whether a split point lies above the one before it; None where that is unknown."""
     for one, other in zip(before, after, strict=False):
         if one is None or other is None or isinstance(one, str) != isinstance(other, str):
             return None
@@ -76,7 +77,8 @@ def _report_order(node: Node, same: bool, report: Report) -> None:
 
 
 def _split_point(node: Node, keys: Sequence[Column | None], report: Report) -> tuple[KeyValue, ...] | None:
-    """None when it was reported. Values of a key that is unknown, or that has problems, are as they are written."""
+    """Returns none when it was reported. Values of a key that is unknown, or that has problems, are as they are
+    written."""
     values = node.value if isinstance(node.value, list) else [node]
     if not values:
         report(node.at, Rule.SPLIT_EMPTY, "this split point has no values", "write a value of the first row key")
@@ -101,7 +103,7 @@ def _split_point(node: Node, keys: Sequence[Column | None], report: Report) -> t
 
 
 def read_leaf_limit(document: Document, label: str, report: Report) -> int | None:
-    """The maximum number of rows of a leaf; None without a limit, and if the limit is invalid."""
+    """Returns the maximum number of rows of a leaf; None without a limit, and if the limit is invalid."""
     partitions = document.valid("partitions")
     options = partitions.value if partitions is not None and isinstance(partitions.value, dict) else {}
     node = options.get("max_rows_per_leaf")

@@ -27,7 +27,7 @@ class ComposedColumns:
     invalid: frozenset[str] | None
 
     def lacks(self, name: str) -> bool:
-        """Whether no column has that name, also none of those with problems."""
+        """Returns whether no column has that name, also none of those with problems."""
         names = {declared.column.name for declared in self.columns}
         return self.invalid is not None and name not in names | self.invalid
 
@@ -42,7 +42,7 @@ class Schemas:
     resolved: dict[str, ComposedColumns] = field(default_factory=dict)
 
     def compose(self, document: Document, name: str, chain: tuple[str, ...] = ()) -> ComposedColumns:
-        """The columns of a Table or Schema document: those of its `schemas` first, then its own."""
+        """Returns the columns of a Table or Schema document: those of its `schemas` first, then its own."""
         complete = not document.invalid & {"schemas", "columns"}
         invalid: frozenset[str] | None = None if "schemas" in document.invalid else frozenset()
         parts: list[tuple[str | None, Position | None, Iterable[DeclaredColumn]]] = []
@@ -87,7 +87,7 @@ class Schemas:
         return self.of(target, chain)
 
     def of(self, name: str, chain: tuple[str, ...] = ()) -> ComposedColumns:
-        """The columns of a schema; its problems are reported once however many tables use it."""
+        """Returns the columns of a schema; its problems are reported once however many tables use it."""
         if name not in self.resolved:
             self.resolved[name] = self.compose(self.documents[name], f"schema `{name}`", (*chain, name))
         return self.resolved[name]
@@ -129,7 +129,7 @@ class Schemas:
 
 
 def _others(document: Node, valid: Sequence[Node]) -> Sequence[Node] | None:
-    """The document's columns that have problems; None if `columns` is not a list."""
+    """Returns the document's columns that have problems; None if `columns` is not a list."""
     columns = document.value.get("columns") if isinstance(document.value, dict) else None
     if columns is None or not isinstance(columns.value, list):
         return None
@@ -143,7 +143,7 @@ def _name(column: Node) -> str | None:
 
 
 def _names(columns: Sequence[Node]) -> frozenset[str] | None:
-    """The names of columns with problems; None where one has no name."""
+    """Returns the names of columns with problems; None where one has no name."""
     names = [name for column in columns if (name := _name(column)) is not None]
     return frozenset(names) if len(names) == len(columns) else None
 

@@ -33,7 +33,7 @@ Report = Callable[[Position, Rule, str, str], None]
 
 
 def read_table(document: Document, schemas: Schemas, defaults: Defaults, problems: list[Problem]) -> TableSpec:
-    """The table as far as its document is valid; the rest is in `problems`, and the lake is then refused."""
+    """Returns the table as far as its document is valid; the rest is in `problems`, and the lake is then refused."""
 
     def report(at: Position, rule: Rule, what: str, remedy: str) -> None:
         problems.append(Problem(at, what, remedy, rule))
@@ -101,7 +101,7 @@ def read_table(document: Document, schemas: Schemas, defaults: Defaults, problem
 
 
 def problems_of_table(form: Mapping[str, Any]) -> list[Problem]:
-    """What specs could not say of a table that comes from elsewhere: `form` is its document as plain values.
+    """Returns what specs could not say of a table that comes from elsewhere: `form` is its document as plain values.
 
     The place of a problem is the property that it is in as the file, and the item of a list as the line.
     """
@@ -124,7 +124,7 @@ def _placed(value: Any, name: str, line: int = 1) -> Node:
 
 
 def read_tags(document: Document) -> Mapping[str, str]:
-    """The tags of a Table or Instance."""
+    """Returns the tags of a Table or Instance."""
     tags = document.get("tags")
     return {key: str(node.value) for key, node in tags.value.items()} if tags and isinstance(tags.value, dict) else {}
 
@@ -183,7 +183,7 @@ def _storage(document: Document) -> Storage:
 
 
 def _is_known(document: Document, name: str, field: str) -> bool:
-    """Whether a field of a property is valid, or left out."""
+    """Returns whether a field of a property is valid, or left out."""
     if name not in document.invalid:
         return True
     given = document.node.value.get(name) if isinstance(document.node.value, dict) else None

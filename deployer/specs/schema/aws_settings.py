@@ -139,7 +139,7 @@ AWS_SETTINGS = object_schema(
 
 
 def read_aws_settings(node: Node | None, problems: list[Problem]) -> AwsSettings:
-    """The settings of a document whose shape was checked; the rest is in `problems`."""
+    """Returns the settings of a document whose shape was checked; the rest is in `problems`."""
     found: dict[str, Any] = node.plain() if node else {}
     unset = AwsSettings()
     capacity, ceiling = found.get("state_capacity"), found.get("state_ceiling")
@@ -166,7 +166,7 @@ def read_aws_settings(node: Node | None, problems: list[Problem]) -> AwsSettings
 
 
 def aws_document(aws: AwsSettings) -> dict[str, Any]:
-    """The settings that differ from the defaults, as the document `aws` has them; empty for none."""
+    """Returns the settings that differ from the defaults, as the document `aws` has them; empty for none."""
     unset = AwsSettings()
     simple = ("kms_key", "permissions_boundary", "access_logs", "emr_certificates")
     found: dict[str, Any] = {name: getattr(aws, name) for name in simple if getattr(aws, name) != getattr(unset, name)}

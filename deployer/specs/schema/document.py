@@ -42,7 +42,7 @@ KINDS = ("Instance", "Schema", "Table", "Variables", "Overlay")
 
 @cache
 def json_schema() -> Json:
-    """The JSON Schema of one document of a spec file. The value is shared: do not change it."""
+    """Returns the JSON Schema of one document of a spec file. The value is shared: do not change it."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "deployer spec",

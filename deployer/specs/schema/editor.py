@@ -12,7 +12,8 @@ _NARROW = ("enum", "pattern")
 
 
 def editor_schema() -> dict[str, Any]:
-    """A copy of `json_schema()` that takes a text with `${` where a number, a flag, a name or a choice is wanted."""
+    """Returns a copy of `json_schema()` that takes a text with `${` where a number, a flag, a name or a choice is
+    wanted."""
     found: dict[str, Any] = _widened(json_schema())
     return found
 

@@ -118,7 +118,7 @@ VECTOR_KINDS = frozenset(kind for kind in KINDS if kind.startswith("ivf_"))
 
 
 def index_schemas() -> list[Json]:
-    """The JSON Schema of an index of each kind."""
+    """Returns the JSON Schema of an index of each kind."""
     return [
         object_schema(
             f"Index of kind {kind}",
@@ -142,12 +142,12 @@ def index_schemas() -> list[Json]:
 
 
 def parameter_schemas(kind: str) -> Mapping[str, Json]:
-    """The JSON Schema of each parameter of a kind; none for a kind that specs do not have."""
+    """Returns the JSON Schema of each parameter of a kind; none for a kind that specs do not have."""
     return _KINDS[kind][1] if kind in _KINDS else {}
 
 
 def parameter_names(kind: str) -> tuple[str, ...]:
-    """The parameters of a kind; none for a kind that specs do not have."""
+    """Returns the parameters of a kind; none for a kind that specs do not have."""
     return tuple(parameter_schemas(kind))
 
 
@@ -163,7 +163,7 @@ def all_parameters(kind: str, declared: Mapping[str, Any], dimension: int = 0) -
 
 
 def suggested_sub_vectors(dimension: int, bits: int) -> int:
-    """The number of sub-vectors of vectors of that size: LanceDB's choice, or the next that 4 bits allow.
+    """Returns the number of sub-vectors of vectors of that size: LanceDB's choice, or the next that 4 bits allow.
 
     For an odd size and 4 bits there is none, and it is 1.
     """
@@ -174,7 +174,7 @@ def suggested_sub_vectors(dimension: int, bits: int) -> int:
 
 
 def parameter_fault(kind: str, parameters: Mapping[str, Any], column_type: ColumnType) -> tuple[str, str, str] | None:
-    """The parameter that does not fit vectors of the column's type, what is wrong with it, and what to do.
+    """Returns the parameter that does not fit vectors of the column's type, what is wrong with it, and what to do.
 
     None where all fit, and for columns of other types.
     """
@@ -203,7 +203,7 @@ def parameter_fault(kind: str, parameters: Mapping[str, Any], column_type: Colum
 
 
 def declared_parameters(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters that differ from their defaults, in the order of the schema: the canonical form."""
+    """Returns the parameters that differ from their defaults, in the order of the schema: the canonical form."""
     defaults = _defaults(kind, values)
     return {
         name: values[name]
@@ -221,7 +221,7 @@ def _defaults(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def type_remedy(kind: str, column_type: ColumnType) -> str | None:
-    """None when the kind takes columns of the type, else what to do."""
+    """Returns none when the kind takes columns of the type, else what to do."""
     vector = _vector_item(column_type)
     match kind:
         case "btree" | "bitmap":

@@ -52,7 +52,7 @@ def share(description: str, **more: Any) -> Json:
 
 
 def size(description: str, **more: Any) -> Json:
-    """A number of bytes, or text such as `256MB`; `units.parse_size` reads both."""
+    """Returns a number of bytes, or text such as `256MB`; `units.parse_size` reads both."""
     return {
         "type": ["string", "integer"],
         "format": "bytes",

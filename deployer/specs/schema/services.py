@@ -180,7 +180,7 @@ def _service_schema(kind: str) -> Json:
 
 
 def services_schema() -> Json:
-    """The `services` of a table, and of an instance for all of its tables."""
+    """Returns the `services` of a table, and of an instance for all of its tables."""
     return object_schema(
         "Services",
         "What keeps the table healthy, one of each kind.",
@@ -190,7 +190,7 @@ def services_schema() -> Json:
 
 
 def raw_service_schema() -> Json:
-    """A service whose options are not checked."""
+    """Returns a service whose options are not checked."""
     return object_schema(
         "Unchecked service",
         "A service of any kind with options that are passed on as they are, such as those of a newer release.",
@@ -209,22 +209,22 @@ def raw_service_schema() -> Json:
 
 
 def trigger_schema() -> Json:
-    """The JSON Schema of a trigger."""
+    """Returns the JSON Schema of a trigger."""
     return _TRIGGER
 
 
 def option_names(kind: str) -> tuple[str, ...]:
-    """The options of a kind in the order in which they are documented."""
+    """Returns the options of a kind in the order in which they are documented."""
     return tuple(_KINDS[kind].options)
 
 
 def option_schema(kind: str, name: str) -> Json:
-    """The JSON Schema of one option."""
+    """Returns the JSON Schema of one option."""
     return _KINDS[kind].options[name]
 
 
 def default_trigger(kind: str) -> Mapping[str, Any]:
-    """The trigger, in JSON form, of an AUTOMATIC service that declares none."""
+    """Returns the trigger, in JSON form, of an AUTOMATIC service that declares none."""
     return _KINDS[kind].trigger
 
 
@@ -239,14 +239,15 @@ def all_options(kind: str, declared: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def declared_options(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that differ from their defaults, canonical and in the order of the schema."""
+    """Returns the options that differ from their defaults, canonical and in the order of the schema."""
     defaults = all_options(kind, {})
     found = {name: canonical_option(kind, name, values[name]) for name in option_names(kind) if name in values}
     return {name: value for name, value in found.items() if value is not None and value != defaults.get(name)}
 
 
 def canonical_option(kind: str, name: str, value: Any) -> Any:
-    """A value as it is kept: sizes in bytes, times in days where they are whole ones, integers without a fraction.
+    """Returns a value as it is kept: sizes in bytes, times in days where they are whole ones, integers without a
+    fraction.
 
     For values that the schema takes; raises InvalidInput for sizes and times that are none.
     """
@@ -262,13 +263,14 @@ def _canonical(schema: Json, value: Any) -> Any:
 
 
 def option_document(kind: str, name: str, value: Any) -> Any:
-    """A canonical value as people write it: sizes with their units."""
+    """Returns a canonical value as people write it: sizes with their units."""
     of_size = name in option_names(kind) and option_schema(kind, name).get("format") == "bytes"
     return exact_size(value) if of_size and isinstance(value, int) else value
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it; whole doubles, which a protobuf Struct makes of integers, become integers again."""
+    """Returns a value as JSON has it; whole doubles, which a protobuf Struct makes of integers, become integers
+    again."""
     match value:
         case float() if value.is_integer():
             return int(value)
@@ -281,7 +283,7 @@ def plain(value: Any) -> Any:
 
 
 def trigger_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A trigger's values in canonical form, a time zone that is the default left out."""
+    """Returns a trigger's values in canonical form, a time zone that is the default left out."""
     found: dict[str, Any] = {}
     for name, schema in _TRIGGER["properties"].items():
         if name not in values or values[name] is None:
@@ -293,7 +295,7 @@ def trigger_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def kind_named(name: str, among: Sequence[ServiceKind] = KINDS) -> ServiceKind:
-    """The kind of that name, in any case. Raises InvalidInput, which names the kinds, for others."""
+    """Returns the kind of that name, in any case. Raises InvalidInput, which names the kinds, for others."""
     wanted = name.upper()
     for kind in among:
         if kind == wanted:

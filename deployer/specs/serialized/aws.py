@@ -10,11 +10,11 @@ from deployer.specs.model import AwsSettings
 
 
 def aws_to_json(settings: AwsSettings) -> dict[str, Any]:
-    """What `aws_from_json` reads: the settings that differ from their defaults."""
+    """Returns what `aws_from_json` reads: the settings that differ from their defaults."""
     usual = asdict(AwsSettings())
     return {name: value for name, value in asdict(settings).items() if value != usual[name]}
 
 
 def aws_from_json(form: Any) -> AwsSettings:
-    """The inverse of `aws_to_json`. Raises ValueError for an invalid form."""
+    """Returns the inverse of `aws_to_json`. Raises ValueError for an invalid form."""
     return from_asdict(AwsSettings, form)

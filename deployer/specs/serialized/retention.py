@@ -21,7 +21,7 @@ def retention_to_json(retention: Retention) -> dict[str, JSON]:
 
 
 def retention_from_json(form: JSON) -> Retention | None:
-    """The inverse; None for None. Raises InvalidInput for what a spec could not say."""
+    """Returns the inverse; None for None. Raises InvalidInput for what a spec could not say."""
     if form is None:
         return None
     refuse_unfit("retention", partial(ref, "retention"), form)
@@ -39,7 +39,7 @@ def holds_to_json(holds: Iterable[Hold]) -> list[JSON]:
 
 
 def holds_from_json(form: JSON) -> tuple[Hold, ...]:
-    """The inverse, by name; empty for None. Raises InvalidInput for what a spec could not say."""
+    """Returns the inverse, by name; empty for None. Raises InvalidInput for what a spec could not say."""
     if form is None:
         return ()
     refuse_unfit("holds", partial(list_of, "Holds.", ref("hold")), form)

@@ -66,7 +66,7 @@ def service_from_texts(
     keys: Sequence[str],
     clusters: Collection[str],
 ) -> ServiceSpec:
-    """The service that a caller asks for, of a table with those `columns` and row and sort `keys`.
+    """Returns the service that a caller asks for, of a table with those `columns` and row and sort `keys`.
 
     `texts` are options, and conditions of the trigger such as `schedule` or `commits`. What is not given stays as it is
     in `before`, options and conditions each as a whole. `trigger_mode` is in any letter case. Raises
@@ -102,7 +102,8 @@ def service_from_texts(
 
 
 def fault_of_service(kind: str, form: Mapping[str, Any]) -> str:
-    """The first thing that is wrong with a service in the form of specs, or in canonical form; empty for nothing.
+    """Returns the first thing that is wrong with a service in the form of specs, or in canonical form; empty for
+    nothing.
 
     Its clusters and columns are not looked at, nor options that are unchecked: those are when it runs.
     """
@@ -148,7 +149,8 @@ def _of_option(kind: str, name: str, text: str) -> Any:
 
 
 def _typed(schema: Json, text: str, name: str) -> Any:
-    """The value that `text` means for the schema; the text itself where it means none, for the check to say so."""
+    """Returns the value that `text` means for the schema; the text itself where it means none, for the check to say
+    so."""
     text = text.strip()
     match schema["type"]:
         case "integer" if re.fullmatch(r"[-+]?[0-9]+", text):

@@ -25,13 +25,13 @@ def services_to_json(services: Iterable[ServiceSpec]) -> dict[str, Any]:
 
 
 def services_from_json(form: Mapping[str, Any]) -> tuple[ServiceSpec, ...]:
-    """The inverse of `services_to_json`."""
+    """Returns the inverse of `services_to_json`."""
     names = {kind: kind.lower() for kind in KINDS}
     return tuple(service_from_json(kind, mapping(form, name)) for kind, name in names.items() if name in form)
 
 
 def service_to_json(service: ServiceSpec) -> dict[str, Any]:
-    """A service without its name; never empty."""
+    """Returns a service without its name; never empty."""
     form: dict[str, Any] = {}
     if service.trigger is None:
         form["trigger_mode"] = service.trigger_mode
@@ -47,7 +47,7 @@ def service_to_json(service: ServiceSpec) -> dict[str, Any]:
 
 
 def service_from_json(kind: str, form: Mapping[str, Any]) -> ServiceSpec:
-    """The inverse of `service_to_json`; takes sizes and times as specs write them too.
+    """Returns the inverse of `service_to_json`; takes sizes and times as specs write them too.
 
     Raises InvalidInput for a form that is not a service's. Options that this release does not know are left out.
     """
@@ -63,7 +63,7 @@ def service_from_json(kind: str, form: Mapping[str, Any]) -> ServiceSpec:
 
 
 def trigger_from_json(kind: str, form: Mapping[str, Any]) -> Trigger | None:
-    """The trigger of a service in that form, the kind's own where it names none; None: on demand only.
+    """Returns the trigger of a service in that form, the kind's own where it names none; None: on demand only.
 
     Raises InvalidInput for a form that is not a trigger's.
     """
@@ -77,5 +77,5 @@ def trigger_from_json(kind: str, form: Mapping[str, Any]) -> Trigger | None:
 
 
 def trigger_to_json(trigger: Trigger) -> dict[str, Any]:
-    """The conditions that a trigger has."""
+    """Returns the conditions that a trigger has."""
     return trigger_values({name: getattr(trigger, name) for name in Trigger.__slots__})

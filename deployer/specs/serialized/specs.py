@@ -68,7 +68,7 @@ _NOT_INTEGERS = frozenset(("", "bool", "fixed_size_binary", *TEXTS, *FLOATS, *BI
 
 
 def column_to_json(column: Column) -> dict[str, JSON]:
-    """One column as JSON."""
+    """Returns one column as JSON."""
     form: dict[str, JSON] = {"name": column.name, "type": format_type(column.type)}
     if not column.nullable:
         form["nullable"] = False
@@ -76,7 +76,7 @@ def column_to_json(column: Column) -> dict[str, JSON]:
 
 
 def column_from_json(form: Mapping[str, JSON]) -> Column:
-    """The inverse of `column_to_json`; raises InvalidInput for a form that is not a column's."""
+    """Returns the inverse of `column_to_json`; raises InvalidInput for a form that is not a column's."""
     column = Column(
         text(form, "name"),
         parse_type(text(form, "type")),
@@ -141,7 +141,7 @@ def _type_with_notes(column_type: ColumnType, fields: Mapping[str, JSON]) -> Col
 
 
 def key_to_json(values: Sequence[KeyValue]) -> list[JSON]:
-    """A (prefix of a) row-key tuple as JSON."""
+    """Returns a (prefix of a) row-key tuple as JSON."""
     return [_key_value_to_json(value) for value in values]
 
 
@@ -154,7 +154,7 @@ def _key_value_to_json(value: KeyValue) -> JSON:
 
 
 def key_from_json(form: Sequence[JSON], columns: Sequence[Column]) -> tuple[KeyValue, ...]:
-    """The inverse of `key_to_json`; `columns` are the key columns, which say which numbers are floats.
+    """Returns the inverse of `key_to_json`; `columns` are the key columns, which say which numbers are floats.
 
     Raises InvalidInput for values that are not of the columns' types.
     """
@@ -189,7 +189,7 @@ def _key_value_from_json(value: JSON, column: Column) -> KeyValue:
 
 
 def table_to_json(spec: TableSpec) -> dict[str, JSON]:
-    """A table as JSON."""
+    """Returns a table as JSON."""
     storage, default = spec.storage, Storage()
     form: dict[str, JSON] = {
         "database": spec.database,
@@ -229,7 +229,8 @@ def _partitions_to_json(spec: TableSpec) -> dict[str, JSON]:
 
 
 def table_from_json(form: Mapping[str, JSON]) -> TableSpec:
-    """The inverse of `table_to_json`; raises InvalidInput, naming what is wrong, for a form that is not a table's."""
+    """Returns the inverse of `table_to_json`; raises InvalidInput, naming what is wrong, for a form that is not a
+    table's."""
     columns = tuple(column_from_json(column) for column in objects(form, "columns"))
     row_keys = texts(form, "row_keys")
     by_name = {column.name: column for column in columns}
@@ -259,7 +260,7 @@ def table_from_json(form: Mapping[str, JSON]) -> TableSpec:
 
 
 def _name(form: Mapping[str, JSON], name: str) -> str:
-    """The name of a table or database, which becomes a part of a path."""
+    """Returns the name of a table or database, which becomes a part of a path."""
     found = text(form, name)
     if (fault := fault_of_name(found)) is not None:
         raise InvalidInput(f"`{name}`: {shortened(found, 80)} {fault}")
@@ -267,7 +268,7 @@ def _name(form: Mapping[str, JSON], name: str) -> str:
 
 
 def storage_in_full(storage: Storage) -> dict[str, JSON]:
-    """All settings of storage, defaults included, as the state has them."""
+    """Returns all settings of storage, defaults included, as the state has them."""
     return {name: getattr(storage, name) for name in Storage.__slots__}
 
 
@@ -288,7 +289,7 @@ def storage_from_json(form: Mapping[str, JSON]) -> Storage:
 
 
 def instance_to_json(spec: InstanceSpec) -> dict[str, JSON]:
-    """An instance as JSON; `state` and each cluster carry their options beside `backend` and `kind`."""
+    """Returns an instance as JSON; `state` and each cluster carry their options beside `backend` and `kind`."""
     form: dict[str, JSON] = {
         "name": spec.name,
         "root": spec.root,
@@ -305,7 +306,8 @@ def instance_to_json(spec: InstanceSpec) -> dict[str, JSON]:
 
 
 def instance_from_json(form: Mapping[str, JSON]) -> InstanceSpec:
-    """The inverse of `instance_to_json`; raises InvalidInput, naming what is wrong, for a form that is not one's."""
+    """Returns the inverse of `instance_to_json`; raises InvalidInput, naming what is wrong, for a form that is not
+    one's."""
     state, clusters = plain(mapping(form, "state", {})), mapping(form, "clusters", {})
     return InstanceSpec(
         name=text(form, "name"),

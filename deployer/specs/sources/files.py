@@ -33,12 +33,13 @@ class Document:
     unresolved: frozenset[str] = frozenset()
 
     def get(self, name: str) -> Node | None:
-        """A property, unless it is left out or invalid."""
+        """Returns a property, unless it is left out or invalid."""
         value = self.node.value
         return value.get(name) if isinstance(value, dict) and name not in self.invalid else None
 
     def valid(self, name: str) -> Node | None:
-        """A property without the items and fields of it that are invalid, so that problems of the others are found."""
+        """Returns a property without the items and fields of it that are invalid, so that problems of the others are
+        found."""
         value = self.node.value
         if name not in self.invalid or name in self.unresolved or not isinstance(value, dict) or name not in value:
             return self.get(name)
@@ -79,7 +80,7 @@ def read_sources(project: Path, path: Path, environment: Environment) -> Sources
 
 
 def _shapes_others(node: Node) -> bool:
-    """Whether a document says how others are read: an Include, Variables or an Overlay."""
+    """Returns whether a document says how others are read: an Include, Variables or an Overlay."""
     if not isinstance(node.value, dict):
         return False
     kind = node.value.get("kind")
@@ -87,7 +88,7 @@ def _shapes_others(node: Node) -> bool:
 
 
 def _holds(node: Node, places: Collection[Position]) -> bool:
-    """Whether a value at one of these places is in it."""
+    """Returns whether a value at one of these places is in it."""
     if isinstance(node.value, dict):
         return any(_holds(child, places) for child in node.value.values())
     if isinstance(node.value, list):
@@ -96,7 +97,8 @@ def _holds(node: Node, places: Collection[Position]) -> bool:
 
 
 def _is_spec(entry: os.DirEntry[str]) -> bool:
-    """Whether a folder's entry is read as a file of specs. Pulumi's own project and stack files may lie beside them.
+    """Returns whether a folder's entry is read as a file of specs. Pulumi's own project and stack files may lie beside
+    them.
 
     A link counts whatever it leads to, so that no message tells whether a file outside exists.
     """
@@ -129,14 +131,14 @@ class _Reader:
         self.folders: dict[Path, _Place] = {}  # as they are named; a label is what the labels of its files start with
 
     def label(self, path: Path) -> str:
-        """A file's name in positions: relative to the project where it lies in there."""
+        """Returns a file's name in positions: relative to the project where it lies in there."""
         return path.relative_to(self.project).as_posix() if path.is_relative_to(self.project) else str(path)
 
     def may_read(self, path: Path) -> bool:
         return any(path.is_relative_to(folder) for folder in self.allowed)
 
     def place(self, path: Path) -> _Place:
-        """Where a file is. The files of a folder share what is asked for it."""
+        """Returns where a file is. The files of a folder share what is asked for it."""
         if path.is_symlink():
             real = Path(os.path.realpath(path))
             return _Place(real, self.label(real), self.may_read(real), is_link=True)

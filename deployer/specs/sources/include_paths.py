@@ -20,7 +20,7 @@ class LeadsOut(Exception):
 
 
 def matching_files(folder: Path, pattern: str, may_read: Callable[[Path], bool]) -> list[Path]:
-    """The regular files that `pattern`, relative to `folder`, matches, sorted by path.
+    """Returns the regular files that `pattern`, relative to `folder`, matches, sorted by path.
 
     `may_read` answers for absolute paths without links. `**` does not follow links. Raises LeadsOut, ValueError for
     what is not a path or glob.
@@ -56,7 +56,7 @@ def _step(place: Path, part: str) -> Iterator[Path]:
 
 
 def _checked(path: Path, may_read: Callable[[Path], bool]) -> Path:
-    """The path, if it may be read. Its folder was checked before, so only `..` and links can lead elsewhere."""
+    """Returns the path, if it may be read. Its folder was checked before, so only `..` and links can lead elsewhere."""
     link = path.is_symlink()
     if not may_read(Path(os.path.realpath(path)) if link else path):
         raise LeadsOut(path if link else None)

@@ -42,7 +42,8 @@ class SubstitutedText:
 
 
 def check_files(count: int, size: int, values: int, file: str) -> Problem | None:
-    """The problem when `file` is one more than may be, or when all before it and its bytes are more than may be."""
+    """Returns the problem when `file` is one more than may be, or when all before it and its bytes are more than may
+    be."""
     if count > MAX_FILES:
         what, remedy = f"there are more than {MAX_FILES:,} spec files", "put several documents into one file"
     elif size > MAX_TOTAL_BYTES:
@@ -55,7 +56,7 @@ def check_files(count: int, size: int, values: int, file: str) -> Problem | None
 
 
 def check_text(tables: Iterable[TableSpec]) -> Problem | None:
-    """The problem when all that tables say comes to more than `MAX_TEXT`, at the table with which it does."""
+    """Returns the problem when all that tables say comes to more than `MAX_TEXT`, at the table with which it does."""
     total = 0
     for table in tables:
         total += len(table.description) + sum(len(key) + len(value) for key, value in table.tags.items())

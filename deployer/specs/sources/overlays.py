@@ -32,7 +32,7 @@ def address_of(document: Node) -> str | None:
 
 
 def applies(overlay: Node, stack: str | None) -> bool:
-    """Whether a document with `stack` is for this one; one without is for all."""
+    """Returns whether a document with `stack` is for this one; one without is for all."""
     assert isinstance(overlay.value, dict)  # noqa: S101
     node = overlay.value.get("stack")
     if node is None:
@@ -43,7 +43,8 @@ def applies(overlay: Node, stack: str | None) -> bool:
 def apply_overlays(
     documents: Sequence[Node], overlays: Sequence[Node], stack: str | None, incomplete: bool, problems: list[Problem]
 ) -> list[Node]:
-    """The documents with the overlays of this stack merged in, in their order. Targets of all overlays are checked."""
+    """Returns the documents with the overlays of this stack merged in, in their order. Targets of all overlays are
+    checked."""
     merged_documents = list(documents)
     places = {address: index for index, document in enumerate(documents) if (address := address_of(document))}
     for overlay in overlays:
@@ -96,8 +97,8 @@ def merged(base: Node, patch: Node, problems: list[Problem]) -> Node:
 
 
 def _by_name(items: Sequence[Node], *, given_none: bool = False) -> Mapping[str, Node] | None:
-    """The items by their names; None unless all have one, each its own. `given_none`: indexes may have none of their
-    own."""
+    """Returns the items by their names; None unless all have one, each its own. `given_none`: indexes may have none of
+    their own."""
     named = {}
     for item in items:
         properties = item.value if isinstance(item.value, dict) else {}
@@ -114,7 +115,7 @@ def _removes(item: Node) -> bool:
 
 
 def _without_removals(node: Node, problems: list[Problem]) -> Node:
-    """A list that takes the place of another, or of none, where nothing can be removed."""
+    """Returns a list that takes the place of another, or of none, where nothing can be removed."""
     if not isinstance(node.value, list) or not any(map(_removes, node.value)):
         return node
     problems += [_not_there(item, ()) for item in node.value if _removes(item)]

@@ -20,7 +20,8 @@ _NOT_SPECS = ("policies", "node_modules", "__pycache__")
 
 
 def unread_files(project: Path, specs: Path, read: Collection[str]) -> list[str]:
-    """The spec files below the folder of `specs` that are not among those `read`, relative to the project, sorted.
+    """Returns the spec files below the folder of `specs` that are not among those `read`, relative to the project,
+    sorted.
 
     `read` has places without links, relative to the project, as `Lake.files` does.
     `specs` is the file or folder that the stack names. Left out are files without a `kind:` of specs, hidden files and
@@ -46,7 +47,7 @@ def unread_files(project: Path, specs: Path, read: Collection[str]) -> list[str]
 
 
 def _spec_files(top: Path, known: Collection[str]) -> Iterator[tuple[Path, bytes]]:
-    """Files with a `kind:` of specs, other than the known ones, and their content."""
+    """Yields files with a `kind:` of specs, other than the known ones, and their content."""
     for number, (folder, folders, names) in enumerate(os.walk(top)):
         if number >= MOST_FOLDERS:
             return
@@ -63,7 +64,8 @@ def _spec_files(top: Path, known: Collection[str]) -> Iterator[tuple[Path, bytes
 
 
 def _included(project: Path, known: Iterable[Path]) -> set[Path]:
-    """All files that documents of the known files include, for whatever stack, and that those files include in turn."""
+    """Returns all files that documents of the known files include, for whatever stack, and that those files include in
+    turn."""
     found, waiting = set[Path](), list(known)
     while waiting:
         path = waiting.pop()

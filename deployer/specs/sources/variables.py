@@ -54,7 +54,8 @@ class SubstitutedNode:
 
 
 def read_variables(documents: Sequence[Node], environment: Environment, problems: list[Problem]) -> dict[str, Variable]:
-    """The variables that Variables documents, whose shape is valid, declare, with their values in this stack."""
+    """Returns the variables that Variables documents, whose shape is valid, declare, with their values in this
+    stack."""
     found: dict[str, Variable] = {}
     for document in documents:
         for name, node in _mapping(_mapping(document).get("variables")).items():
@@ -157,7 +158,7 @@ def substitute(
     problems: list[Problem],
     counted: SubstitutedText,
 ) -> SubstitutedNode:
-    """The document with every `${name}` replaced; `$${` becomes the text `${`. Keys are left as they are.
+    """Returns the document with every `${name}` replaced; `$${` becomes the text `${`. Keys are left as they are.
 
     A value that is one reference and nothing else has the variable's type; elsewhere it becomes text. Over the limit of
     all files, which `counted` keeps, references are left as they are.
@@ -232,7 +233,7 @@ def escaped(value: Any) -> Any:
 
 
 def has_variable(text: str) -> bool:
-    """Whether a value, as the file has it, contains a variable."""
+    """Returns whether a value, as the file has it, contains a variable."""
     return any(not match[1] for match in _REFERENCE.finditer(text))
 
 

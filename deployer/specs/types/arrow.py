@@ -72,7 +72,7 @@ _WITH_ARGUMENTS: Mapping[str, Callable[..., Any]] = {
 
 
 def stored_schema(data: bytes, where: str) -> pa.Schema:
-    """The schema of stored bytes, which `where` names. Raises Corrupt for bytes that are not a schema."""
+    """Returns the schema of stored bytes, which `where` names. Raises Corrupt for bytes that are not a schema."""
     try:
         return pa.ipc.read_schema(pa.py_buffer(data))
     except (pa.ArrowException, OSError, ValueError):
@@ -81,7 +81,7 @@ def stored_schema(data: bytes, where: str) -> pa.Schema:
 
 @lru_cache(maxsize=128)
 def stored_columns(data: bytes) -> tuple[Column, ...]:
-    """The columns of a stored schema. Raises as `stored_schema` and `columns_of` do, naming no place.
+    """Returns the columns of a stored schema. Raises as `stored_schema` and `columns_of` do, naming no place.
 
     Kept by the bytes: tables that are declared with one schema have the same ones, such as those of several customers.
     """
@@ -89,12 +89,12 @@ def stored_columns(data: bytes) -> tuple[Column, ...]:
 
 
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
-    """The Arrow schema that a dataset of these columns is created with."""
+    """Returns the Arrow schema that a dataset of these columns is created with."""
     return pa.schema([arrow_field(column) for column in columns])
 
 
 def arrow_field(column: Column) -> pa.Field:
-    """One column as an Arrow field, with its description and whether it is a blob in its metadata."""
+    """Returns one column as an Arrow field, with its description and whether it is a blob in its metadata."""
     metadata: dict[bytes, bytes] = {}
     if column.description:
         metadata[DESCRIPTION] = column.description.encode()
@@ -108,12 +108,13 @@ def arrow_field(column: Column) -> pa.Field:
 
 
 def source_note(source: str | None) -> str:
-    """The text of a source in a field's metadata: a JSON string, since the source may be empty; empty for none."""
+    """Returns the text of a source in a field's metadata: a JSON string, since the source may be empty; empty for
+    none."""
     return "" if source is None else json.dumps(source, ensure_ascii=False)
 
 
 def source_of(field: pa.Field) -> str | None:
-    """The name that a column of the table has in files, where that is another one than its own."""
+    """Returns the name that a column of the table has in files, where that is another one than its own."""
     return _source(field.metadata or {})
 
 
@@ -127,7 +128,7 @@ def _source(metadata: Mapping[bytes, bytes]) -> str | None:
 
 
 def arrow_type(column_type: ColumnType) -> pa.DataType:
-    """The Arrow type; of a blob, that of the values that are written."""
+    """Returns the Arrow type; of a blob, that of the values that are written."""
     match column_type:
         case Scalar(name, ()):
             return _PLAIN[name]()
@@ -150,14 +151,14 @@ def arrow_type(column_type: ColumnType) -> pa.DataType:
 
 
 def columns_of(schema: pa.Schema) -> tuple[Column, ...]:
-    """The columns of an Arrow schema, such as a dataset's; raises InvalidInput for a type that tables cannot have, and
-    for two columns of one name."""
+    """Returns the columns of an Arrow schema, such as a dataset's; raises InvalidInput for a type that tables cannot
+    have, and for two columns of one name."""
     _refuse_repeated(schema.names, "columns")
     return tuple(column_of(field) for field in schema)
 
 
 def column_of(field: pa.Field) -> Column:
-    """One Arrow field as a column. Raises InvalidInput as `columns_of` does."""
+    """Returns one Arrow field as a column. Raises InvalidInput as `columns_of` does."""
     return _column(field, field.name)
 
 

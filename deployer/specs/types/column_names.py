@@ -43,7 +43,7 @@ class NameFault:
 
 @lru_cache(maxsize=4096)  # each name is asked for more than once, and the tables of a lake share many
 def name_fault(name: str, *, nested: bool = False) -> NameFault | None:
-    """Why a column, or a field of a struct where `nested`, cannot have that name; None when it can."""
+    """Returns why a column, or a field of a struct where `nested`, cannot have that name; None when it can."""
     if _PLAIN.fullmatch(name) and (nested or not name.lower().startswith(RESERVED)):  # as most names are
         return None
     shown = f"`{visible(name if len(name) <= _SHOWN else name[:_SHOWN] + '…')}`"
@@ -70,21 +70,22 @@ def name_fault(name: str, *, nested: bool = False) -> NameFault | None:
 
 
 def path_fault(path: str) -> NameFault | None:
-    """Why a text cannot be the path of a column or of a field: `column`, `column.field`; None when it can."""
+    """Returns why a text cannot be the path of a column or of a field: `column`, `column.field`; None when it can."""
     first, *rest = path.split(".")
     faults = (name_fault(first), *(name_fault(name, nested=True) for name in rest))
     return next((fault for fault in faults if fault and fault.rule is Rule.BAD_TEXT), None)
 
 
 def alike(name: str) -> str:
-    """A text that is equal for names that look the same: they differ only in case or in Unicode's form."""
+    """Returns a text that is equal for names that look the same: they differ only in case or in Unicode's form."""
     if name.isascii():
         return name.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).lower())
 
 
 def legal_names(names: Sequence[str]) -> dict[str, str]:
-    """A name that a column can have for each of the distinct names, in order: the name itself where it can be one.
+    """Returns a name that a column can have for each of the distinct names, in order: the name itself where it can be
+    one.
 
     A dot becomes `_`, an empty name `row_name` if it is the first one (R and pandas write row names so), else
     `column_2` by its place. Of names that look the same, all but the first get a number.
@@ -117,7 +118,7 @@ def _proposed(name: str, place: int) -> str:
 
 
 def quoted(path: str) -> str:
-    """A column, or a field by its path, in backticks, as Lance's conditions and DataFusion's SQL take it.
+    """Returns a column, or a field by its path, in backticks, as Lance's conditions and DataFusion's SQL take it.
 
     Raises InvalidInput for what is not a path: nothing in it can end the quotes.
     """
@@ -127,17 +128,18 @@ def quoted(path: str) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names as one text that `split_names` reads: `id, "Amount, net"`."""
+    """Returns names as one text that `split_names` reads: `id, "Amount, net"`."""
     return ", ".join(map(shown, names))
 
 
 def shown(name: str) -> str:
-    """A name or path in a line of text: in double quotes where it is not of words, so that it is seen where it ends."""
+    """Returns a name or path in a line of text: in double quotes where it is not of words, so that it is seen where it
+    ends."""
     return name if _WORDS.fullmatch(name) else '"' + name.replace('"', '""') + '"'
 
 
 def split_names(text: str, where: str) -> tuple[str, ...]:
-    """The names of a list such as `id, "Amount, net"`; `where` is the option that has it.
+    """Returns the names of a list such as `id, "Amount, net"`; `where` is the option that has it.
 
     Raises InvalidInput for a name that is missing, and for quotes that do not close.
     """
@@ -157,8 +159,8 @@ MAX_SOURCE = 512  #: characters
 
 
 def is_source(name: str) -> bool:
-    """Whether a name of a field in files can be a source: headers may have line ends, tabs and characters that are not
-    shown, but no other control characters."""
+    """Returns whether a name of a field in files can be a source: headers may have line ends, tabs and characters that
+    are not shown, but no other control characters."""
     return len(name) <= MAX_SOURCE and not any(
         unicodedata.category(each) in ("Cc", "Cs") and each not in "\t\r\n" for each in name
     )

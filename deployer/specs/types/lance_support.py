@@ -43,7 +43,7 @@ class Finding:
 
 
 def type_findings(column: Column) -> Iterator[Finding]:
-    """What Lance does not store in any file version, unknown time zones, and names of nested fields."""
+    """Yields what Lance does not store in any file version, unknown time zones, and names of nested fields."""
     column_type = column.type
     if isinstance(column_type, Scalar):
         if column_type.name == "null" and not column.nullable:
@@ -58,7 +58,7 @@ def type_findings(column: Column) -> Iterator[Finding]:
 
 
 def newer_findings(column_type: ColumnType) -> Iterator[Finding]:
-    """What needs file version 2.2: the first such part of a type."""
+    """Yields what needs file version 2.2: the first such part of a type."""
     for part in _parts(column_type):
         match part:
             case MapOf():
@@ -148,7 +148,7 @@ def _zone_findings(zone: str) -> Iterator[Finding]:
 
 @lru_cache(maxsize=1024)
 def is_time_zone(zone: str) -> bool:
-    """Whether the time zone database knows `zone`, or it is an offset such as +05:30."""
+    """Returns whether the time zone database knows `zone`, or it is an offset such as +05:30."""
     if _OFFSET.fullmatch(zone):
         return True
     try:

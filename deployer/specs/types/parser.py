@@ -51,7 +51,7 @@ class BadType:
 
 
 def parse_type(text: str) -> ColumnType:
-    """The type that `text` names; raises InvalidInput that says what is wrong with it."""
+    """Returns the type that `text` names; raises InvalidInput that says what is wrong with it."""
     read = read_type(text)
     if isinstance(read, BadType):
         raise InvalidInput(read.what, where=f"type `{text}`", remedy=read.remedy)
@@ -63,7 +63,7 @@ _SIMPLE: Mapping[str, ColumnType] = {**{name: Scalar(name) for name in PLAIN}, "
 
 @lru_cache(maxsize=4096)
 def read_type(text: str) -> ColumnType | BadType:
-    """The type that `text` names, or why it names none."""
+    """Returns the type that `text` names, or why it names none."""
     if simple := _SIMPLE.get(text):
         return simple
     try:

@@ -88,7 +88,7 @@ _BARE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def format_type(column_type: ColumnType) -> str:
-    """The one canonical text of a type; `parse_type` reads it back. Descriptions are not part of it."""
+    """Returns the one canonical text of a type; `parse_type` reads it back. Descriptions are not part of it."""
     match column_type:
         case Scalar(name, ()):
             return name
@@ -120,7 +120,7 @@ def _format_name(name: str) -> str:
 
 
 def children(column_type: ColumnType) -> tuple[Column, ...]:
-    """The fields, items, keys and values directly inside a type."""
+    """Returns the fields, items, keys and values directly inside a type."""
     match column_type:
         case Scalar() | Dictionary() | Blob():  # first, as most are
             return ()

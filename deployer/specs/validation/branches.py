@@ -21,7 +21,7 @@ _MAPS = ("properties", "patternProperties", "$defs")
 
 
 def branched(schema: Any) -> Any:
-    """A copy of a schema, or of a part of one, with conditions in the place of `anyOf` and `oneOf`."""
+    """Returns a copy of a schema, or of a part of one, with conditions in the place of `anyOf` and `oneOf`."""
     if not isinstance(schema, dict):
         return schema
     if "anyOf" in schema:
@@ -36,13 +36,13 @@ def branched(schema: Any) -> Any:
 
 
 def resolved_schema(schema: Schema) -> Schema:
-    """The schema behind a `$ref`; keywords beside it describe."""
+    """Returns the schema behind a `$ref`; keywords beside it describe."""
     reference = schema.get("$ref")
     return json_schema()["$defs"][reference.rpartition("/")[2]] if reference else schema
 
 
 def types_of(schema: Schema) -> Sequence[str]:
-    """The JSON types that a schema takes."""
+    """Returns the JSON types that a schema takes."""
     found = schema.get("type", ())
     return (found,) if isinstance(found, str) else tuple(found)
 
@@ -65,7 +65,7 @@ def _conditions(branches: Sequence[Schema], types: Sequence[str]) -> Iterator[Sc
 
 
 def _by_required(branches: Sequence[Schema]) -> Schema:
-    """The first of the alternatives whose required properties are all there, else the last one."""
+    """Returns the first of the alternatives whose required properties are all there, else the last one."""
     first, *others = branches
     if not others:
         return branched(first)  # type: ignore[no-any-return]

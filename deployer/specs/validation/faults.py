@@ -55,14 +55,14 @@ class Shape:
         )
 
     def is_valid(self, value: Any) -> bool:
-        """Whether the schema takes a value as JSON has it."""
+        """Returns whether the schema takes a value as JSON has it."""
         try:
             return self._validator.is_valid(value)
         except UnicodeEncodeError:
             return self._validator.is_valid(_encodable(value))
 
     def faults(self, value: Any) -> list[Fault]:
-        """Every error of a value, and none where it is valid."""
+        """Returns every error of a value, and none where it is valid."""
         if self.is_valid(value):
             return []
         value = _encodable(value)
@@ -85,7 +85,8 @@ class Shape:
         return Fault(path, str(kind.name), schema)
 
     def _faults_of_large(self, value: dict[str, Any]) -> Iterator[Fault]:
-        """The errors of a large object, without the parts that are valid; `required` may be of properties left out."""
+        """Yields the errors of a large object, without the parts that are valid; `required` may be of properties left
+        out."""
         budget = MOST_VALUES
         reduced: dict[str, Any] = {}
         places: dict[str, list[int]] = {}
@@ -132,7 +133,7 @@ class Shape:
 
 @cache
 def definition_shape(name: str) -> Shape:
-    """The shape of a definition of the specs' JSON Schema, such as `Table`."""
+    """Returns the shape of a definition of the specs' JSON Schema, such as `Table`."""
     return Shape({"$ref": f"#/$defs/{name}"})
 
 
@@ -143,14 +144,14 @@ def _definitions() -> Schema:
 
 
 def _count(value: Any) -> int:
-    """How many values there are in a value, itself included."""
+    """Returns how many values there are in a value, itself included."""
     if isinstance(value, dict):
         return 1 + len(value) + sum(map(_count, value.values()))
     return 1 + sum(map(_count, value)) if isinstance(value, list) else 1
 
 
 def _encodable(value: Any) -> Any:
-    """The value with `?` for halves of surrogate pairs, which JSON may hold and Rust's texts may not."""
+    """Returns the value with `?` for halves of surrogate pairs, which JSON may hold and Rust's texts may not."""
     if isinstance(value, dict):
         return {_encodable(key): _encodable(child) for key, child in value.items()}
     if isinstance(value, list):

@@ -15,7 +15,7 @@ from deployer.specs.yaml.suggestions import fields_remedy
 def field_problems(
     node: Node, schema: Schema, path: Sequence[object], label: str, owner: str
 ) -> tuple[list[Problem], set[str]]:
-    """The problems of a mapping's fields, and the fields that they are of or that are likely meant by them.
+    """Returns the problems of a mapping's fields, and the fields that they are of or that are likely meant by them.
 
     `path` leads to the mapping from the document's root; `owner` is what has the fields.
     """

@@ -33,8 +33,8 @@ _WANTED = {
 
 
 def shape_problems(shape: Shape, root: Node, label: str, owner: str = "") -> tuple[list[Problem], frozenset[str]]:
-    """Every problem of a value, and the properties of it that cannot be used as they are: those with problems, missing
-    ones, and those that a misspelt one means.
+    """Returns every problem of a value, and the properties of it that cannot be used as they are: those with problems,
+    missing ones, and those that a misspelt one means.
 
     `label` is what the value is called; `owner` what has its properties, else the title of the schema.
     """
@@ -82,7 +82,8 @@ def _torn(root: Node, path: Path, faults: Sequence[Fault]) -> Iterable[str]:
 
 
 def _node(root: Node, path: Path) -> Node:
-    """The value behind a path; the mapping itself for a key with half of a surrogate pair, which paths do not have."""
+    """Returns the value behind a path; the mapping itself for a key with half of a surrogate pair, which paths do not
+    have."""
     node = root
     for part in path:
         value = node.value
@@ -149,7 +150,7 @@ def _value_problem(node: Node, faults: Sequence[Fault], label: str) -> Problem:
 
 
 def _format_fault(value: object, name: str, keyword: str, label: str) -> FormatFault | None:
-    """What the format says of a value of its type, where it says more than the keyword."""
+    """Returns what the format says of a value of its type, where it says more than the keyword."""
     of_number = name == "bytes" and isinstance(value, int | float) and not isinstance(value, bool)
     if (keyword == "format" or name in _SAY_MORE) and (of_number or isinstance(value, str)):
         return FORMATS[name](value, label)
@@ -157,7 +158,7 @@ def _format_fault(value: object, name: str, keyword: str, label: str) -> FormatF
 
 
 def _choice_problem(node: Node, schema: Schema, path: Path, label: str) -> Problem:
-    """The problem of a mapping whose kind a property chooses, or of that property."""
+    """Returns the problem of a mapping whose kind a property chooses, or of that property."""
     key = schema[CHOSEN_BY]
     if "enum" in schema:
         what = f"unknown {key} {node_text(node)} of {_label(path[:-1], label)}"

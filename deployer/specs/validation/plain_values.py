@@ -47,7 +47,7 @@ def optional_whole(form: Mapping[str, Any], name: str) -> int | None:
 
 
 def texts(form: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """An empty tuple where there is no such member."""
+    """Returns an empty tuple where there is no such member."""
     return tuple(
         _member(form, name, (), lambda value: _is_list(value, lambda item: isinstance(item, str)), "a list of texts")
     )
@@ -61,19 +61,19 @@ def mapping(form: Mapping[str, Any], name: str, default: Mapping[str, Any] = _RE
 
 
 def objects(form: Mapping[str, Any], name: str, default: Sequence[Mapping[str, Any]] = _REQUIRED) -> Sequence[Any]:
-    """A list of objects."""
+    """Returns a list of objects."""
     found: Sequence[Any] = _member(form, name, default, lambda value: _is_list(value, is_object), "a list of objects")
     return found
 
 
 def lists(form: Mapping[str, Any], name: str) -> Sequence[Sequence[Any]]:
-    """A list of lists; empty where there is no such member."""
+    """Returns a list of lists; empty where there is no such member."""
     found: Sequence[Any] = _member(form, name, (), lambda value: _is_list(value, _is_list), "a list of lists")
     return found
 
 
 def text_map(form: Mapping[str, Any], name: str) -> dict[str, str]:
-    """An empty one where there is no such member."""
+    """Returns an empty one where there is no such member."""
     found = mapping(form, name, {})
     return {key: text(found, key) for key in found}
 
@@ -112,7 +112,7 @@ def _as_json(value: Any) -> Any:
 
 
 def as_node(value: Any) -> Node:
-    """A value as specs have it, without a place."""
+    """Returns a value as specs have it, without a place."""
     match value:
         case Mapping():
             return Node({key: as_node(item) for key, item in value.items()}, "", 1, 1)

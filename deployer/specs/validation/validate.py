@@ -53,8 +53,8 @@ def _kind(document: Node, properties: Mapping[str, Node], problems: list[Problem
 
 
 def sound_part(kind: str, name: str, node: Node) -> Node:
-    """A property of a document of that kind without what has problems: items of lists, and fields of mappings, whose
-    lists lose only the items that have problems. Every problem of the others can be found then."""
+    """Returns a property of a document of that kind without what has problems: items of lists, and fields of mappings,
+    whose lists lose only the items that have problems. Every problem of the others can be found then."""
     return _valid((kind, name), node)
 
 
@@ -82,7 +82,7 @@ def _shape(path: tuple[str, ...]) -> Shape:
 
 
 def _schema(path: tuple[str, ...]) -> Schema:
-    """The schema of a part of a document: the kind, and names of properties below each other or `items`."""
+    """Returns the schema of a part of a document: the kind, and names of properties below each other or `items`."""
     kind, *names = path
     schema = resolved_schema({"$ref": f"#/$defs/{kind}"})
     for name in names:

@@ -10,13 +10,13 @@ from deployer.specs.model import Lake, TableSpec
 
 
 def glue_database(instance: str, database: str, target: Mapping[str, Any]) -> str:
-    """The Glue database that a target of METASYNC publishes tables of a database to: the one it names, else
+    """Returns the Glue database that a target of METASYNC publishes tables of a database to: the one it names, else
     `INSTANCE_DATABASE`."""
     return str(target.get("database") or re.sub(r"[^a-z0-9_]", "_", f"{instance}_{database}".lower())[:255])
 
 
 def glue_targets(table: TableSpec) -> Iterator[Mapping[str, Any]]:
-    """The targets of the table's METASYNC that are Glue."""
+    """Yields the targets of the table's METASYNC that are Glue."""
     for service in table.services:
         targets: Any = service.options.get("targets", ()) if not service.unsafe_raw else ()
         if service.kind == "METASYNC":
@@ -24,7 +24,8 @@ def glue_targets(table: TableSpec) -> Iterator[Mapping[str, Any]]:
 
 
 def own_glue_databases(lake: Lake) -> dict[str, str | None]:
-    """The databases that targets do not name, in the account's own catalog, with their regions: a stack makes them."""
+    """Returns the databases that targets do not name, in the account's own catalog, with their regions: a stack makes
+    them."""
     return {
         glue_database(lake.instance.name, table.database, target): target.get("region")
         for table in sorted(lake.tables, key=lambda each: each.full_name)

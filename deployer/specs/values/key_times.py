@@ -127,7 +127,8 @@ def _offset_seconds(offset: str) -> int | None:
 
 
 def _local_shifts(wall: datetime, zone: str) -> set[int]:
-    """The offsets from UTC, in seconds, at which clocks of the zone show `wall` (whose own zone is not looked at)."""
+    """Returns the offsets from UTC, in seconds, at which clocks of the zone show `wall` (whose own zone is not looked
+    at)."""
     if zone[0] in "+-":
         known = _offset_seconds(zone)
         return set() if known is None else {known}

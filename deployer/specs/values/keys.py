@@ -36,12 +36,12 @@ _FLOAT_LAYOUT = {"float16": "<e", "float32": "<f", "float64": "<d"}
 
 
 def is_key_type(column_type: ColumnType) -> bool:
-    """Whether values of the type have an order that keys can use."""
+    """Returns whether values of the type have an order that keys can use."""
     return isinstance(column_type, Scalar) and column_type.name in KEY_TYPES
 
 
 def key_kind(column: Column) -> str:
-    """The kind by which `deployer.state.model.keys` encodes the column's values. Raises InvalidInput for other
+    """Returns the kind by which `deployer.state.model.keys` encodes the column's values. Raises InvalidInput for other
     types."""
     if not is_key_type(column.type):
         raise InvalidInput(
@@ -52,7 +52,7 @@ def key_kind(column: Column) -> str:
 
 
 def instead_of(column_type: ColumnType) -> str:
-    """The type to use for a key instead of one that has no order."""
+    """Returns the type to use for a key instead of one that has no order."""
     match column_type:
         case Dictionary(_, value):
             return f"use {format_type(value)}; Lance stores repeated values once anyway"
@@ -65,7 +65,7 @@ def instead_of(column_type: ColumnType) -> str:
 
 
 def key_value(column: Column, value: object) -> KeyValue:
-    """The key value that a scalar of a spec means; raises InvalidInput that says what to write."""
+    """Returns the key value that a scalar of a spec means; raises InvalidInput that says what to write."""
     read = read_key_value(column, value)
     if isinstance(read, BadValue):
         raise InvalidInput(read.what, where=f"column `{column.name}`", remedy=read.remedy)
@@ -73,7 +73,7 @@ def key_value(column: Column, value: object) -> KeyValue:
 
 
 def read_key_value(column: Column, value: object) -> KeyValue | BadValue:
-    """The key value, or why `value` is none of the column."""
+    """Returns the key value, or why `value` is none of the column."""
     assert isinstance(column.type, Scalar)  # noqa: S101
     name, args = column.type.name, column.type.args
     kind = format_type(column.type)
@@ -175,5 +175,5 @@ def _binary(kind: str, value: str, size: int | None) -> KeyValue | BadValue:
 
 
 def order_of(column: Column, value: KeyValue) -> Decimal | KeyValue:
-    """A value that compares as the key does: equal to the order of `deployer.state.model.keys.encode_key`."""
+    """Returns a value that compares as the key does: equal to the order of `deployer.state.model.keys.encode_key`."""
     return Decimal(str(value)) if isinstance(column.type, Scalar) and column.type.name in MAX_PRECISION else value

@@ -9,7 +9,8 @@ from deployer.errors import InvalidInput
 
 
 def resolve_root(project_dir: Path, root: str) -> str:
-    """The root as an absolute path or URI, links followed. Raises InvalidInput for a link that leads to itself."""
+    """Returns the root as an absolute path or URI, links followed. Raises InvalidInput for a link that leads to
+    itself."""
     if "://" in root:
         return root
     found = os.path.realpath(project_dir / root)

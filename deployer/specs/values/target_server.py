@@ -72,7 +72,7 @@ class Server:
 
 
 def server_of(uri: str) -> Server:
-    """The server that a target's `uri` names. Raises InvalidInput for an address that is not safe to send to.
+    """Returns the server that a target's `uri` names. Raises InvalidInput for an address that is not safe to send to.
 
     Parsers disagree about unusual addresses (user information, backslashes, IPv4 addresses as one number, names that
     are not ASCII), so every such form is refused.
@@ -97,7 +97,7 @@ def server_of(uri: str) -> Server:
 
 
 def _host(host: str) -> str:
-    """A host in the one form that hosts are compared in."""
+    """Returns a host in the one form that hosts are compared in."""
     if host.startswith("["):
         try:
             return _plain(ipaddress.IPv6Address(host[1:-1]))
@@ -120,12 +120,12 @@ def _host(host: str) -> str:
 
 
 def is_this_machine(address: Address) -> bool:
-    """Whether an address is this machine."""
+    """Returns whether an address is this machine."""
     return _unmapped(address).is_loopback
 
 
 def refused_address(address: Address) -> str:
-    """Why nothing is ever sent to an address, whatever host has it; empty for an address that may be used.
+    """Returns why nothing is ever sent to an address, whatever host has it; empty for an address that may be used.
 
     Link-local addresses and the metadata services of clouds give out credentials. Private addresses are allowed:
     catalogs of a company are there.
@@ -140,12 +140,13 @@ def refused_address(address: Address) -> str:
 
 
 def _unmapped(address: Address) -> Address:
-    """The IPv4 address that the system takes for an IPv6 address, else the address itself."""
+    """Returns the IPv4 address that the system takes for an IPv6 address, else the address itself."""
     return address.ipv4_mapped or address if isinstance(address, ipaddress.IPv6Address) else address
 
 
 def _plain(address: ipaddress.IPv6Address) -> str:
-    """The address in groups of hexadecimal digits, as Python before 3.13 writes those that hold an IPv4 address too."""
+    """Returns the address in groups of hexadecimal digits, as Python before 3.13 writes those that hold an IPv4 address
+    too."""
     if address.ipv4_mapped is None:
         return str(address)
     number = int(address.ipv4_mapped)
@@ -153,7 +154,7 @@ def _plain(address: ipaddress.IPv6Address) -> str:
 
 
 def _embedded(address: Address) -> Iterator[ipaddress.IPv4Address]:
-    """The IPv4 addresses that a network may take an IPv6 address to, by the forms that the standards give."""
+    """Yields the IPv4 addresses that a network may take an IPv6 address to, by the forms that the standards give."""
     if not isinstance(address, ipaddress.IPv6Address):
         return
     yield from filter(None, (address.ipv4_mapped, address.sixtofour, *(address.teredo or ())))
@@ -175,7 +176,7 @@ class AllowedHost:
     variable: str | None = None
 
     def matches(self, server: Server) -> bool:
-        """Whether the server is one that the entry names. Without a port the entry covers every port."""
+        """Returns whether the server is one that the entry names. Without a port the entry covers every port."""
         if self.port is not None and self.port != (server.port or (443 if server.scheme == "https" else 80)):
             return False
         if self.host.startswith("*."):
@@ -184,7 +185,7 @@ class AllowedHost:
 
 
 def read_hosts(entries: Iterable[str], where: str) -> tuple[AllowedHost, ...]:
-    """A list of hosts. Raises InvalidInput for an entry that names none; `where` is what has the list."""
+    """Returns a list of hosts. Raises InvalidInput for an entry that names none; `where` is what has the list."""
     found = []
     for entry in (each.strip() for each in entries):
         if not entry:
@@ -210,8 +211,8 @@ def read_hosts(entries: Iterable[str], where: str) -> tuple[AllowedHost, ...]:
 
 
 def is_named(name: str, entry: str) -> bool:
-    """Whether an entry of a policy names a catalog: a host, with or without its port, by an entry of a list of hosts;
-    `KIND:PLACE` by the same text."""
+    """Returns whether an entry of a policy names a catalog: a host, with or without its port, by an entry of a list of
+    hosts; `KIND:PLACE` by the same text."""
     if entry == name:
         return True
     try:

@@ -42,7 +42,7 @@ class Node(NamedTuple):
         return Position(self.file, self.key_line, self.key_column) if self.key_line else self.at
 
     def plain(self) -> Any:
-        """The value without places, as JSON would have it."""
+        """Returns the value without places, as JSON would have it."""
         return _plain(self.value)
 
 
@@ -70,7 +70,7 @@ class ParsedFile(NamedTuple):
 
 
 def parse_yaml(data: bytes, file: str) -> ParsedFile:
-    """Every document of a file; `file` is the name that positions carry. Never raises for what is in `data`."""
+    """Returns every document of a file; `file` is the name that positions carry. Never raises for what is in `data`."""
     if len(data) > MAX_BYTES:
         problem = Problem(Position(file), f"the file has more than {MAX_BYTES:,} bytes", "split it", "yaml-limit")
         return ParsedFile((), (problem,), True)
@@ -143,7 +143,7 @@ _MAYBE_NUMBER = frozenset("+-.0123456789")
 
 
 def resolve_plain(text: str) -> bool | int | float | str | None:
-    """The value of an unquoted scalar in the core schema of YAML 1.2."""
+    """Returns the value of an unquoted scalar in the core schema of YAML 1.2."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if text[0] not in _MAYBE_NUMBER or not (found := _NUMBER.fullmatch(text)):

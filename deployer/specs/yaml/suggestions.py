@@ -44,7 +44,7 @@ _GROUPED = re.compile(r"[-+]?[0-9]{1,3}(?:[_,' ][0-9]{3})+")
 
 
 def nearest(name: object, names: Sequence[str]) -> str | None:
-    """The known name that `name` is most likely to mean."""
+    """Returns the known name that `name` is most likely to mean."""
     if not isinstance(name, str):
         return None
     lower = {known.lower(): known for known in names}
@@ -69,7 +69,7 @@ def reference_remedy(name: str, names: Sequence[str], otherwise: str) -> str:
 
 
 def node_text(node: Node) -> str:
-    """A short text for a value: `the text "x"`, `the number 5`, `a list`."""
+    """Returns a short text for a value: `the text "x"`, `the number 5`, `a list`."""
     match node.value:
         case None:
             return "empty"
@@ -87,7 +87,7 @@ def node_text(node: Node) -> str:
 
 
 def wanted_remedy(node: Node, wanted: str) -> str:
-    """What to write instead of a value of the wrong type."""
+    """Returns what to write instead of a value of the wrong type."""
     value = node.value
     if wanted == "true or false":
         if isinstance(value, str) and value.lower() in _TRUE + _FALSE:
@@ -126,7 +126,7 @@ def wanted_remedy(node: Node, wanted: str) -> str:
 def fields_remedy(
     key: str, child: Node, present: Mapping[str, Node], known: Sequence[str], owner: str, homes: Sequence[str] = ()
 ) -> tuple[str, str]:
-    """Which field an unknown one means (itself when that is unknown), and the advice.
+    """Returns which field an unknown one means (itself when that is unknown), and the advice.
 
     `homes` are paths of mappings that have a field of just that name.
     """

@@ -47,8 +47,8 @@ def syntax_problem(error: Exception, data: bytes, file: str) -> Problem:
 
 
 def _bad_escape(problem: str, text: str, mark: Any, file: str) -> Problem:
-    """An escape of a double-quoted text that YAML does not have. libyaml gives the position of its digits, or of its
-    backslash."""
+    """Returns an escape of a double-quoted text that YAML does not have. libyaml gives the position of its digits, or
+    of its backslash."""
     before = 0 if problem == "found unknown escape character" else 2
     start = mark.index - before
     at = Position(file, mark.line + 1, mark.column - before + 1)

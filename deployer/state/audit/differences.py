@@ -33,7 +33,8 @@ class Difference:
 
 
 def state_differences(held: State, folded: State) -> list[str]:
-    """What a stored state has otherwise than the log makes it, a line for each part; empty when it is the same."""
+    """Returns what a stored state has otherwise than the log makes it, a line for each part; empty when it is the
+    same."""
     lines = []
     for each in fields(folded):
         name = each.name
@@ -70,7 +71,7 @@ def _plain(value: object) -> str:
 
 
 def inner_differences(state: State, where: str) -> Iterator[Difference]:
-    """What holds within any state, whoever made it."""
+    """Yields what holds within any state, whoever made it."""
     if not state.version:
         return
     if isinstance(state, InstanceState):

@@ -150,7 +150,7 @@ class _Audit:
         self._damaged_versions.append(version)
 
     def _compared(self, folded: State | None, pointer: SnapshotRecord) -> State | None:
-        """The state to start from: the log's own, or the snapshot's where the log does not reach."""
+        """Returns the state to start from: the log's own, or the snapshot's where the log does not reach."""
         where = f"snapshot {pointer.version} of log {self._log}"
         try:
             held = self._snapshots.read(pointer).state
@@ -205,7 +205,7 @@ class _Audit:
 
 
 def described(pointer: SnapshotRecord) -> dict[str, Any]:
-    """A snapshot's manifest as it lies beside its files: without copies of parts, which some pointers hold."""
+    """Returns a snapshot's manifest as it lies beside its files: without copies of parts, which some pointers hold."""
     manifest = manifest_of(pointer)
     parts = {name: {key: part[key] for key in ("rows", "bytes", "digest")} for name, part in manifest["parts"].items()}
     return {**manifest, "parts": parts}

@@ -45,7 +45,7 @@ class CommitRequest:
     _taken: bool = False
 
     def take(self) -> bool:
-        """Whether it is to be done here: True once, and from then on no other writer does it."""
+        """Returns whether it is to be done here: True once, and from then on no other writer does it."""
         if not self._taken:
             reached("line.before-take")
             with suppress(OSError):
@@ -101,7 +101,7 @@ class OwnCommitRequest:
         return own
 
     def poll_result(self, seconds: float) -> bytes | None:
-        """The answer, if it comes within so many seconds; ends earlier when this writer gets the lock."""
+        """Returns the answer, if it comes within so many seconds; ends earlier when this writer gets the lock."""
         polled = select.poll()
         polled.register(self.pipe, select.POLLIN)
         if not polled.poll(1000 * seconds):
@@ -116,7 +116,7 @@ class OwnCommitRequest:
         return not self.path.exists()
 
     def withdrawn(self) -> bool:
-        """Whether it was not taken; then it will not be."""
+        """Returns whether it was not taken; then it will not be."""
         try:
             self.path.unlink()
         except FileNotFoundError:
@@ -124,7 +124,7 @@ class OwnCommitRequest:
         return True
 
     def settled(self, seconds: float) -> tuple[bytes | None, bool]:
-        """The answer after it was taken, waited for so long, and whether the one who took it is gone."""
+        """Returns the answer after it was taken, waited for so long, and whether the one who took it is gone."""
         gone = locked(self.file)  # it is held until the answer is given
         return self.poll_result(0 if gone else seconds), gone
 
@@ -150,7 +150,7 @@ def unlock(descriptor: int) -> None:
 
 
 def waiting(folder: Path) -> list[Path]:
-    """The requests, the oldest first. Files of writers that are gone are removed."""
+    """Returns the requests, the oldest first. Files of writers that are gone are removed."""
     try:
         names = sorted(os.listdir(folder))  # noqa: PTH208 -- for every commit, and paths take longer
     except OSError:
@@ -182,7 +182,7 @@ def _remove(path: Path) -> None:
 
 
 def _writable(pipe: Path) -> int | None:
-    """The pipe, opened for writing; None without a reader."""
+    """Returns the pipe, opened for writing; None without a reader."""
     try:
         descriptor = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -194,7 +194,7 @@ def _writable(pipe: Path) -> int | None:
 
 
 def opened(path: Path) -> CommitRequest | None:
-    """The request; None when it was withdrawn, is another user's, or was made by a writer that is gone."""
+    """Returns the request; None when it was withdrawn, is another user's, or was made by a writer that is gone."""
     pipe = _writable(path.with_suffix(".pipe"))
     if pipe is None:
         _remove(path)

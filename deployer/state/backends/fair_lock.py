@@ -85,7 +85,7 @@ class _Wait:
         _thread.start_new_thread(self._wait, ())
 
     def ended(self, patience: float) -> bool:
-        """Whether the lock is held, after at most `patience` seconds."""
+        """Returns whether the lock is held, after at most `patience` seconds."""
         if self._done.acquire(timeout=patience):
             return self._has_it
         with self._mutex:

@@ -51,7 +51,7 @@ class Ticket:
     _requests: list[CommitRequest] = field(default_factory=list)
 
     def requests(self) -> list[CommitRequest]:
-        """The requests of others, the oldest first; none for a writer that proceeds without the lock."""
+        """Returns the requests of others, the oldest first; none for a writer that proceeds without the lock."""
         if self._folder is not None and not self._requests:
             self._requests = [request for path in waiting(self._folder) if (request := opened(path)) is not None]
         return self._requests
@@ -107,7 +107,7 @@ class CommitQueue:
             os.close(descriptor)
 
     def _waited(self, descriptor: int, would_do: Callable[[], bytes] | None) -> tuple[bool, Ticket]:
-        """Whether the lock was acquired, and how the waiting ended."""
+        """Returns whether the lock was acquired, and how the waiting ended."""
         try:
             own = OwnCommitRequest.made(self._folder, would_do()) if would_do is not None else None
         except OSError:  # a file system without pipes
@@ -144,7 +144,7 @@ class CommitQueue:
             self._without_until = self._clock.monotonic() + DOING_WITHOUT
 
     def _settled(self, own: OwnCommitRequest) -> Ticket:
-        """How the waiting ends for a writer whose request was taken."""
+        """Returns how the waiting ends for a writer whose request was taken."""
         since = self._clock.monotonic()
         while (left := since + TAKEN_PATIENCE - self._clock.monotonic()) > 0:
             answer, gone = own.settled(min(left, POLL_SECONDS))

@@ -73,15 +73,15 @@ class LogReader(Protocol):
         ...
 
     def find(self, log: str, txn_id: str) -> int | None:
-        """The version at which a transaction is in the log, if it still is."""
+        """Returns the version at which a transaction is in the log, if it still is."""
         ...
 
     def snapshots(self, log: str) -> Sequence[SnapshotRecord]:
-        """All pointers of a log, oldest first."""
+        """Returns all pointers of a log, oldest first."""
         ...
 
     def logs(self) -> Sequence[str]:
-        """The names of all logs that hold anything."""
+        """Returns the names of all logs that hold anything."""
         ...
 
     def close(self) -> None: ...

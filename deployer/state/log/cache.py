@@ -46,7 +46,7 @@ class StateCache:
         return self._known.get(log)
 
     def refresh(self, logs: Iterable[str]) -> dict[str, CachedState]:
-        """All as of one moment, in one request. Raises NotFound for a log that was removed, Corrupt."""
+        """Returns all as of one moment, in one request. Raises NotFound for a log that was removed, Corrupt."""
         known = {log: self._known.get(log) or CachedState(empty_state(log)) for log in logs}
         for _ in range(_ATTEMPTS):
             tails = self._logs.tails({log: each.state.version for log, each in known.items()})
@@ -98,7 +98,7 @@ class StateCache:
 
 
 def grown(known: CachedState, entries: Iterable[tuple[LogEntry, Record]]) -> CachedState:
-    """What is known after more entries."""
+    """Returns what is known after more entries."""
     listed = list(entries)
     if not listed:
         return known
@@ -110,5 +110,5 @@ def grown(known: CachedState, entries: Iterable[tuple[LogEntry, Record]]) -> Cac
 
 
 def log_of(state: State) -> str:
-    """The name of the log that a state is folded from."""
+    """Returns the name of the log that a state is folded from."""
     return INSTANCE_LOG if isinstance(state, InstanceState) else state.table_id

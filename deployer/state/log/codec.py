@@ -33,18 +33,19 @@ class Mismatch(ValueError):
 
 
 def encode(value: Any) -> dict[str, JSON]:
-    """A dataclass as a JSON object."""
+    """Returns a dataclass as a JSON object."""
     result: dict[str, JSON] = _codec(value.__class__)[0](value)
     return result
 
 
 def decode(cls: Any, document: JSON) -> Any:
-    """The dataclass that a JSON object describes. Raises Mismatch."""
+    """Returns the dataclass that a JSON object describes. Raises Mismatch."""
     return _codec(cls)[1](document)
 
 
 def decode_field(cls: type[Any], name: str, value: JSON) -> Any:
-    """A value for one field of a dataclass, from JSON. Raises Mismatch, also for a field that does not exist."""
+    """Returns a value for one field of a dataclass, from JSON. Raises Mismatch, also for a field that does not
+    exist."""
     hints = get_type_hints(cls, include_extras=True)
     if name not in hints:
         raise Mismatch(
@@ -57,18 +58,18 @@ def decode_field(cls: type[Any], name: str, value: JSON) -> Any:
 
 
 def decode_object(value: JSON) -> Any:
-    """A map from JSON, checked as one in a dataclass is. Raises Mismatch."""
+    """Returns a map from JSON, checked as one in a dataclass is. Raises Mismatch."""
     return _object(value)
 
 
 def decode_scalar(cls: type[T], value: JSON) -> T:
-    """A text, a number or a flag from JSON. Raises Mismatch."""
+    """Returns a text, a number or a flag from JSON. Raises Mismatch."""
     result: T = _SCALARS[cls][1](value)
     return result
 
 
 def plain(value: JSON, levels: int = DEEPEST) -> JSON:
-    """A deep copy as dicts, lists and scalars. Raises InvalidInput for what JSON or the state cannot hold."""
+    """Returns a deep copy as dicts, lists and scalars. Raises InvalidInput for what JSON or the state cannot hold."""
     match value:
         case str() if is_text(value):  # first, as most are
             return value
@@ -90,7 +91,8 @@ def plain(value: JSON, levels: int = DEEPEST) -> JSON:
 
 
 def is_text(value: str) -> bool:
-    """Whether a text can be encoded: JSON can hold halves of surrogate pairs, which nothing can print or store."""
+    """Returns whether a text can be encoded: JSON can hold halves of surrogate pairs, which nothing can print or
+    store."""
     if value.isascii():
         return True
     try:
@@ -101,7 +103,7 @@ def is_text(value: str) -> bool:
 
 
 def _shown(value: object) -> str:
-    """A value in a message; what is nested may be too deep to be written."""
+    """Returns a value in a message; what is nested may be too deep to be written."""
     return f"a {type(value).__name__}" if isinstance(value, Mapping | list | tuple) else shortened(value)
 
 

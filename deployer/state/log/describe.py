@@ -40,12 +40,12 @@ _SHORT = 40  #: characters of a value beyond which only its property is named
 
 
 def describe_entry(entry: LogEntry) -> str:
-    """All that the entry did, one line."""
+    """Returns all that the entry did, one line."""
     return "; ".join(map(describe_update, entry.updates))
 
 
 def describe_update(update: Update) -> str:
-    """What the update did, such as `add 3 files with 842 rows (job nightly, dataset version 12)`."""
+    """Returns what the update did, such as `add 3 files with 842 rows (job nightly, dataset version 12)`."""
     if isinstance(update, ServiceUpdate):
         return describe_service_update(update)
     match update:

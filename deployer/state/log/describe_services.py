@@ -33,7 +33,7 @@ _LONG = 2_000  #: characters of a service, whose options are shown whole
 
 
 def describe_service_update(update: ServiceUpdate) -> str:
-    """What the update did, such as `queue run 7f3a of COMPACT (schedule)`."""
+    """Returns what the update did, such as `queue run 7f3a of COMPACT (schedule)`."""
     match update:
         case PutService(service):
             return f"set service {service.kind}: {_described(service)}"

@@ -97,7 +97,7 @@ def from_record(record: Record, *, to_fold: bool = False) -> LogEntry:
 
 
 def read_or_damaged(record: Record) -> LogEntry | DamagedEntry:
-    """What a record holds, or what is wrong with it."""
+    """Returns what a record holds, or what is wrong with it."""
     try:
         return from_record(record)
     except Corrupt as error:

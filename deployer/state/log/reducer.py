@@ -57,12 +57,12 @@ from deployer.state.model.table_locations import fault_between, fault_of_dataset
 
 
 def empty_state(log: str) -> State:
-    """The state at version 0."""
+    """Returns the state at version 0."""
     return InstanceState() if log == INSTANCE_LOG else TableState(table_id=log)
 
 
 def fold(state: State, entries: Iterable[LogEntry]) -> State:
-    """The state after the entries, which must follow it without a gap. Raises Corrupt, naming the entry."""
+    """Returns the state after the entries, which must follow it without a gap. Raises Corrupt, naming the entry."""
     if not isinstance(state, InstanceState):
         for entry in entries:
             state = _after(state, entry)
@@ -98,14 +98,14 @@ def _place(entry: LogEntry) -> str:
 
 
 def _clash(before: State, after: State) -> str | None:
-    """The fault of tables that share data since `before`."""
+    """Returns the fault of tables that share data since `before`."""
     if not isinstance(after, InstanceState) or (isinstance(before, InstanceState) and before.tables is after.tables):
         return None
     return fault_between(after.tables.values())
 
 
 def apply(state: State, entry: LogEntry) -> State:
-    """The state after one entry that is about to be committed. Raises Inapplicable."""
+    """Returns the state after one entry that is about to be committed. Raises Inapplicable."""
     after = _applied(state, entry)
     if fault := _clash(state, after):
         raise Inapplicable(fault)
@@ -227,7 +227,7 @@ def _rebuilt(state: TableState, update: TableRebuilt) -> TableState:
 
 
 def _as_of(state: TableState, update: TableRestored | TableRebuilt, jobs: Iterable[Job]) -> TableState:
-    """The state with everything that the update says of the table, and these jobs."""
+    """Returns the state with everything that the update says of the table, and these jobs."""
     return replace(
         state,
         properties=update.properties,
@@ -248,7 +248,7 @@ def _dataset(state: TableState, number: int, *statuses: str) -> Dataset:
 
 
 def _retired_in_place(state: TableState, old: Dataset) -> Dataset:
-    """The dataset that is retired, which stays where it was."""
+    """Returns the dataset that is retired, which stays where it was."""
     before = next((each.location for each in state.datasets if each.number == old.number), old.location)
     if before != old.location:
         raise Inapplicable(f"dataset {old.number} of the table is at {before}, not at {old.location}")
@@ -278,7 +278,7 @@ def _create(state: TableState, update: CreateTable) -> TableState:
 
 
 def _tree(partitions: tuple[Partition, ...]) -> dict[str, Partition]:
-    """The partitions by id, which must be one whole tree; without any, one that holds all keys."""
+    """Returns the partitions by id, which must be one whole tree; without any, one that holds all keys."""
     tree = {each.partition_id: each for each in partitions or (Partition("root", None),)}
     try:
         check_tree(tree)
@@ -324,7 +324,7 @@ def _ids(left: tuple[RowsLeft, ...]) -> list[int]:
 
 
 def _with_rows_left(files: Files, left: tuple[RowsLeft, ...]) -> list[File]:
-    """The files with the rows that are left in them."""
+    """Returns the files with the rows that are left in them."""
     changed = []
     for each in left:
         file = files.get(each.fragment_id)

@@ -26,7 +26,7 @@ from deployer.state.model.entities import (
 
 
 def schema_fingerprint(schema: bytes) -> str:
-    """The name of a schema (Arrow IPC bytes): 32 hex digits."""
+    """Returns the name of a schema (Arrow IPC bytes): 32 hex digits."""
     return hashlib.blake2b(schema, digest_size=16).hexdigest()
 
 
@@ -150,7 +150,7 @@ class NoLoadUnderWay:
 
 
 def loads_under_way(state: TableState) -> tuple[Intent, ...]:
-    """The commits under way that add rows which the table did not have."""
+    """Returns the commits under way that add rows which the table did not have."""
     return tuple(each for each in state.intents.values() if each.kind not in REARRANGES and each.kind != "restore")
 
 

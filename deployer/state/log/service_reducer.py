@@ -40,7 +40,7 @@ from deployer.state.model.services import (
 
 
 def apply_to_services(state: TableState, update: ServiceUpdate, version: int, at: int, author: str) -> TableState:
-    """The state after one update of the entry that has that version, time and author. Raises Inapplicable."""
+    """Returns the state after one update of the entry that has that version, time and author. Raises Inapplicable."""
     match update:
         case PutService(service):
             service = replace(service, since=_since(state.services.get(service.kind), service, at))
@@ -134,7 +134,7 @@ def _queued(state: TableState, run: Run) -> TableState:
 
 
 def open_run(state: TableState, kind: ServiceKind, target: tuple[str, ...] = ()) -> Run | None:
-    """The run of that service that is queued or running, of one of the columns where a target is given."""
+    """Returns the run of that service that is queued or running, of one of the columns where a target is given."""
     return next((run for run in state.runs.values() if run.competes_with(kind, target)), None)
 
 
@@ -164,7 +164,7 @@ def _with_run(state: TableState, run: Run) -> TableState:
 
 
 def _forgetful(state: TableState, ended: Run) -> TableState:
-    """The state without the oldest of the ended runs of a service, beyond those that are kept."""
+    """Returns the state without the oldest of the ended runs of a service, beyond those that are kept."""
     of_it = [run for run in state.runs.values() if run.service == ended.service and not run.is_open]
     if len(of_it) <= RUNS_KEPT:
         return state

@@ -45,13 +45,13 @@ class File:
         return bool(self.clustering) and not self.sorted
 
     def overlaps(self, lower: Key, upper: Key | None) -> bool:
-        """Whether it can hold a key k with lower <= k < upper."""
+        """Returns whether it can hold a key k with lower <= k < upper."""
         if self.min_key is None or self.max_key is None:
             return True
         return self.max_key >= lower and (upper is None or self.min_key < upper)
 
     def overlaps_columns(self, ranges: Mapping[int, Bounds]) -> bool:
-        """Whether it can hold a row whose i-th row-key column is within `ranges[i]`, for every i given."""
+        """Returns whether it can hold a row whose i-th row-key column is within `ranges[i]`, for every i given."""
         return all(
             i >= len(self.column_min)
             or ((lower is None or self.column_max[i] >= lower) and (upper is None or self.column_min[i] < upper))

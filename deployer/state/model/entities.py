@@ -81,7 +81,7 @@ class InstanceState:
     at: int = 0  #: when the last entry was written
 
     def by_name(self, full_name: str) -> TableEntry | None:
-        """The table of that `database.name`, whatever its status: a name is free once its table is removed."""
+        """Returns the table of that `database.name`, whatever its status: a name is free once its table is removed."""
         return next((table for table in self.tables.values() if table.full_name == full_name), None)
 
 
@@ -245,7 +245,7 @@ class TableState:
         return next((each.number for each in self.datasets if each.status == "current"), 1)
 
     def leaves(self) -> tuple[Partition, ...]:
-        """The leaf partitions in the order of their keys."""
+        """Returns the leaf partitions in the order of their keys."""
         leaves = [partition for partition in self.partitions.values() if partition.is_leaf]
         return tuple(sorted(leaves, key=lambda leaf: leaf.lower))
 

@@ -46,14 +46,14 @@ class Files:
 
     @staticmethod
     def from_arrow(table: pa.Table, *, in_order: bool = False) -> Files:
-        """Files of a table with the columns of `segments.SCHEMA`, and those of `segments.CLUSTERED` where some file has
-        them; `in_order`: it is known to be in their order."""
+        """Returns files of a table with the columns of `segments.SCHEMA`, and those of `segments.CLUSTERED` where some
+        file has them; `in_order`: it is known to be in their order."""
         from deployer.state.model.segments import Segment
 
         return Files._of((Segment.of(table, in_order=in_order),) if table.num_rows else ())
 
     def changed(self, added: Sequence[File] = (), removed: Sequence[int] = ()) -> Files:
-        """The files with `removed` (ids held) taken away and `added` (ids not held otherwise) put in."""
+        """Returns the files with `removed` (ids held) taken away and `added` (ids not held otherwise) put in."""
         gone = [file for file in map(self.get, dict.fromkeys(removed)) if file is not None]
         put: dict[int, File | None] = {file.fragment_id: None for file in gone}
         put.update((file.fragment_id, file) for file in added)
@@ -68,7 +68,7 @@ class Files:
         return after._settled() if len(after._overlay) > OVERLAY_LIMIT else after
 
     def _settled(self) -> Files:
-        """The same files with the overlay made a segment; segments stay at least twice the size of the next."""
+        """Returns the same files with the overlay made a segment; segments stay at least twice the size of the next."""
         from deployer.state.model.segments import Segment
 
         changed = list(self._overlay)
@@ -83,7 +83,7 @@ class Files:
         return Files._of(tuple(segments))
 
     def get(self, fragment_id: int) -> File | None:
-        """The file with that id, or None."""
+        """Returns the file with that id, or None."""
         if fragment_id > self._largest_id:
             return None
         if fragment_id in self._overlay:
@@ -97,28 +97,29 @@ class Files:
         return isinstance(fragment_id, int) and self.get(fragment_id) is not None
 
     def missing(self, fragment_ids: Iterable[int]) -> tuple[int, ...]:
-        """The ids that are not held."""
+        """Returns the ids that are not held."""
         return tuple(i for i in fragment_ids if i not in self)
 
     def overlapping(self, lower: Key = b"", upper: Key | None = None) -> list[File]:
-        """Files that can hold a key k with lower <= k < upper; files of unknown range are always among them."""
+        """Returns files that can hold a key k with lower <= k < upper; files of unknown range are always among them."""
         found = [file for segment in self._segments for file in segment.overlapping(lower, upper)]
         return self._with_overlay(found, lambda file: file.overlaps(lower, upper))
 
     def overlapping_columns(
         self, ranges: Mapping[int, Bounds], lower: Key = b"", upper: Key | None = None
     ) -> list[File]:
-        """Files that can hold a row with a key in [lower, upper) and its row-key columns (by position) in `ranges`."""
+        """Returns files that can hold a row with a key in [lower, upper) and its row-key columns (by position) in
+        `ranges`."""
         found = [file for segment in self._segments for file in segment.overlapping_columns(ranges, lower, upper)]
         return self._with_overlay(found, lambda file: file.overlaps(lower, upper) and file.overlaps_columns(ranges))
 
     def clusterings(self) -> set[str]:
-        """How files are arranged by CLUSTER; some may no longer be so."""
+        """Returns how files are arranged by CLUSTER; some may no longer be so."""
         found = {file.clustering for file in self._overlay.values() if file is not None and file.clustering}
         return found.union(*(segment.clusterings for segment in self._segments))
 
     def for_partition(self, partition_id: str | None) -> list[File]:
-        """Files recorded under exactly that partition; None gives the unplaced ones."""
+        """Returns files recorded under exactly that partition; None gives the unplaced ones."""
         found = [file for segment in self._segments for file in segment.in_partition(partition_id)]
         return self._with_overlay(found, lambda file: file.partition == partition_id)
 
@@ -129,7 +130,8 @@ class Files:
         return sorted(found, key=lambda file: file.fragment_id)
 
     def to_arrow(self) -> pa.Table:
-        """All files as a table with the columns that `from_arrow` takes, in the order of `min_key`, unknown last."""
+        """Returns all files as a table with the columns that `from_arrow` takes, in the order of `min_key`, unknown
+        last."""
         from deployer.state.model.segments import SCHEMA, Segment
 
         changed = list(self._overlay)

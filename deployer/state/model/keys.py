@@ -54,17 +54,17 @@ class _Coding:
 
 
 def encode_value(kind: str, value: KeyValue) -> bytes:
-    """One value's bytes. Raises InvalidInput for a value that the kind does not hold."""
+    """Returns one value's bytes. Raises InvalidInput for a value that the kind does not hold."""
     return _coding(kind).write(value)
 
 
 def encode_nullable(kind: str, value: KeyValue | None) -> bytes:
-    """One value's bytes where it may be null, which sorts above all others."""
+    """Returns one value's bytes where it may be null, which sorts above all others."""
     return b"\x01" if value is None else b"\x00" + encode_value(kind, value)
 
 
 def encode_key(kinds: Sequence[str], values: Sequence[KeyValue]) -> bytes:
-    """A key, or with fewer values than kinds a prefix of keys. Raises InvalidInput."""
+    """Returns a key, or with fewer values than kinds a prefix of keys. Raises InvalidInput."""
     if len(values) > len(kinds):
         raise InvalidInput(
             f"a key of {len(values)} values for {len(kinds)} row keys", remedy="give at most one for each"
@@ -73,7 +73,7 @@ def encode_key(kinds: Sequence[str], values: Sequence[KeyValue]) -> bytes:
 
 
 def decode_key(kinds: Sequence[str], data: bytes) -> tuple[KeyValue, ...]:
-    """The values of a key or of a prefix. Raises InvalidInput for bytes that are not such a key."""
+    """Returns the values of a key or of a prefix. Raises InvalidInput for bytes that are not such a key."""
     values, at = [], 0
     for kind in kinds:
         if at == len(data):
@@ -86,7 +86,7 @@ def decode_key(kinds: Sequence[str], data: bytes) -> tuple[KeyValue, ...]:
 
 
 def successor(prefix: bytes) -> bytes | None:
-    """The least bytes above everything that starts with `prefix`; None when there are none."""
+    """Returns the least bytes above everything that starts with `prefix`; None when there are none."""
     stem = prefix.rstrip(b"\xff")
     return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
 

@@ -41,7 +41,7 @@ class Location(str):
 
     @staticmethod
     def fault(text: str) -> str | None:
-        """What is wrong with a path as a location; None when nothing is."""
+        """Returns what is wrong with a path as a location; None when nothing is."""
         if (made := _MADE.fullmatch(text)) and made["database"].lower() not in RESERVED:
             return None
         if not text:
@@ -65,11 +65,11 @@ class Location(str):
         return int(found["number"]) if found and found["number"] else None
 
     def base(self, table_id: str) -> str:
-        """What the locations of all datasets of that table have in common."""
+        """Returns what the locations of all datasets of that table have in common."""
         return _END.sub("", self).removesuffix(f"-{table_id[:8]}")
 
     def carries(self, table_id: str) -> bool:
-        """Whether the table's id is part of the location, so that deployer made it for that table."""
+        """Returns whether the table's id is part of the location, so that deployer made it for that table."""
         return _END.sub("", self).endswith(f"-{table_id[:8]}")
 
     @property
@@ -83,23 +83,25 @@ LocationOrNone = Annotated[str, Form(lambda text: Location.fault(text) if text e
 
 
 def is_made(path: str) -> bool:
-    """Whether the path has the form of a dataset that deployer made, and not of one that was imported in place."""
+    """Returns whether the path has the form of a dataset that deployer made, and not of one that was imported in
+    place."""
     made = _MADE.fullmatch(path)
     return made is not None and made["database"].lower() not in RESERVED
 
 
 def new_location(database: str, name: str, table_id: str) -> Location:
-    """Where a new table's dataset goes. It is never used twice, since the table's id is part of it."""
+    """Returns where a new table's dataset goes. It is never used twice, since the table's id is part of it."""
     return Location(f"{database}/{name}-{table_id[:8]}.lance")
 
 
 def rewrite_location(location: Location, table_id: str, number: int) -> Location:
-    """Where dataset `number` of a table goes whose current one is at `location`: beside it, with the table's id."""
+    """Returns where dataset `number` of a table goes whose current one is at `location`: beside it, with the table's
+    id."""
     return Location(f"{location.base(table_id)}-{table_id[:8]}-g{number}.lance")
 
 
 def is_within(inner: str, outer: str) -> bool:
-    """Whether the location `inner` is `outer` or lies inside it."""
+    """Returns whether the location `inner` is `outer` or lies inside it."""
     return f"{inner}/".startswith(f"{outer}/")
 
 

@@ -18,7 +18,8 @@ _SHOWN = 3
 
 
 def datasets_of_tables(root: str | Path) -> list[str]:
-    """The locations below a root on a disk at which deployer made datasets, sorted; nothing for a root in a bucket."""
+    """Returns the locations below a root on a disk at which deployer made datasets, sorted; nothing for a root in a
+    bucket."""
     if "://" in str(root):
         return []
     found: list[str] = []
@@ -28,7 +29,7 @@ def datasets_of_tables(root: str | Path) -> list[str]:
 
 
 def shown(datasets: list[str]) -> str:
-    """The first few of them, for a message."""
+    """Returns the first few of them, for a message."""
     return ", ".join(datasets[:_SHOWN]) + (", …" if len(datasets) > _SHOWN else "")
 
 
@@ -44,7 +45,7 @@ def refuse_new_store(root: str) -> None:
 
 
 def missing_beside(root: str | Path) -> str:
-    """What is left of a lake whose state store is missing, as text; empty where there are no datasets."""
+    """Returns what is left of a lake whose state store is missing, as text; empty where there are no datasets."""
     datasets = datasets_of_tables(root)
     return f"the state store is missing, and {_count(datasets)} there: {shown(datasets)}" if datasets else ""
 

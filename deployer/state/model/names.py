@@ -29,7 +29,7 @@ class Form:
 
 
 def fault_of_name(text: str) -> str | None:
-    """What is wrong with a name of a database or a table, as the rest of a sentence; None when nothing is."""
+    """Returns what is wrong with a name of a database or a table, as the rest of a sentence; None when nothing is."""
     if _NAME.fullmatch(text) and len(text) <= MAX_NAME:
         return None
     return f"is not a name: names are letters, digits and _, do not start with a digit, and have at most {MAX_NAME}"
@@ -53,17 +53,18 @@ SavepointName = Annotated[str, Form(_fault_of_savepoint)]  #: its tag in Lance e
 
 
 def is_log_name(text: str) -> bool:
-    """Whether a log may be called that."""
+    """Returns whether a log may be called that."""
     return _TABLE_ID.fullmatch(text) is not None
 
 
 def is_savepoint_name(text: str) -> bool:
-    """Whether a savepoint may be called that."""
+    """Returns whether a savepoint may be called that."""
     return _SAVEPOINT.fullmatch(text) is not None and ".." not in text and not text.endswith((".", ".lock"))
 
 
 def has_control_characters(text: str) -> bool:
-    """Whether a text holds characters that are not shown: control and format characters, and halves of pairs."""
+    """Returns whether a text holds characters that are not shown: control and format characters, and halves of
+    pairs."""
     if text.isascii():
         return not text.isprintable()
     return any(unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp") for each in text)

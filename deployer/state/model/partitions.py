@@ -10,7 +10,7 @@ from deployer.state.model.entities import Partition
 
 
 def partition_tree(split_points: Sequence[bytes], new_id: Callable[[], str]) -> tuple[Partition, ...]:
-    """A balanced binary tree whose leaves are parted at the encoded key prefixes given, root first.
+    """Returns a balanced binary tree whose leaves are parted at the encoded key prefixes given, root first.
 
     Raises ValueError when the split points do not ascend strictly or one is empty (every key is at or above it).
     """
@@ -34,7 +34,7 @@ def partition_tree(split_points: Sequence[bytes], new_id: Callable[[], str]) -> 
 
 
 def root_of(partitions: Mapping[str, Partition]) -> Partition:
-    """The partition of all keys. Raises ValueError when there is not exactly one."""
+    """Returns the partition of all keys. Raises ValueError when there is not exactly one."""
     roots = [partition for partition in partitions.values() if partition.parent is None]
     if len(roots) != 1:
         raise ValueError(f"a partition tree has one root, not {len(roots)}")
@@ -44,7 +44,7 @@ def root_of(partitions: Mapping[str, Partition]) -> Partition:
 def split(
     partitions: Mapping[str, Partition], partition_id: str, split_point: bytes, left_id: str, right_id: str
 ) -> Mapping[str, Partition]:
-    """The partitions that splitting a leaf changes and adds. Raises ValueError when it cannot be split so."""
+    """Returns the partitions that splitting a leaf changes and adds. Raises ValueError when it cannot be split so."""
     leaf = partitions.get(partition_id)
     if leaf is None:
         raise ValueError(f"partition {partition_id} does not exist")

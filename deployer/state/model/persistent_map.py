@@ -26,7 +26,7 @@ class LayeredMap(Mapping[K, V], Generic[K, V]):
         self._length = len(lowest)
 
     def changed(self, put: Mapping[K, V], removed: Iterable[K] = ()) -> LayeredMap[K, V]:
-        """The map with `put` added or replaced and `removed` (keys it holds) taken away."""
+        """Returns the map with `put` added or replaced and `removed` (keys it holds) taken away."""
         top: dict[K, object] = dict.fromkeys(removed, _GONE)
         length = self._length - len(top)
         for key, value in put.items():
@@ -84,5 +84,5 @@ class LayeredMap(Mapping[K, V], Generic[K, V]):
 
 
 def layered(mapping: Mapping[K, V]) -> LayeredMap[K, V]:
-    """The mapping as one that changes cheaply; itself where it is one."""
+    """Returns the mapping as one that changes cheaply; itself where it is one."""
     return mapping if isinstance(mapping, LayeredMap) else LayeredMap(mapping)

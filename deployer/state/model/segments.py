@@ -98,7 +98,7 @@ class Segment:
         return int(self._ids.max()) if len(self._ids) else -1
 
     def without(self, fragment_ids: Sequence[int]) -> Segment:
-        """The segment with those of the ids that it holds removed."""
+        """Returns the segment with those of the ids that it holds removed."""
         rows = [row for row in map(self._row, fragment_ids) if row is not None]
         if not rows:
             return self
@@ -163,7 +163,7 @@ class Segment:
         return hits
 
     def _elements(self, name: str, position: int, rows: Rows) -> pa.Array:
-        """One position of a list column for the rows; null where the list is shorter, so the range unknown."""
+        """Returns one position of a list column for the rows; null where the list is shorter, so the range unknown."""
         whole = self._positions.get((name, position))
         if whole is None and 8 * len(rows) < self._table.num_rows:
             return _nth(self._column(name).take(pa.array(rows)), position)

@@ -117,7 +117,7 @@ class Run:
         return bool(TRANSITIONS[self.status])
 
     def competes_with(self, kind: ServiceKind, target: tuple[str, ...]) -> bool:
-        """Whether no run of that kind and target may be open beside this one, while it is open."""
+        """Returns whether no run of that kind and target may be open beside this one, while it is open."""
         shares = not self.target or not target or bool(set(self.target) & set(target))
         return self.is_open and self.service == kind and shares
 

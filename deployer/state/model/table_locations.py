@@ -29,7 +29,8 @@ def fault_between(entries: Iterable[TableEntry]) -> str | None:
 
 
 def fault_of_entry(entry: TableEntry) -> str | None:
-    """A dataset whose number does not fit its place, or a table that is being created in the place of other data."""
+    """Returns a dataset whose number does not fit its place, or a table that is being created in the place of other
+    data."""
     if fault := _fault_of_number(entry.dataset, entry.location):
         return f"table {entry.full_name}: {fault}"
     made = new_location(entry.database, entry.name, entry.table_id)
@@ -39,7 +40,7 @@ def fault_of_entry(entry: TableEntry) -> str | None:
 
 
 def fault_of_move(entry: TableEntry, location: Location) -> str | None:
-    """A dataset that takes the place of the table's current one and is not one of its own."""
+    """Returns a dataset that takes the place of the table's current one and is not one of its own."""
     id, now = entry.table_id, entry.location
     if location.base(id) == now.base(id) and (location.carries(id) or not (now.carries(id) and now.number is None)):
         return None  # without its id only where the table was imported
@@ -65,7 +66,7 @@ def fault_of_datasets(table_id: str, datasets: Sequence[Dataset]) -> str | None:
 
 
 def fault_of_pair(entry: TableEntry, state: TableState) -> str | None:
-    """What the table's own log says of its datasets against what the instance says of the table."""
+    """Returns what the table's own log says of its datasets against what the instance says of the table."""
     if not state.datasets:
         return None
     for each in state.datasets:
@@ -81,7 +82,7 @@ def fault_of_pair(entry: TableEntry, state: TableState) -> str | None:
 
 
 def _fault_of_number(number: int, location: Location) -> str | None:
-    """A dataset that is not the first of its table, and that no rewrite made at that place."""
+    """Returns a dataset that is not the first of its table, and that no rewrite made at that place."""
     if number < 1:
         return f"{number} is not the number of a dataset: they are numbered from 1"
     if number > 1 and location.number != number:
@@ -90,7 +91,8 @@ def _fault_of_number(number: int, location: Location) -> str | None:
 
 
 def _overlap(location: Location, entry: TableEntry, state: TableState) -> bool:
-    """Whether another dataset of the table lies at the current one's place; only where both logs are of one moment."""
+    """Returns whether another dataset of the table lies at the current one's place; only where both logs are of one
+    moment."""
     if entry.dataset != state.dataset:
         return False
     return is_within(location, entry.location) or is_within(entry.location, location)

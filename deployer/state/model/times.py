@@ -19,7 +19,8 @@ _LAST = 253_402_300_799_999  #: ms: the end of the year 9999, after which Python
 
 
 def iso_utc(moment: int | dt.datetime) -> str:
-    """A moment (milliseconds since 1970, or a datetime with a zone) as ISO 8601 in UTC; later than 9999 is its end."""
+    """Returns a moment (milliseconds since 1970, or a datetime with a zone) as ISO 8601 in UTC; later than 9999 is its
+    end."""
     if isinstance(moment, int):
         moment = _EPOCH + dt.timedelta(milliseconds=max(0, min(moment, _LAST)))
     return moment.astimezone(dt.UTC).isoformat(timespec="microseconds")
@@ -31,7 +32,7 @@ def iso_or_none(ms: int | None) -> str | None:
 
 
 def as_document(value: DataclassInstance) -> dict[str, Any]:
-    """A dataclass as `dataclasses.asdict` gives it, with times as ISO 8601."""
+    """Returns a dataclass as `dataclasses.asdict` gives it, with times as ISO 8601."""
     return {
         each.name: iso_or_none(inner) if each.metadata.get("time") else _plain(inner)
         for each in fields(value)
@@ -54,7 +55,7 @@ def _plain(value: Any) -> Any:
 
 
 def with_times(value: DataclassInstance, encoded: Mapping[str, Any]) -> dict[str, Any]:
-    """What `codec.encode` makes of the value, with times as ISO 8601."""
+    """Returns what `codec.encode` makes of the value, with times as ISO 8601."""
     found = dict(encoded)
     for each in fields(value):
         inner = getattr(value, each.name)

@@ -61,7 +61,7 @@ class TableRecord:
     savepoints: tuple[Savepoint, ...]
 
     def says_what(self, other: TableRecord) -> bool:
-        """Whether the other says the same of the table, whenever each was written."""
+        """Returns whether the other says the same of the table, whenever each was written."""
         unlike = replace(other, at=self.at, state_version=self.state_version, lance_version=self.lance_version)
         return encode(unlike) == encode(self)
 
@@ -77,7 +77,7 @@ class JobsRecord:
 
 
 def record_of(instance: InstanceState, entry: TableEntry, state: TableState, at: int) -> TableRecord:
-    """The record of a table whose entry and state belong together."""
+    """Returns the record of a table whose entry and state belong together."""
     spec = instance.properties.get("spec")
     name = spec.get("name") if isinstance(spec, Mapping) else ""
     return TableRecord(
@@ -95,19 +95,19 @@ def record_of(instance: InstanceState, entry: TableEntry, state: TableState, at:
 
 
 def jobs_of(state: TableState) -> JobsRecord:
-    """The record of the table's jobs and files."""
+    """Returns the record of the table's jobs and files."""
     return JobsRecord(state.lance_version, tuple(state.jobs.values()), tuple(state.files))
 
 
 def to_bytes(record: TableRecord | JobsRecord) -> bytes:
-    """The document, in JSON."""
+    """Returns the document, in JSON."""
     kind = _KIND if isinstance(record, TableRecord) else _KIND_OF_JOBS
     document = {"kind": kind, "format": FORMAT, **encode(record)}
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False).encode()
 
 
 def table_from_bytes(data: bytes, where: str) -> TableRecord:
-    """The inverse of `to_bytes`. Raises Corrupt for another document, Refused for a newer format."""
+    """Returns the inverse of `to_bytes`. Raises Corrupt for another document, Refused for a newer format."""
     record = _decoded(TableRecord, _KIND, data, where)
     if not 0 <= record.at <= LATEST:
         raise Corrupt(f"the record of the table cannot be read: {record.at} is not a time", where=where, remedy=_REMEDY)
@@ -115,7 +115,7 @@ def table_from_bytes(data: bytes, where: str) -> TableRecord:
 
 
 def jobs_from_bytes(data: bytes, where: str) -> JobsRecord:
-    """The inverse of `to_bytes`. Raises as `table_from_bytes` does."""
+    """Returns the inverse of `to_bytes`. Raises as `table_from_bytes` does."""
     return _decoded(JobsRecord, _KIND_OF_JOBS, data, where)
 
 

@@ -31,7 +31,7 @@ class RecordFiles(Protocol):
     """The records of all datasets below one root."""
 
     def read(self, location: Location, name: str) -> bytes | None:
-        """One document of the dataset at `location`; None when there is none. Raises Corrupt and Refused."""
+        """Returns one document of the dataset at `location`; None when there is none. Raises Corrupt and Refused."""
         ...
 
     def write(self, location: Location, name: str, data: bytes) -> bool:
@@ -131,7 +131,7 @@ class S3Records:
 
 
 def records_at(root: str) -> RecordFiles:
-    """The records below a root, a folder or s3://bucket/prefix."""
+    """Returns the records below a root, a folder or s3://bucket/prefix."""
     return S3Records(root) if root.startswith("s3://") else LocalRecords(Path(root))
 
 

@@ -159,7 +159,7 @@ def _logged(table_id: str) -> Iterator[None]:
 
 
 def _recorded(log: str, updates: Iterable[Update]) -> Iterable[tuple[str, bool]]:
-    """The tables of which updates change what is recorded, and whether they change which jobs are done."""
+    """Yields the tables of which updates change what is recorded, and whether they change which jobs are done."""
     for update in updates:
         if isinstance(update, _OF_INSTANCE):
             yield update.table_id, False
@@ -171,7 +171,8 @@ def _recorded(log: str, updates: Iterable[Update]) -> Iterable[tuple[str, bool]]
 
 
 def _newest(table_id: str, states: States) -> tuple[TableEntry, TableState] | None:
-    """The newest entry and state of a table that belong together; None while it is created, and when it is gone."""
+    """Returns the newest entry and state of a table that belong together; None while it is created, and when it is
+    gone."""
     for _ in range(_ATTEMPTS):
         entry = states.instance().tables.get(table_id)
         if entry is None or entry.status == "creating":

@@ -130,7 +130,7 @@ _MAPS = frozenset({"trigger", "options", "progress", "figures"})
 
 
 def format_of(parts: Parts) -> int:
-    """The format of a snapshot with these parts: the lowest whose readers lose nothing of it.
+    """Returns the format of a snapshot with these parts: the lowest whose readers lose nothing of it.
 
     Format 2 has services, runs and savepoints too, format 3 what CLUSTER notes of files, format 4 the files of loads,
     format 5 what restores under way restore, and the cluster of a table's services, format 6 what runs write, and how
@@ -152,7 +152,7 @@ def format_of(parts: Parts) -> int:
 
 
 def to_parts(state: State) -> Parts:
-    """The state's tables by name; one without rows is left out."""
+    """Returns the state's tables by name; one without rows is left out."""
     if isinstance(state, InstanceState):
         parts = {
             "instance": pa.table({"properties": [_text(state.properties)]}, schema=INSTANCE),
@@ -180,7 +180,7 @@ def to_parts(state: State) -> Parts:
 
 
 def from_parts(parts: Parts, version: int, at: int) -> State:
-    """The state that the parts hold, checked as entries of a log are.
+    """Returns the state that the parts hold, checked as entries of a log are.
 
     Raises KeyError, TypeError, ValueError, RecursionError or an Arrow error for parts of another shape or content.
     """
@@ -225,7 +225,7 @@ def _require(*faults: str | None) -> None:
 
 
 def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A part with the types of its columns; columns of newer releases may be missing. Raises an Arrow error,
+    """Returns a part with the types of its columns; columns of newer releases may be missing. Raises an Arrow error,
     ValueError."""
     if unknown := set(table.column_names) - set(schema.names):
         raise ValueError(f"it has columns that are not known: {', '.join(sorted(unknown)[:5])}")

@@ -44,7 +44,7 @@ class SnapshotReader:
         self._logs, self._objects = logs, objects
 
     def load(self, pointer: SnapshotRecord) -> CachedState:
-        """The state of a snapshot; when it is damaged, the same state from the one before and the log.
+        """Returns the state of a snapshot; when it is damaged, the same state from the one before and the log.
 
         Raises Corrupt, naming the damaged part, when the log no longer reaches back to an undamaged snapshot, and
         `Missing` when the snapshot was removed meanwhile.
@@ -68,7 +68,7 @@ class SnapshotReader:
         return known
 
     def read(self, pointer: SnapshotRecord) -> CachedState:
-        """The state of a snapshot. Raises Corrupt, Missing, and Refused for one of a newer format."""
+        """Returns the state of a snapshot. Raises Corrupt, Missing, and Refused for one of a newer format."""
         import pyarrow as pa
 
         from deployer.state.snapshots.columns import from_parts
@@ -184,14 +184,14 @@ def _location(state: State, unique: str) -> str:
 
 
 def version_of(path: str) -> int:
-    """The version of the snapshot that a file belongs to; -1 for a file that no state store wrote there."""
+    """Returns the version of the snapshot that a file belongs to; -1 for a file that no state store wrote there."""
     folder = path.split("/")[1] if "/" in path else ""
     number = folder.partition("-")[0]
     return int(number) if number.isascii() and number.isdecimal() else -1
 
 
 def manifest_of(pointer: SnapshotRecord) -> Mapping[str, Any]:
-    """What a pointer says of its snapshot. Raises Corrupt, Refused."""
+    """Returns what a pointer says of its snapshot. Raises Corrupt, Refused."""
     where = f"snapshot {pointer.version} of log {pointer.log}"
     payload = unseal(pointer.body, where)
     try:
@@ -207,7 +207,7 @@ def manifest_of(pointer: SnapshotRecord) -> Mapping[str, Any]:
 
 
 def fault_of_manifest(manifest: Mapping[str, Any]) -> str | None:
-    """Names in a snapshot's manifest that the state store does not give: they become paths.
+    """Returns names in a snapshot's manifest that the state store does not give: they become paths.
 
     Raises KeyError, TypeError or AttributeError for a manifest of another shape.
     """

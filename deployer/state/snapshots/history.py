@@ -26,7 +26,7 @@ At = int | Time | datetime  #: a version of the log, or a moment: the state that
 
 
 def state_at(log: str, at: At, logs: LogReader, snapshots: SnapshotReader) -> State:
-    """The state of a log at a version or a moment. Raises NotFound when that is not kept, or not yet there."""
+    """Returns the state of a log at a version or a moment. Raises NotFound when that is not kept, or not yet there."""
     moment = _moment(at)
     pointers = logs.snapshots(log)
     before = [pointer for pointer in pointers if _is_before(pointer, at, moment)]

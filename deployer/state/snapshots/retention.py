@@ -93,7 +93,7 @@ class Retention:
             self._delete_below(log, floor)
 
     def _needed_by_savepoints(self, log: str, versions: Sequence[int]) -> int:
-        """The index of the newest of the snapshots from which the states of all savepoints can be made."""
+        """Returns the index of the newest of the snapshots from which the states of all savepoints can be made."""
         state = self._cache.refresh([log])[log].state
         if not isinstance(state, TableState) or not state.savepoints:
             return len(versions)

@@ -36,15 +36,16 @@ from deployer.state.log.service_requirements import (
 
 
 def to_add_files(job_id: str, schema: bytes, dataset: int) -> list[TableRequirement]:
-    """Requirements of a blind append: rows were made for that schema (Arrow IPC), and the job adds them once."""
+    """Returns requirements of a blind append: rows were made for that schema (Arrow IPC), and the job adds them
+    once."""
     return [JobNotDone(job_id), DatasetIs(dataset), SchemaIs(schema_fingerprint(schema)), NoRestoreUnderWay()]
 
 
 def to_add_unique_files(
     job_id: str, schema: bytes, dataset: int, lance_version: int, ended: Sequence[str] = ()
 ) -> list[TableRequirement]:
-    """Requirements of an append whose keys were compared with those of that version. `ended` are jobs that are given up
-    with it."""
+    """Returns requirements of an append whose keys were compared with those of that version. `ended` are jobs that are
+    given up with it."""
     alone: list[TableRequirement] = [LanceVersionIs(lance_version), NoLoadUnderWay((job_id, *ended))]
     return [*to_add_files(job_id, schema, dataset), *alone]
 
@@ -52,27 +53,29 @@ def to_add_unique_files(
 def to_make_unique(
     generation: int, lance_version: int, dataset: int, ended: Sequence[str] = ()
 ) -> list[TableRequirement]:
-    """Requirements of declaring row keys unique, which those of all rows of that version are."""
+    """Returns requirements of declaring row keys unique, which those of all rows of that version are."""
     return [DatasetIs(dataset), GenerationIs(generation), LanceVersionIs(lance_version), NoLoadUnderWay(tuple(ended))]
 
 
 def to_replace_files(
     job_id: str, fragment_ids: Sequence[int], dataset: int, moved: Sequence[int] = ()
 ) -> list[TableRequirement]:
-    """Requirements of a compaction: what it read is still there, and no run writes columns of it. Rows of another
-    schema are Lance's own to refuse or to merge. `moved` are fragments that get new numbers besides."""
+    """Returns requirements of a compaction: what it read is still there, and no run writes columns of it. Rows of
+    another schema are Lance's own to refuse or to merge. `moved` are fragments that get new numbers besides."""
     unclaimed = FragmentsUnclaimed((*fragment_ids, *moved))
     present = FilesPresent(tuple(fragment_ids))
     return [JobNotDone(job_id), DatasetIs(dataset), present, NoRestoreUnderWay(), unclaimed]
 
 
 def to_claim(run_id: str, holder: str, fragment_ids: Sequence[int], dataset: int) -> list[TableRequirement]:
-    """Requirements of claiming fragments for a run that writes columns: they are there, and it holds its run."""
+    """Returns requirements of claiming fragments for a run that writes columns: they are there, and it holds its
+    run."""
     return [RunHeldBy(run_id, holder), DatasetIs(dataset), FilesPresent(tuple(fragment_ids))]
 
 
 def to_fill_columns(job_id: str, run_id: str, holder: str, schema: bytes, dataset: int) -> list[TableRequirement]:
-    """Requirements of a commit of columns' values: they were made for that schema (Arrow IPC), by a run that is held.
+    """Returns requirements of a commit of columns' values: they were made for that schema (Arrow IPC), by a run that is
+    held.
 
     That the fragments are there and have the rows that were read is Lance's to require, and the caller's to look at.
     """
@@ -81,28 +84,28 @@ def to_fill_columns(job_id: str, run_id: str, holder: str, schema: bytes, datase
 
 
 def to_change_rows(job_id: str, schema: bytes, dataset: int) -> list[TableRequirement]:
-    """Requirements of an update, a deletion or a merge: it is done once. Lance refuses the second of two changes of
-    rows that were prepared on one version, and of two of the same fragments; who is refused computes its change
-    again."""
+    """Returns requirements of an update, a deletion or a merge: it is done once. Lance refuses the second of two
+    changes of rows that were prepared on one version, and of two of the same fragments; who is refused computes its
+    change again."""
     return to_add_files(job_id, schema, dataset)
 
 
 def to_change_unique_rows(
     job_id: str, schema: bytes, dataset: int, ended: Sequence[str] = ()
 ) -> list[TableRequirement]:
-    """Requirements of a change that adds rows whose keys were compared with those of the table. `ended` are jobs that
-    are given up with it."""
+    """Returns requirements of a change that adds rows whose keys were compared with those of the table. `ended` are
+    jobs that are given up with it."""
     return [*to_change_rows(job_id, schema, dataset), NoLoadUnderWay((job_id, *ended))]
 
 
 def to_split(partition_id: str, moved: Sequence[int], lance_version: int, dataset: int) -> list[TableRequirement]:
-    """Requirements of splitting a leaf, whose files are recorded in the new leaves. It starts again when
+    """Returns requirements of splitting a leaf, whose files are recorded in the new leaves. It starts again when
     refused."""
     return [DatasetIs(dataset), PartitionIsLeaf(partition_id), *_to_move(moved, lance_version)]
 
 
 def to_place_files(moved: Sequence[int], lance_version: int, dataset: int) -> list[TableRequirement]:
-    """Requirements of recording files in the leaf that holds all of them."""
+    """Returns requirements of recording files in the leaf that holds all of them."""
     return [DatasetIs(dataset), *_to_move(moved, lance_version)]
 
 
@@ -111,49 +114,49 @@ def _to_move(fragment_ids: Sequence[int], lance_version: int) -> list[TableRequi
 
 
 def to_change_schema(lance_version: int, dataset: int) -> list[TableRequirement]:
-    """Requirements of one change of columns: it was checked on the rows of exactly that version."""
+    """Returns requirements of one change of columns: it was checked on the rows of exactly that version."""
     return [DatasetIs(dataset), LanceVersionIs(lance_version), NoRestoreUnderWay()]
 
 
 def to_redeclare(generation: int) -> list[TableRequirement]:
-    """Requirements of changes to properties that were planned together on what was declared then."""
+    """Returns requirements of changes to properties that were planned together on what was declared then."""
     return [GenerationIs(generation)]
 
 
 def to_begin_rewrite(dataset: int, generation: int) -> list[TableRequirement]:
-    """Requirements of a rewrite's beginning, which changes nothing that others see. A run that writes columns would
-    change what it copies."""
+    """Returns requirements of a rewrite's beginning, which changes nothing that others see. A run that writes columns
+    would change what it copies."""
     return [DatasetIs(dataset), GenerationIs(generation), FragmentsUnclaimed()]
 
 
 def to_swap(dataset: int, generation: int, lance_version: int) -> list[TableRequirement]:
-    """Requirements of a rewrite's end: all that it copied is all there is, and no run writes columns."""
+    """Returns requirements of a rewrite's end: all that it copied is all there is, and no run writes columns."""
     same: list[TableRequirement] = [DatasetIs(dataset), GenerationIs(generation), LanceVersionIs(lance_version)]
     return [*same, NoRestoreUnderWay(), FragmentsUnclaimed()]
 
 
 def to_restore(dataset: int, generation: int, lance_version: int) -> list[TableRequirement]:
-    """Requirements of going back to a savepoint: all that it undoes was previewed."""
+    """Returns requirements of going back to a savepoint: all that it undoes was previewed."""
     return [DatasetIs(dataset), GenerationIs(generation), LanceVersionIs(lance_version)]
 
 
 def to_record_restore(run_id: str, dataset: int, generation: int, lance_version: int) -> list[TableRequirement]:
-    """Requirements of recording what a run restored, of one table or of several: nothing that it undoes came since, and
-    it was not given up."""
+    """Returns requirements of recording what a run restored, of one table or of several: nothing that it undoes came
+    since, and it was not given up."""
     return [*to_restore(dataset, generation, lance_version), RunHasStatus(run_id, "RUNNING")]
 
 
 def to_record(lance_version: int, dataset: int) -> list[TableRequirement]:
-    """Requirements of the roll-forward, which starts again when it is refused: no other process recorded the same
-    commits."""
+    """Returns requirements of the roll-forward, which starts again when it is refused: no other process recorded the
+    same commits."""
     return [DatasetIs(dataset), LanceVersionIs(lance_version)]
 
 
 def to_register(database: str, name: str) -> list[InstanceRequirement]:
-    """Requirements of a new table's name."""
+    """Returns requirements of a new table's name."""
     return [NameFree(database, name)]
 
 
 def to_rename(table_id: str, database: str, name: str) -> list[InstanceRequirement]:
-    """Requirements of another name for a table; its own log knows nothing of it."""
+    """Returns requirements of another name for a table; its own log knows nothing of it."""
     return [TableHasStatus(table_id, "active"), NameFree(database, name)]

@@ -128,7 +128,7 @@ def _check_parts(pointers: Sequence[SnapshotRecord], files: Mapping[str, bytes])
 
 
 def read_export(path: Path) -> tuple[zipfile.ZipFile, Mapping[str, Any]]:
-    """The archive and its manifest, every member checked.
+    """Returns the archive and its manifest, every member checked.
 
     Raises InvalidInput for a file that is none, Refused for a newer format, Corrupt for a damaged one.
     """

@@ -20,12 +20,13 @@ _NEWEST = 2**62  #: a version or a time (ms) is below
 
 
 def fault_of_export(manifest: Mapping[str, Any], members: Sequence[str]) -> str | None:
-    """The first thing that is wrong with an export's manifest or the names of its members; None when nothing is."""
+    """Returns the first thing that is wrong with an export's manifest or the names of its members; None when nothing
+    is."""
     return next(_faults(manifest, members), None)
 
 
 def fault_of_entries(log: str, described: Mapping[str, Any], lines: Sequence[bytes]) -> str | None:
-    """The same of a log's entries: they follow each other up to its newest version, and each can be read.
+    """Returns the same of a log's entries: they follow each other up to its newest version, and each can be read.
 
     Raises Refused for an entry of a newer deployer.
     """
@@ -50,12 +51,12 @@ def fault_of_entries(log: str, described: Mapping[str, Any], lines: Sequence[byt
 
 
 def members_of(log: str, described: Mapping[str, Any]) -> list[str]:
-    """The names of the archive's members that a log of the manifest needs."""
+    """Returns the names of the archive's members that a log of the manifest needs."""
     return [f"{log}/entries.jsonl", *(file for each in described["snapshots"] for file in files_of(each))]
 
 
 def files_of(snapshot: Mapping[str, Any]) -> list[str]:
-    """The files of a snapshot, by its manifest."""
+    """Returns the files of a snapshot, by its manifest."""
     return [f"{snapshot['location']}/{name}" for name in (MANIFEST, *(f"{part}.parquet" for part in snapshot["parts"]))]
 
 

@@ -137,7 +137,7 @@ def remove_unfinished(store: StateStore, root: str, entry: TableEntry) -> None:
 
 
 def stored(location: str) -> tuple[int, int]:
-    """Bytes and number of the files below a location, a path or URI."""
+    """Returns bytes and number of the files below a location, a path or URI."""
     found = objects_at(location).described("")
     return sum(each.bytes for each in found), len(found)
 

@@ -29,8 +29,8 @@ _REWRITING = (c.ChangeRowKeys, c.ChangeSortKeys, c.ChangeSplitPoints, c.ChangeSt
 def foreseen_removals(
     plan: Plan, live: LiveLake, root: str, *, desired: Lake, owner: str, allow_destroy: Collection[str], now: int
 ) -> tuple[Removal, ...]:
-    """The datasets that go with the plan at `now` (ms), by table; those that savepoints or late rows need do not, nor
-    those that the specs, `desired`, keep longer than the state says.
+    """Returns the datasets that go with the plan at `now` (ms), by table; those that savepoints or late rows need do
+    not, nor those that the specs, `desired`, keep longer than the state says.
 
     `owner` is the `project/stack` whose unfinished deletions are ended.
     """
@@ -121,7 +121,7 @@ def _removal(
 
 
 def _rows(location: str, dataset: FormerDataset) -> int | None:
-    """The rows of its last recorded version; None for an unfinished one, and where they cannot be counted."""
+    """Returns the rows of its last recorded version; None for an unfinished one, and where they cannot be counted."""
     if dataset.status == "writing":
         return None
     try:

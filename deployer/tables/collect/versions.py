@@ -70,7 +70,8 @@ def remove_versions(
 
 
 def kept_versions(table: ReadTable, wanted: OldVersions, at: float | None = None) -> dict[int, str]:
-    """The versions below the newest that a clean-up at `at` (seconds since 1970) leaves, each with the reason."""
+    """Returns the versions below the newest that a clean-up at `at` (seconds since 1970) leaves, each with the
+    reason."""
     state, written = table.state, versions_written(table.location)
     dataset = open_dataset(table.location)
     reasons = {version: f"tag {name}" for name, version in tags_of(dataset).items() if not name.startswith(PREFIX)}
@@ -120,7 +121,7 @@ def remove_numbered(table: OpenTable, versions: Collection[int]) -> int:
 
 
 def oldest_in_use(state: TableState, written: dict[int, float], own_run: str = "") -> int | None:
-    """The oldest version that work under way may need, with all since; None where there is none."""
+    """Returns the oldest version that work under way may need, with all since; None where there is none."""
     needed = _read_by_others(state, written, sorted(written, reverse=True), own_run, ())
     return min(needed, default=None)
 
@@ -169,7 +170,7 @@ def _read_by_others(
     own_run: str,
     abandoned: Collection[str],
 ) -> Iterator[int]:
-    """The oldest version that each piece of work under way may need."""
+    """Yields the oldest version that each piece of work under way may need."""
     yield from (each.base_lance_version for job, each in state.intents.items() if job not in abandoned)
     begun = [each.since for each in state.datasets if each.status == "writing"]
     begun += [

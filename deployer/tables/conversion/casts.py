@@ -88,7 +88,8 @@ def _family(kind: pa.DataType) -> str:
 
 
 def lossless(values: Any, target: pa.DataType) -> tuple[Any, NDArray[np.bool_] | None]:
-    """The values (an Array) as `target`, and which of them do not fit (these are null in the result); None: all do."""
+    """Returns the values (an Array) as `target`, and which of them do not fit (these are null in the result); None: all
+    do."""
     return converted(values, lambda part: _cast(part, target), target)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def default_of(field: pa.Field) -> str:
-    """The SQL expression of a column of the table; empty when it has none."""
+    """Returns the SQL expression of a column of the table; empty when it has none."""
     metadata: Mapping[bytes, bytes] = field.metadata or {}
     return metadata.get(DEFAULT, b"").decode()
 
@@ -35,7 +35,8 @@ def defaulted(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> tup
 def filled(
     array: Any, misfits: NDArray[np.bool_] | None, rows: pa.RecordBatch, expression: str
 ) -> tuple[Any, NDArray[np.bool_] | None]:
-    """The column with the default in place of its nulls, and which rows do not fit; `misfits` are null, and stay so."""
+    """Returns the column with the default in place of its nulls, and which rows do not fit; `misfits` are null, and
+    stay so."""
     absent = np.asarray(array.is_null())
     if misfits is not None:
         absent &= ~misfits

@@ -55,7 +55,7 @@ def has_decimal(kind: pa.DataType) -> bool:
 
 
 def rewritten(line: bytes, table: pa.Schema, columns: frozenset[str], *, ignore_extra: bool) -> bytes:
-    """The row as a line that Arrow's reader takes. Raises Misfit.
+    """Returns the row as a line that Arrow's reader takes. Raises Misfit.
 
     Of columns that the table lacks the names stay, with null, unless they are ignored.
     """
@@ -96,7 +96,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 def _as(value: Any, kind: Any) -> str:
-    """The value as JSON text for a column or field of this type. Raises ValueError when it does not fit."""
+    """Returns the value as JSON text for a column or field of this type. Raises ValueError when it does not fit."""
     return "null" if value is None else _writer(kind)(value)
 
 
@@ -169,7 +169,8 @@ def _float(value: _Number) -> str:
 
 
 def _key(key: Any, kind: pa.DataType) -> str:
-    """A key of a map; that of an object is text, which stands for a number or a boolean where keys are these."""
+    """Returns a key of a map; that of an object is text, which stands for a number or a boolean where keys are
+    these."""
     if key is None:
         raise ValueError("a key is null")
     if isinstance(key, str) and not isinstance(key, _Number):
@@ -181,7 +182,8 @@ def _key(key: Any, kind: pa.DataType) -> str:
 
 
 def _entries(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Keys and values of {"a": 1}, [["a", 1]] or [{"key": "a", "value": 1}]. Raises ValueError for other forms."""
+    """Yields keys and values of {"a": 1}, [["a", 1]] or [{"key": "a", "value": 1}]. Raises ValueError for other
+    forms."""
     if isinstance(value, dict):
         yield from value.items()
         return
@@ -198,7 +200,7 @@ def _entries(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _document(value: Any) -> str:
-    """A value as the text of a document. Text that holds an object or an array is that document."""
+    """Returns a value as the text of a document. Text that holds an object or an array is that document."""
     if isinstance(value, str) and not isinstance(value, _Number) and value.lstrip()[:1] in ("{", "["):
         try:
             json.loads(value)
@@ -216,6 +218,6 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
 
 
 def _text(value: Any) -> str:
-    """A value as it is written in JSON, with the digits of its numbers."""
+    """Returns a value as it is written in JSON, with the digits of its numbers."""
     write = _WRITERS.get(type(value))
     return _ENCODER.encode(value) if write is None else write(value)

@@ -37,7 +37,8 @@ def is_entries(kind: pa.DataType) -> bool:
 
 
 def cast_nested(values: Any, target: Any, cast: Cast, *, leave_out: bool = False) -> Any:
-    """The values (an Array) as `target`; `cast` converts what is inside. Raises ValueError when a value does not fit.
+    """Returns the values (an Array) as `target`; `cast` converts what is inside. Raises ValueError when a value does
+    not fit.
 
     `leave_out`: fields that the target has not are left out.
     """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def relaxed(kind: pa.DataType) -> pa.DataType:
-    """The type with every nested field nullable: what values are cast to before they are checked."""
+    """Returns the type with every nested field nullable: what values are cast to before they are checked."""
     types = pa.types
     if types.is_struct(kind):
         return pa.struct([_relaxed_field(field) for field in kind])
@@ -78,7 +78,7 @@ def _in_entries(values: Any, kind: pa.DataType) -> NDArray[np.bool_] | None:
 
 
 def _rows_of(values: Any, lengths: NDArray[np.int64], bad: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
-    """The rows whose items are bad, given how many items each has; what null ones hold does not count."""
+    """Returns the rows whose items are bad, given how many items each has; what null ones hold does not count."""
     if bad is None:
         return None
     rows = np.zeros(len(values), np.bool_)
@@ -98,7 +98,7 @@ class _Retyped:
 
 
 def with_type(values: Any, field: pa.Field) -> Any:
-    """The array with exactly the field's type; its relaxed type must be the array's."""
+    """Returns the array with exactly the field's type; its relaxed type must be the array's."""
     if values.type.equals(field.type, check_metadata=True):
         return values
     return pa.array(_Retyped(values, field))

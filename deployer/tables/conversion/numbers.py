@@ -50,7 +50,8 @@ def floats_to_decimals(values: Any, target: Any) -> Any:
 
 
 def _doubles(values: Any) -> NDArray[np.float64]:
-    """The values as doubles; of a float that is narrower and not whole, the double that is written the same way."""
+    """Returns the values as doubles; of a float that is narrower and not whole, the double that is written the same
+    way."""
     if pa.types.is_float64(values.type):
         return np.asarray(values.to_numpy(zero_copy_only=False))
     exact = np.asarray(values.to_numpy(zero_copy_only=False), np.float64)
@@ -62,7 +63,8 @@ def _doubles(values: Any) -> NDArray[np.float64]:
 
 
 def _decimal(value: float, target: Any) -> Decimal:
-    """The value of a whole double is exact; of others, it is the shortest decimal that has this nearest double."""
+    """Returns the value of a whole double is exact; of others, it is the shortest decimal that has this nearest
+    double."""
     return _fitting(Decimal(int(value)) if value.is_integer() else Decimal(repr(value)), target)
 
 
@@ -89,7 +91,7 @@ def decimals_to_decimals(values: Any, target: Any) -> Any:
 
 
 def texts_to_decimals(values: Any, target: Any) -> Any:
-    """Text as decimals of the same value, with any number of digits."""
+    """Returns text as decimals of the same value, with any number of digits."""
     wrapping = pc.or_(
         pc.greater(pc.binary_length(values), _digits_of(target) - target.scale),
         pc.match_substring(values, "e", ignore_case=True),
@@ -107,7 +109,7 @@ def _digits_of(target: Any) -> int:
 
 
 def texts_to_integers(values: Any, target: pa.DataType) -> Any:
-    """Text as integers, also text such as 6.0 and 1e3."""
+    """Returns text as integers, also text such as 6.0 and 1e3."""
     try:
         return pc.cast(values, target)
     except pa.ArrowInvalid:
@@ -123,7 +125,7 @@ def _integer(text: str, target: pa.DataType) -> int:
 
 
 def texts_to_floats(values: Any, target: pa.DataType) -> Any:
-    """Text as the nearest floats; only text such as `inf` is infinite."""
+    """Returns text as the nearest floats; only text such as `inf` is infinite."""
     floats = pc.cast(values, target)
     infinite = pc.is_inf(floats if not pa.types.is_float16(target) else pc.cast(floats, pa.float32()))
     if pc.any(infinite).as_py():
@@ -134,19 +136,19 @@ def texts_to_floats(values: Any, target: pa.DataType) -> Any:
 
 
 def exact_integer(text: str) -> int:
-    """The integer that a number such as 6, 6.0 or 1e3 is."""
+    """Returns the integer that a number such as 6, 6.0 or 1e3 is."""
     return int(exact_decimal(text, pa.decimal128(38, 0)))
 
 
 def exact_decimal(text: str, target: Any) -> Decimal:
-    """The value of a number, if a decimal of this type has it."""
+    """Returns the value of a number, if a decimal of this type has it."""
     if not _NUMBER.fullmatch(text):
         raise ValueError("it is not a number")
     return _fitting(Decimal(text), target)
 
 
 def _fitting(value: Decimal, target: Any) -> Decimal:
-    """The number without zeros at its end; raises ValueError unless a decimal of this type has it."""
+    """Returns the number without zeros at its end; raises ValueError unless a decimal of this type has it."""
     sign, digits, exponent = value.as_tuple()
     zeros = len(digits) - len("".join(map(str, digits)).rstrip("0"))
     if not value:

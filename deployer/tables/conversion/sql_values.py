@@ -25,7 +25,8 @@ MOST_COUNTED = 1000  #: failing rows are counted exactly up to this number a bat
 
 
 def values_of(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> Any:
-    """One value of type `target` for each row, as an Array. An expression is one value: no statement, no aggregate.
+    """Returns one value of type `target` for each row, as an Array. An expression is one value: no statement, no
+    aggregate.
 
     Raises ValueError with a readable message when the expression is wrong, fails for some row, or gives values that are
     not valid as `target`.
@@ -38,7 +39,8 @@ def values_of(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> Any
 
 
 def computed_here(rows: pa.RecordBatch, expression: str) -> Any:
-    """One value of any type for each row, as an Array. Raises ValueError when the expression fails for some row.
+    """Returns one value of any type for each row, as an Array. Raises ValueError when the expression fails for some
+    row.
 
     The caller has checked that it is one expression, and tried it (`deployer.platform.sql.process.compute`).
     """
@@ -66,7 +68,8 @@ def _apart(rows: pa.RecordBatch, expression: str) -> pa.ChunkedArray:
 def _computed(
     rows: pa.RecordBatch, expression: str, target: pa.DataType, compute: Compute
 ) -> tuple[Any, Any, pa.DataType]:
-    """The values as `target`, which of them (as numpy booleans, or None) are none, and the type that SQL gave them.
+    """Returns the values as `target`, which of them (as numpy booleans, or None) are none, and the type that SQL gave
+    them.
 
     Raises ValueError when the expression cannot be computed for some row.
     """
@@ -89,7 +92,8 @@ def _computed(
 
 
 def failing_rows(rows: pa.RecordBatch, expression: str, target: pa.DataType, never_null: NeverNull | None) -> list[int]:
-    """The places of rows that the expression fails for, or makes null where `never_null` says that they may not be.
+    """Returns the places of rows that the expression fails for, or makes null where `never_null` says that they may not
+    be.
 
     Stops at about MOST_COUNTED. Raises OverLimit.
     """
@@ -136,7 +140,7 @@ def check_expression(schema: pa.Schema, expression: str, where: object, renamed:
 
 
 def named_columns(schema: pa.Schema, expression: str) -> list[str]:
-    """The columns that the expression may name, at least one: what has to be read for it.
+    """Returns the columns that the expression may name, at least one: what has to be read for it.
 
     Lance cannot read every column beside the others, such as blobs in structs.
     """

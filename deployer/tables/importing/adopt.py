@@ -46,20 +46,20 @@ def is_dataset(path: Path) -> bool:
 
 
 def plain_datasets(root: str) -> Iterator[Path]:
-    """The datasets directly in a root on disk, as LanceDB keeps them, by name."""
+    """Yields the datasets directly in a root on disk, as LanceDB keeps them, by name."""
     folder = Path(root)
     if folder.is_dir():
         yield from (path for path in sorted(folder.glob("*.lance")) if is_dataset(path))
 
 
 def location_under(root: str, path: Path) -> str | None:
-    """The dataset's location relative to the root; None when it lies elsewhere."""
+    """Returns the dataset's location relative to the root; None when it lies elsewhere."""
     real, folder = path.resolve(), Path(root).resolve()
     return real.relative_to(folder).as_posix() if real.is_relative_to(folder) and real != folder else None
 
 
 def adoptable(root: str, path: Path, database: str, name: str) -> Adoptable:
-    """The dataset at `path` as table `database.name`, without row keys and exactly as it is.
+    """Returns the dataset at `path` as table `database.name`, without row keys and exactly as it is.
 
     Raises NotFound without a dataset, InvalidInput for columns that no table can have, Refused for a dataset outside of
     the root or in an older file format.

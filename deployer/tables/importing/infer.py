@@ -99,7 +99,8 @@ class _Sample:
 
 
 def _with_legal_names(sample: _Sample) -> tuple[_Sample, Mapping[str, str]]:
-    """The sample with names that columns can have, and the names in the files of those that have another one."""
+    """Returns the sample with names that columns can have, and the names in the files of those that have another
+    one."""
     tables = [table for table in (sample.csv, sample.json, *sample.others) if table is not None]
     legal = legal_columns(tables)
     originals = {new: old for old, new in legal.items() if new != old}
@@ -130,7 +131,7 @@ def _sample(sources: Sequence[Source], options: ReadOptions, limit: int) -> _Sam
 
 
 def _parted(rows: pa.Table, folders: Sequence[str]) -> tuple[pa.Table, pa.Table]:
-    """The columns that are not of folders, and those that are."""
+    """Returns the columns that are not of folders, and those that are."""
     there = [name for name in folders if name in rows.schema.names]
     return rows.drop_columns(there), rows.select(there)
 
@@ -169,7 +170,8 @@ def _rows(source: Source, options: ReadOptions, limit: int, notes: list[str]) ->
 
 
 def _folder_types(sources: Sequence[Source]) -> dict[str, pa.DataType]:
-    """The types of the columns that folders give: int64, date32 or string, by the values in all of their names."""
+    """Returns the types of the columns that folders give: int64, date32 or string, by the values in all of their
+    names."""
     values: dict[str, set[str]] = {}
     for source in sources:
         for name, text in source.folders:
@@ -189,7 +191,7 @@ def _with_folders(rows: pa.Table, source: Source, types: Mapping[str, pa.DataTyp
 
 
 def _csv(source: Source, options: ReadOptions, limit: int, notes: list[str]) -> pa.Table:
-    """The first rows, as text. Rows of another width than the header are left out, with a note."""
+    """Returns the first rows, as text. Rows of another width than the header are left out, with a note."""
     names = source.dialect.names
     schema = pa.schema([pa.field(name, pa.string()) for name in names])
     unreadable = BadRows()
@@ -265,7 +267,7 @@ def _column(rows: pa.Table, name: str, complete: bool) -> Column:
 
 
 def legal_columns(tables: Sequence[pa.Table]) -> dict[str, str]:
-    """A name that a column can have for each name of a column in the tables, itself where it can.
+    """Returns a name that a column can have for each name of a column in the tables, itself where it can.
 
     Raises InvalidInput for another name that no spec can have as `source:`.
     """
@@ -277,10 +279,10 @@ def legal_columns(tables: Sequence[pa.Table]) -> dict[str, str]:
 
 
 def with_names(table: pa.Table, legal: Mapping[str, str]) -> pa.Table:
-    """The table with the names of `legal`."""
+    """Returns the table with the names of `legal`."""
     return table.rename_columns([legal[name] for name in table.schema.names])
 
 
 def as_in_files(columns: pa.Schema, originals: Mapping[str, str]) -> pa.Schema:
-    """The columns with the names that the files have, which are in `originals` where they are other ones."""
+    """Returns the columns with the names that the files have, which are in `originals` where they are other ones."""
     return pa.schema([field.with_name(originals.get(field.name, field.name)) for field in columns])

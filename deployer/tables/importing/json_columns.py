@@ -22,7 +22,7 @@ _REMEDY = "give JSON lines, one object a line, or an array of objects"
 
 
 def json_rows(source: Source, limit: int) -> pa.Table:
-    """The first rows of a JSON file, a column for each field that one of them has.
+    """Returns the first rows of a JSON file, a column for each field that one of them has.
 
     A column is `json` if its values have several types, or a type that tables do not store. Raises InvalidInput for
     what is not an object.
@@ -38,7 +38,7 @@ def json_rows(source: Source, limit: int) -> pa.Table:
 
 
 def joined_json(tables: Sequence[pa.Table]) -> pa.Table:
-    """The rows of several files. A column is `json` if its types in the files have no common type."""
+    """Returns the rows of several files. A column is `json` if its types in the files have no common type."""
     for name in dict.fromkeys(name for table in tables for name in table.schema.names):
         schemas = [pa.schema([table.schema.field(name)]) for table in tables if name in table.schema.names]
         try:

@@ -40,7 +40,7 @@ class _Candidate:
 
 
 def key_candidate(rows: pa.Table, columns: Sequence[Column]) -> tuple[str, ...]:
-    """The columns that are the best row keys for the rows; empty without any.
+    """Returns the columns that are the best row keys for the rows; empty without any.
 
     A key has up to four columns: identifiers (by name, by type such as dates, or because they count rows), or
     categories and times that span the rows. It never has measures, and never text with few repeats such as names.
@@ -58,7 +58,7 @@ def key_candidate(rows: pa.Table, columns: Sequence[Column]) -> tuple[str, ...]:
 
 
 def _combinations(found: Sequence[_Candidate], rows: int) -> Iterator[tuple[_Candidate, ...]]:
-    """Keys to try, the smallest first, that have enough values and are likely to identify rows."""
+    """Yields keys to try, the smallest first, that have enough values and are likely to identify rows."""
     for size in range(1, MOST_COLUMNS + 1):
         for parts in combinations(found, size):
             values = prod(part.distinct for part in parts)

@@ -35,7 +35,7 @@ class TypedText:
 
 
 def typed(rows: pa.Table, given: DateFormats, *, numbers: bool) -> TypedText:
-    """Columns of text as the first type that all of their values have; dates also in the `given` formats.
+    """Returns columns of text as the first type that all of their values have; dates also in the `given` formats.
 
     `numbers`: text may be numbers and booleans (as in CSV).
     """
@@ -91,7 +91,7 @@ def _typed_column(values: Any, numbers: bool) -> Any:
 
 
 def type_of_texts(texts: Any, kinds: Sequence[pa.DataType]) -> pa.DataType | None:
-    """The first of the types that all texts (an Array) have; None without one.
+    """Returns the first of the types that all texts (an Array) have; None without one.
 
     Text with leading zeros, such as 007, is not a number, and 6.0 is not an integer: other files may have 6.5. A time
     has a colon: 01 is not an hour.
@@ -114,7 +114,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _formats(name: str, values: Any, given: DateFormats) -> list[str]:
-    """The given format of the column if it reads all values, otherwise the ones that are detected."""
+    """Returns the given format of the column if it reads all values, otherwise the ones that are detected."""
     texts = pc.unique(values.drop_null()).to_pylist()
     form = dict(given).get(name, dict(given).get(None))
     if form is not None and detected_formats(texts, [form]):

@@ -56,7 +56,8 @@ _STEMS: Mapping[str, str] = {
 
 
 def requested_kind(index_type: str, known: Sequence[str], where: str) -> str:
-    """The kind, as specs name it, of an index type of LanceDB. Raises InvalidInput with the nearest known type."""
+    """Returns the kind, as specs name it, of an index type of LanceDB. Raises InvalidInput with the nearest known
+    type."""
     if str(index_type).upper() not in known:
         raise InvalidInput(f"{index_type!r} is not a type of index here", where=where, remedy=one_of(index_type, known))
     return str(index_type).lower()
@@ -65,7 +66,7 @@ def requested_kind(index_type: str, known: Sequence[str], where: str) -> str:
 def requested_index(
     columns: Sequence[Column], column: object, kind: str, parameters: Mapping[str, Any], where: str
 ) -> IndexSpec:
-    """The declaration of an index of one column. Parameters that are None are left to their defaults.
+    """Returns the declaration of an index of one column. Parameters that are None are left to their defaults.
 
     Raises InvalidInput for a column that is not there or of another type, and for parameters that do not fit.
     """
@@ -101,7 +102,7 @@ def requested_index(
 def text_parameters(
     tokenizer_name: str | None, parameters: Mapping[str, Any], further: Mapping[str, Any], where: str
 ) -> dict[str, Any]:
-    """The parameters of a full-text index; a named tokenizer decides those that it is about, as in LanceDB.
+    """Returns the parameters of a full-text index; a named tokenizer decides those that it is about, as in LanceDB.
 
     `further` are parameters that only specs have, such as those of `ngram`. Raises InvalidInput for others.
     """

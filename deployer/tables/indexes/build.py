@@ -203,7 +203,7 @@ def join_parts(store: StateStore, root: str, table_id: str) -> None:
 
 
 def index_infos(table: ReadTable) -> tuple[IndexInfo, ...]:
-    """The table's indexes by name, those that wait for rows too."""
+    """Returns the table's indexes by name, those that wait for rows too."""
     remembered = remembered_indexes(table.state.properties)
     observed = observed_indexes(table.dataset()) if remembered else {}
     return tuple(_info(table.state, remembered[name], observed.get(name)) for name in sorted(remembered))
@@ -236,7 +236,7 @@ def has_rows_for(dataset: LanceDataset, index: IndexSpec) -> bool:
 
 
 def rows_for(dataset: LanceDataset, index: IndexSpec) -> int:
-    """The number of rows that the index can learn from, as far as it needs to be known: up to `rows_needed`."""
+    """Returns the number of rows that the index can learn from, as far as it needs to be known: up to `rows_needed`."""
     needed = rows_needed(index)
     if index.kind not in VECTOR_KINDS or not needed:
         return min(needed, int(dataset.count_rows()))
@@ -245,7 +245,7 @@ def rows_for(dataset: LanceDataset, index: IndexSpec) -> int:
 
 
 def committed(entry: TableEntry, root: str, commit: Callable[[LanceDataset], T]) -> T:
-    """The result of `commit` on the newest version, tried again when others commit first."""
+    """Returns the result of `commit` on the newest version, tried again when others commit first."""
     location, where = dataset_location(root, entry), f"table/{entry.full_name}"
     for _ in _BACKOFF.attempts(ATTEMPTS):
         dataset = open_dataset(location)

@@ -52,7 +52,7 @@ def create_index(
 
 
 def require_creatable(table: OpenTable, index: IndexSpec, *, replaces: bool) -> tuple[IndexSpec, str]:
-    """The index with the name that it gets, and the name of the one that it replaces; empty for none.
+    """Returns the index with the name that it gets, and the name of the one that it replaces; empty for none.
 
     Raises Refused as `create_index` does.
     """
@@ -101,7 +101,7 @@ def _named(table: OpenTable, index: IndexSpec, replaces: bool) -> tuple[IndexSpe
 
 
 def _is_alike(one: IndexConfig, other: IndexSpec) -> bool:
-    """Whether searches use either of them for the same thing."""
+    """Returns whether searches use either of them for the same thing."""
     return _family(one.kind) == _family(other.kind)
 
 
@@ -114,7 +114,7 @@ def _family(kind: str) -> str:
 def _without_begun(
     now: dict[str, RememberedIndex], index: IndexSpec, known: RememberedIndex | None
 ) -> dict[str, RememberedIndex]:
-    """What is remembered, as before a build that failed."""
+    """Returns what is remembered, as before a build that failed."""
     found = now.get(index.name)
     if found is None or found.status != "building" or found.index != index:
         return now

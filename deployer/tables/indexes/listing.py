@@ -39,7 +39,7 @@ class IndexConfig:
     status: str = "ready"
 
     def __getitem__(self, name: str) -> Any:
-        """The attribute of that name."""
+        """Returns the attribute of that name."""
         return _attribute(self, name)
 
 
@@ -57,7 +57,7 @@ class IndexStatistics:
     num_indices: int | None = None
 
     def __getitem__(self, name: str) -> Any:
-        """The attribute of that name."""
+        """Returns the attribute of that name."""
         return _attribute(self, name)
 
 
@@ -68,7 +68,7 @@ def _attribute(of: IndexConfig | IndexStatistics, name: str) -> Any:
 
 
 def list_indices(table: ReadTable) -> list[IndexConfig]:
-    """The table's indexes by name: those that wait for rows too, and those that no spec can declare."""
+    """Returns the table's indexes by name: those that wait for rows too, and those that no spec can declare."""
     known = {
         each.name: IndexConfig(
             each.name, _TYPES.get(each.kind, each.kind), list(each.columns), each.kind, each.parameters, each.status
@@ -91,7 +91,7 @@ def list_indices(table: ReadTable) -> list[IndexConfig]:
 
 
 def index_stats(table: ReadTable, name: str) -> IndexStatistics | None:
-    """The statistics of the index of that name; None where there is none, or it waits for rows."""
+    """Returns the statistics of the index of that name; None where there is none, or it waits for rows."""
     dataset = table.dataset()
     described = next((each for each in dataset.describe_indices() if each.name == name), None)
     config = next((each for each in list_indices(table) if each.name == name), None)

@@ -85,7 +85,7 @@ class FlushedRows:
 
 
 def _gathered(plan: LoadPlan, batches: Iterator[pa.RecordBatch], reports: dict[int, SplitReport]) -> FlushedRows:
-    """Rows by their range, sorted and written whenever much has come together."""
+    """Returns rows by their range, sorted and written whenever much has come together."""
     splitter = plan.ranges.splitter(plan.layout.arrow_schema, plan.layout.row_keys)
     held: Held = {}
     size, flushed = 0, FlushedRows(plan.layout, plan.ranges, plan.unique)
@@ -108,7 +108,7 @@ def hold(batch: pa.RecordBatch, layout: Layout, splitter: Splitter, held: Held) 
 
 
 def parted(batch: pa.RecordBatch, numbers: np.ndarray) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The batch's rows by range number, those of each range together."""
+    """Yields the batch's rows by range number, those of each range together."""
     present = np.unique(numbers)
     if len(present) == 1:
         yield int(present[0]), batch

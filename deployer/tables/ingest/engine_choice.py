@@ -20,7 +20,7 @@ SAMPLED_SPLITS = 16
 
 
 def choose_engine(wanted: Engine, plan: LoadPlan) -> tuple[str, str]:
-    """The engine of a load, and the reason for it."""
+    """Returns the engine of a load, and the reason for it."""
     rows, size = sum(split.rows for split in plan.splits), sum(split.bytes for split in plan.splits)
     amount = f"about {rows:,} rows, {size_words(size)}"
     if wanted != "auto":
@@ -31,7 +31,7 @@ def choose_engine(wanted: Engine, plan: LoadPlan) -> tuple[str, str]:
 
 
 def for_tasks(plan: LoadPlan) -> LoadPlan:
-    """The plan with large leaves cut, so that tasks share them."""
+    """Returns the plan with large leaves cut, so that tasks share them."""
     import pyarrow as pa
 
     rows = sum(split.rows for split in plan.splits)

@@ -258,7 +258,8 @@ def _load(
 
 
 def done_before(store: StateStore, root: str, entry: TableEntry, request: IngestRequest) -> Job | None:
-    """The job of the request, if it is done. Raises InvalidInput when it loaded other files than the request has."""
+    """Returns the job of the request, if it is done. Raises InvalidInput when it loaded other files than the request
+    has."""
     if not request.job_id or not (job := find_job(store, root, entry.table_id, request.job_id)):
         return None
     refuse_other_files(job, _files_of(request), entry.address)
@@ -266,7 +267,8 @@ def done_before(store: StateStore, root: str, entry: TableEntry, request: Ingest
 
 
 def _files_of(request: IngestRequest) -> LoadedFiles | None:
-    """The request's files; None when they cannot be read, such as those that are gone since their job was done."""
+    """Returns the request's files; None when they cannot be read, such as those that are gone since their job was
+    done."""
     try:
         return _identified(find_sources(request.paths, request.format))
     except DeployerError:
@@ -274,7 +276,7 @@ def _files_of(request: IngestRequest) -> LoadedFiles | None:
 
 
 def _identified(sources: Sequence[Source]) -> LoadedFiles | None:
-    """The files; None when one cannot be read: reading its rows reports the error."""
+    """Returns the files; None when one cannot be read: reading its rows reports the error."""
     try:
         return identified(sources)
     except (DeployerError, OSError):

@@ -74,7 +74,7 @@ def unique_load(table: OpenTable, on_duplicate: Literal["reject", "skip"], *, se
 
 
 def with_duplicates_set_aside(loaded: LoadedFragments) -> LoadedFragments:
-    """The load with the duplicates that are to be set aside among the bad rows of their splits."""
+    """Returns the load with the duplicates that are to be set aside among the bad rows of their splits."""
     if not loaded.duplicates.bad:
         return loaded
     reports = dict(loaded.reports)
@@ -84,7 +84,7 @@ def with_duplicates_set_aside(loaded: LoadedFragments) -> LoadedFragments:
 
 
 def refused_duplicates(loaded: LoadedFragments, unique: UniqueLoad, rows: int, address: str) -> Refused | None:
-    """The error for a load of `rows` rows whose duplicates refuse it; None without any."""
+    """Returns the error for a load of `rows` rows whose duplicates refuse it; None without any."""
     if not loaded.duplicates.rows or unique.on_duplicate != "reject":
         return None
     remedy = "load the other rows with --on-duplicate skip, or set duplicates aside with --bad-rows FILE"

@@ -200,7 +200,7 @@ class _StreamTask:
 
 
 def ids_of(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
-    """The numbers that a task is given."""
+    """Yields the numbers that a task is given."""
     for batch in batches:
         yield from batch.column(0).to_pylist()
 
@@ -233,7 +233,7 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def message(key: int, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows for a partition, as Spark carries them."""
+    """Returns rows for a partition, as Spark carries them."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         writer.write_batch(rows)
@@ -241,18 +241,18 @@ def message(key: int, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def result(made: object) -> pa.RecordBatch:
-    """The result of a task, as the driver collects it."""
+    """Returns the result of a task, as the driver collects it."""
     return pa.RecordBatch.from_arrays([_binary(pa.py_buffer(pickle.dumps(made)))], ["written"])
 
 
 def _binary(data: pa.Buffer) -> pa.Array:
-    """One binary value over the buffer, not copied."""
+    """Returns one binary value over the buffer, not copied."""
     offsets = pa.py_buffer(np.array([0, data.size], np.int32))
     return pa.Array.from_buffers(pa.binary(), 1, [None, offsets, data])
 
 
 def partition_keys(count: int) -> list[int]:
-    """An integer for each of `count` partitions that `repartition(count, column)` puts exactly there.
+    """Returns an integer for each of `count` partitions that `repartition(count, column)` puts exactly there.
 
     Spark takes the remainder of Murmur3 (seed 42): ranges numbered 0, 1, … would share partitions, others stay empty.
     """
@@ -280,6 +280,6 @@ def murmur3(value: int, seed: int = 42) -> int:
 
 
 def first_error(reports: Reports) -> DeployerError | None:
-    """The error of the first split that has one."""
+    """Returns the error of the first split that has one."""
     errors = (reports[number].error for number in sorted(reports))
     return next((error.as_error() for error in errors if error is not None), None)

@@ -100,7 +100,7 @@ class TableDescription:
 
 
 def summaries(store: StateReader, root: str) -> tuple[list[TableSummary], list[Unreadable]]:
-    """All active tables by name, with all that Lance has, and those that cannot be read."""
+    """Returns all active tables by name, with all that Lance has, and those that cannot be read."""
     active = active_tables(store)
     found: list[TableSummary] = []
     failed = list(active.unreadable.values())
@@ -147,7 +147,7 @@ def _last_write(entry: TableEntry, state: TableState, root: str) -> dt.datetime 
 
 
 def describe(table: ReadTable) -> TableDescription:
-    """The table as the opened state has it."""
+    """Returns the table as the opened state has it."""
     state, properties = table.state, table.state.properties
     location = dataset_location(table.root, table.entry)
     leaves = _leaves(table)
@@ -202,7 +202,7 @@ def _leaves(table: ReadTable) -> tuple[LeafInfo, ...]:
 
 
 def _key(table: ReadTable, encoded: bytes) -> tuple[Any, ...]:
-    """A split point in Python's values of the key columns' types: times as times."""
+    """Returns a split point in Python's values of the key columns' types: times as times."""
     values = decode_key(table.kinds, encoded)
     shown = []
     for value, name in zip(values, table.row_keys, strict=False):

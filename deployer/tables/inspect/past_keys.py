@@ -30,7 +30,7 @@ class KeysThen:
 
 
 def keys_at(table: ReadTable, at: At | None) -> KeysThen:
-    """The columns and row keys at a version or time, as `dataset_at` takes it; None is now.
+    """Returns the columns and row keys at a version or time, as `dataset_at` takes it; None is now.
 
     Raises InvalidInput when the row keys of then are not known any more.
     """
@@ -59,7 +59,7 @@ def _today(table: ReadTable) -> KeysThen:
 
 
 def _last_state_of(table: ReadTable, number: int) -> TableState | None:
-    """The last state in which the table had that dataset; None when the log does not reach back so far."""
+    """Returns the last state in which the table had that dataset; None when the log does not reach back so far."""
     table_id = table.entry.table_id
     swaps = [
         entry.version
@@ -77,7 +77,7 @@ def _last_state_of(table: ReadTable, number: int) -> TableState | None:
 
 
 def _names_in(dataset: LanceDataset, recorded: TableState) -> tuple[str, ...]:
-    """The recorded row keys by the names that their columns had in the dataset: they may be renamed since."""
+    """Returns the recorded row keys by the names that their columns had in the dataset: they may be renamed since."""
     row_keys = recorded.properties.row_keys
     if all(name in dataset.schema.names for name in row_keys):
         return row_keys

@@ -40,7 +40,7 @@ def protected_content(store: StateStore, root: str, entry: TableEntry) -> str:
 
 
 def savepoints_of(store: StateStore, entry: TableEntry) -> tuple[str, ...]:
-    """The names of the table's savepoints, the newest first: those that go with it.
+    """Returns the names of the table's savepoints, the newest first: those that go with it.
 
     None where its log cannot be read, and where its deletion was begun, which required that permission.
     """
@@ -83,7 +83,8 @@ def refuse_held_table(store: StateStore, entry: TableEntry, what: str = "the tab
 
 
 def rows_held(root: str, live: LiveTable) -> int:
-    """The rows of the table's newest version: where the state says that there are none, those that Lance has."""
+    """Returns the rows of the table's newest version: where the state says that there are none, those that Lance
+    has."""
     if live.statistics.rows:
         return live.statistics.rows
     with suppress(NotFound):

@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 
 def recorded_table(store: StateStore, root: str, entry: TableEntry) -> LiveTable:
-    """The live table of an active entry, after recording what Lance has and the log lacks."""
+    """Returns the live table of an active entry, after recording what Lance has and the log lacks."""
     return live_table(*current(store, root, entry, store.table(entry.table_id)))

@@ -77,7 +77,7 @@ class UnreadableTable:
 
 
 def lake_report(root: str) -> list[TableReport | UnreadableTable]:
-    """Every active table by name. Raises NotFound when there is no lake at `root`."""
+    """Returns every active table by name. Raises NotFound when there is no lake at `root`."""
     with closing(open_reader(root)) as store:
         entries = [entry for entry in store.instance().tables.values() if entry.status == "active"]
         return [_table(store, root, entry) for entry in sorted(entries, key=lambda entry: entry.full_name)]
@@ -94,7 +94,7 @@ def _table(store: StateReader, root: str, entry: TableEntry) -> TableReport | Un
 
 
 def table_report(table: ReadTable) -> TableReport:
-    """One table that is open."""
+    """Returns one table that is open."""
     description = describe(table)
     files = sorted(table.state.files, key=lambda file: (file.min_key or b"", file.fragment_id))
     spans = leaf_spans([leaf.rows for leaf in description.leaves])

@@ -52,7 +52,7 @@ class TableVersion:
 
 
 def history(table: ReadTable) -> list[TableVersion]:
-    """All versions that are kept, the newest first; those of retired datasets too."""
+    """Returns all versions that are kept, the newest first; those of retired datasets too."""
     number = table.state.dataset
     found = sorted(_history(table, number, table.dataset()), key=lambda each: -each.version)
     for each in reversed(table.state.datasets):
@@ -117,7 +117,7 @@ def _history(table: ReadTable, number: int, dataset: LanceDataset) -> list[Table
 
 
 def _net_rows(info: CommitMetadata) -> int:
-    """How many rows the table has more since the commit; below zero for fewer."""
+    """Returns how many rows the table has more since the commit; below zero for fewer."""
     if info.counts is not None:
         return info.counts.inserted - info.counts.deleted
     return 0 if info.kind in REARRANGES else info.rows
@@ -141,7 +141,7 @@ def _rewritten(table: ReadTable, swap: LogEntry) -> tuple[str, ...]:
 
 
 def _first_version(number: int, dataset: LanceDataset) -> int:
-    """The version that was the table's first in this dataset: before it, a rewrite was still copying."""
+    """Returns the version that was the table's first in this dataset: before it, a rewrite was still copying."""
     if number == 1:
         return 1
     copied = [version for version, infos in metadata_since(dataset, 0).items() if infos[0].kind == "rewrite"]
@@ -215,7 +215,7 @@ def last_rows_at(dataset: LanceDataset) -> dt.datetime | None:
 
 
 def dataset_at(table: ReadTable, at: At) -> tuple[int, LanceDataset, int]:
-    """The number of the dataset that the table had then, the dataset, and the version of it.
+    """Returns the number of the dataset that the table had then, the dataset, and the version of it.
 
     `at` is as in `resolve_version`; a text such as `1:3` is version 3 of the dataset number 1, as `history` shows those
     of before a rewrite. Raises InvalidInput and NotFound.
@@ -289,7 +289,8 @@ def _aware(moment: dt.datetime) -> dt.datetime:
 
 
 def resolve_version(dataset: LanceDataset, at: str | int | dt.datetime, older: str = "") -> int:
-    """The version meant by a number that `history` lists, or the newest one at an ISO 8601 time (UTC unless it says).
+    """Returns the version meant by a number that `history` lists, or the newest one at an ISO 8601 time (UTC unless it
+    says).
 
     Raises InvalidInput for a text that is neither, NotFound when the dataset does not keep such a version; that says
     which ones of before a rewrite, `older`, there are.
@@ -314,7 +315,8 @@ def resolve_version(dataset: LanceDataset, at: str | int | dt.datetime, older: s
 
 
 def time_of(at: str) -> dt.datetime | None:
-    """The time that the text of `--at` names, in UTC unless the text says otherwise; None where it names a version."""
+    """Returns the time that the text of `--at` names, in UTC unless the text says otherwise; None where it names a
+    version."""
     return None if _NUMBERED.fullmatch(at) or at.strip().isdecimal() else _aware(_time(at))
 
 

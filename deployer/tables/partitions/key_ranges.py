@@ -31,7 +31,7 @@ class Ranges:
 
 
 def cut(leaves: Ranges, sample: pa.Table, rows: int, target: int) -> Ranges:
-    """The leaves, each cut where its share of `rows` is above `target` rows, going by a sample of the row keys.
+    """Returns the leaves, each cut where its share of `rows` is above `target` rows, going by a sample of the row keys.
 
     A wrong guess makes files of uneven sizes and nothing worse.
     """

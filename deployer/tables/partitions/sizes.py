@@ -66,7 +66,7 @@ class FileInfo:
 
 
 def sizes_of(state: TableState) -> dict[str, Sizes]:
-    """The sizes of every partition by its id."""
+    """Returns the sizes of every partition by its id."""
     files = state.files.to_arrow()
     grouped = files.group_by("partition").aggregate([("rows", "sum"), ("bytes", "sum"), ("rows", "count")])
     found = {
@@ -98,14 +98,15 @@ def _across(state: TableState, files: pa.Table) -> dict[str, float]:
 
 
 def reach(lowers: list[bytes], min_key: bytes | None, max_key: bytes | None) -> tuple[int, int]:
-    """The first and the last leaf, by number, that keys from `min_key` to `max_key` lie in."""
+    """Returns the first and the last leaf, by number, that keys from `min_key` to `max_key` lie in."""
     if min_key is None or max_key is None:
         return 0, len(lowers) - 1
     return bisect_right(lowers, min_key) - 1, bisect_right(lowers, max_key) - 1
 
 
 def leaf_of(state: TableState, file: File) -> Partition | None:
-    """The leaf that holds all keys of the file; None where it lies across several, or its keys are not known."""
+    """Returns the leaf that holds all keys of the file; None where it lies across several, or its keys are not
+    known."""
     leaves = state.leaves()
     if len(leaves) == 1:
         return leaves[0]
@@ -114,7 +115,7 @@ def leaf_of(state: TableState, file: File) -> Partition | None:
 
 
 def partition_infos(table: ReadTable) -> list[PartitionInfo]:
-    """The tree from the root on, each partition before its children, and these in the order of their keys."""
+    """Returns the tree from the root on, each partition before its children, and these in the order of their keys."""
     sizes = sizes_of(table.state)
     return list(_below(table, root_of(table.state.partitions), 0, sizes))
 
@@ -135,7 +136,8 @@ def _below(table: ReadTable, node: Partition, depth: int, sizes: Mapping[str, Si
 
 
 def file_infos(table: ReadTable, partition: str | None = None) -> list[FileInfo]:
-    """The files by the order of their first keys, or those of one partition. Raises NotFound for one that is not there.
+    """Returns the files by the order of their first keys, or those of one partition. Raises NotFound for one that is
+    not there.
 
     Of a partition that was split, those in the leaves below it are among them.
     """
@@ -176,5 +178,5 @@ def _names_below(state: TableState, partition: str) -> set[str]:
 
 
 def key_document(table: ReadTable, encoded: bytes) -> Any:
-    """An encoded key, or prefix of one, as a spec writes it."""
+    """Returns an encoded key, or prefix of one, as a spec writes it."""
     return split_point_document(decode_key(table.kinds, encoded), table.key_columns)

@@ -172,7 +172,7 @@ def _again(table: OpenTable) -> OpenTable:
 
 
 def _parts(rows: int, limit: int) -> int:
-    """The least power of two that brings each part to the limit: a part is then at least half full."""
+    """Returns the least power of two that brings each part to the limit: a part is then at least half full."""
     parts = 1
     while rows > parts * limit:
         parts *= 2
@@ -184,7 +184,7 @@ def _inside(leaf: Partition, points: Sequence[bytes]) -> list[bytes]:
 
 
 def _sketch(table: OpenTable, leaf: Partition) -> KeySketch:
-    """The keys of the leaf's rows, wherever their files are recorded; its `rows` are exact."""
+    """Returns the keys of the leaf's rows, wherever their files are recorded; its `rows` are exact."""
     names = list(table.row_keys)
     files = table.state.files.overlapping(leaf.lower, leaf.upper)
     dataset = table.dataset()

@@ -29,7 +29,7 @@ _NOT_TEXT = frozenset(("bool", *INTEGERS, *FLOATS, "duration"))
 def read_split_points(
     path: Path, keys: Sequence[Column], *, in_base64: bool = False
 ) -> tuple[tuple[KeyValue, ...], ...]:
-    """The split points of a file for these row keys; raises InvalidInput that names the line."""
+    """Returns the split points of a file for these row keys; raises InvalidInput that names the line."""
     try:
         lines = read_limited(path, MAX_BYTES).decode().splitlines()
     except OSError as error:
@@ -57,7 +57,7 @@ def read_split_points(
 
 
 def split_points_text(points: Iterable[Sequence[KeyValue]], keys: Sequence[Column], *, in_base64: bool = False) -> str:
-    """The inverse: the text of a file. Raises InvalidInput for a key with a line end that is not in base64."""
+    """Returns the inverse: the text of a file. Raises InvalidInput for a key with a line end that is not in base64."""
     lines = []
     for point in points:
         document = split_point_document(tuple(point), keys)

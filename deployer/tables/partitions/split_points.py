@@ -13,19 +13,19 @@ from deployer.state.model.partitions import partition_tree
 
 
 def encoded_split_points(spec: TableSpec) -> tuple[bytes, ...]:
-    """One encoded prefix of the row-key tuple a split point, in ascending order."""
+    """Returns one encoded prefix of the row-key tuple a split point, in ascending order."""
     columns = {column.name: column for column in spec.columns}
     kinds = [key_kind(columns[name]) for name in spec.row_keys]
     return tuple(encode_key(kinds[: len(point)], point) for point in spec.split_points)
 
 
 def declared_partitions(spec: TableSpec) -> tuple[Partition, ...]:
-    """A new tree of the declared leaves, root first; ids are random."""
+    """Returns a new tree of the declared leaves, root first; ids are random."""
     return _tree(encoded_split_points(spec))
 
 
 def one_leaf() -> tuple[Partition, ...]:
-    """A new tree of one leaf, whose id is random."""
+    """Returns a new tree of one leaf, whose id is random."""
     return _tree(())
 
 

@@ -52,14 +52,15 @@ def check_condition(where: str, address: str, schema: pa.Schema) -> None:
 def read_failure(
     failure: BaseException, where: str | None, schema: pa.Schema, location: str, address: str
 ) -> DeployerError:
-    """The error for what Lance says of a reading of the dataset at `location`, by a condition where there is one."""
+    """Returns the error for what Lance says of a reading of the dataset at `location`, by a condition where there is
+    one."""
     if where is None or refused_by_storage(failure, location) is not None or is_of_files(failure):
         return as_deployer_error(failure, location)
     return filter_failure(failure, where, schema, address)
 
 
 def filter_failure(failure: BaseException, where: str, schema: pa.Schema, address: str) -> DeployerError:
-    """The error for what Lance says of a condition, without Lance's source positions."""
+    """Returns the error for what Lance says of a condition, without Lance's source positions."""
     text = str(failure)
     if missing := re.search(r"[Nn]o field named [\"`']?([^\"`'.]+)[\"`']?|Column ([^,]+?) does not exist", text):
         found = unknown_column(missing[1] or missing[2], schema.names, address)
@@ -75,14 +76,14 @@ def filter_failure(failure: BaseException, where: str, schema: pa.Schema, addres
 
 
 def _quotes_needed(where: str, schema: pa.Schema) -> str:
-    """The remedy for a column's name that stands without quotes and needs them; empty where there is none."""
+    """Returns the remedy for a column's name that stands without quotes and needs them; empty where there is none."""
     bare = _WORD.sub(lambda found: found[0] if found[0][0] not in "'`\"" else "''", where).lower()
     names = [name for name in _names(schema) if not _BARE.fullmatch(name) and name.lower() in bare and name.strip()]
     return f"write the column in backticks: `{max(names, key=len)}`" if names else ""
 
 
 def _names(schema: pa.Schema) -> Iterator[str]:
-    """The names of columns and of fields of structs."""
+    """Yields the names of columns and of fields of structs."""
     pending = [*schema]
     while pending:
         field = pending.pop()

@@ -55,7 +55,7 @@ def _json_texts(column: Any) -> list[str]:
 
 
 def _one_line(document: str) -> str:
-    """A document as part of a line; as text where it is not one, which Lance does not store but may be read."""
+    """Returns a document as part of a line; as text where it is not one, which Lance does not store but may be read."""
     try:
         json.loads(document)
     except ValueError:
@@ -64,7 +64,7 @@ def _one_line(document: str) -> str:
 
 
 def write_parquet(schema: pa.Schema, batches: Iterator[pa.RecordBatch], path: Path) -> int:
-    """All rows as one file, which is there whole or not at all; gives their number."""
+    """Returns all rows as one file, which is there whole or not at all; gives their number."""
     import pyarrow.parquet as pq
 
     rows = 0
@@ -121,7 +121,7 @@ class _Forward:
 
 
 def plain_values(column: Any) -> list[Any]:
-    """Values as JSON can hold them."""
+    """Returns values as JSON can hold them."""
     return [_plain(value) for value in column.to_pylist()] if _needs_plain(column.type) else column.to_pylist()
 
 
@@ -169,7 +169,7 @@ _FORMULA = frozenset("=+-@\t\r\n")
 
 
 def _without_formula(value: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula.
+    """Returns a cell that no spreadsheet takes for a formula.
 
     A first character that a spreadsheet may skip (a blank, a control or format character) does not hide the next one,
     and a full-width form counts as the plain character.

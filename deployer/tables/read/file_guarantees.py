@@ -29,8 +29,8 @@ _NULL = b"\x01"  # as `keys.encode_nullable` has it: above all values
 def may_hold(
     condition: pc.Expression, files: Iterable[File], schema: pa.Schema, row_keys: Sequence[str], ids: Mapping[int, str]
 ) -> set[int]:
-    """The ids of the files that can hold a row for which the condition is true. `ids` are the names of the columns by
-    Lance's field ids, by which files know what they are clustered by."""
+    """Returns the ids of the files that can hold a row for which the condition is true. `ids` are the names of the
+    columns by Lance's field ids, by which files know what they are clustered by."""
     text = str(condition)
     mentioned = {name for name in schema.names if name in text and _is_exact(schema.field(name).type)}
     form, disk = pads.ParquetFileFormat(), LocalFileSystem()

@@ -34,7 +34,7 @@ class Interval:
 
 
 def from_python(field: pa.Field, value: Any) -> KeyValue:
-    """A Python value of the column as the state store keeps it; dates and times may be text, as in CSV.
+    """Returns a Python value of the column as the state store keeps it; dates and times may be text, as in CSV.
 
     Raises InvalidInput when it is not a value of the type.
     """
@@ -50,7 +50,7 @@ def from_python(field: pa.Field, value: Any) -> KeyValue:
 
 
 def from_text(field: pa.Field, text: str) -> Any:
-    """A value written as in CSV, as a Python value of the column's type (see `text_values.parsed`)."""
+    """Returns a value written as in CSV, as a Python value of the column's type (see `text_values.parsed`)."""
     values, bad = parsed(pa.array([text]), field.type)
     if bad is not None:
         raise _misfit(field, repr(text))
@@ -131,7 +131,7 @@ def require_ordered(name: str, schema: pa.Schema) -> None:
 
 
 def unknown_column(name: str, names: Sequence[str], where: str | None = None) -> InvalidInput:
-    """The error for a column that a table does not have."""
+    """Returns the error for a column that a table does not have."""
     near = difflib.get_close_matches(name, list(names), 1) or [n for n in names if n.lower() == name.lower()]
     return InvalidInput(
         f"there is no column {name!r}",

@@ -25,7 +25,8 @@ def is_read_alike(where: str, schema: pa.Schema) -> bool:
 
 
 def parse_condition(where: str, schema: pa.Schema, *, structs: bool = False) -> Expr:
-    """The condition on columns of the schema, those of nested types left out; with `structs`, on fields of structs too.
+    """Returns the condition on columns of the schema, those of nested types left out; with `structs`, on fields of
+    structs too.
 
     Raises an Exception, of a kind that DataFusion does not document, for text that is not a condition on these columns.
     """
@@ -33,7 +34,7 @@ def parse_condition(where: str, schema: pa.Schema, *, structs: bool = False) -> 
 
 
 def no_rows(schema: pa.Schema, *, structs: bool = False) -> DataFrame:
-    """An empty table of these columns in DataFusion, without those of nested types; `structs` keeps structs."""
+    """Returns an empty table of these columns in DataFusion, without those of nested types; `structs` keeps structs."""
     from datafusion import SessionConfig, SessionContext
 
     options = {  # the dialect with names in backticks and without escapes in strings, as Lance's
@@ -47,7 +48,8 @@ def no_rows(schema: pa.Schema, *, structs: bool = False) -> DataFrame:
 
 
 def variant(expression: Any) -> Any:
-    """The expression, or the node of a plan, as its own class; None for one that DataFusion's Python does not know."""
+    """Returns the expression, or the node of a plan, as its own class; None for one that DataFusion's Python does not
+    know."""
     try:
         return expression.to_variant()
     except Exception:  # of a kind that DataFusion does not document

@@ -49,7 +49,7 @@ class KeyPredicate:
         return not self.prefixes and not self.intervals
 
     def files(self, files: Files) -> list[File]:
-        """The files that can hold a matching row, by fragment id."""
+        """Returns the files that can hold a matching row, by fragment id."""
         bounds = {self.others[i]: self._nullable_bounds(i, self.intervals[i]) for i in self.others}
         return [file for file in self._by_keys(files) if _may_hold(file, bounds)] if bounds else self._by_keys(files)
 
@@ -96,7 +96,7 @@ class KeyPredicate:
         return [f.name for i, f in enumerate(self.fields) if i < depth or i in self.intervals]
 
     def to_sql(self) -> str | None:
-        """The condition in Lance's SQL; None when Lance's SQL cannot express it."""
+        """Returns the condition in Lance's SQL; None when Lance's SQL cannot express it."""
         used = [f for f in self.fields if f.name in self.columns]
         if not all(speaks_sql(f.type) and path_fault(f.name) is None for f in used):
             return None
@@ -144,7 +144,8 @@ def key_predicate(
     ranges: Mapping[str, Interval] | None = None,
     ids: Mapping[str, int] | None = None,
 ) -> KeyPredicate:
-    """The condition for keys (prefixes of the row-key tuple) and ranges by column. Values are Python's or Arrow's.
+    """Returns the condition for keys (prefixes of the row-key tuple) and ranges by column. Values are Python's or
+    Arrow's.
 
     `ids` are Lance's ids of those columns in `ranges` that are not row keys.
     """
@@ -180,7 +181,7 @@ def _least(one: bytes | None, other: bytes | None) -> bytes | None:
 
 
 def speaks_sql(kind: pa.DataType) -> bool:
-    """Whether Lance's SQL compares values of the type rightly, and `sql_literal` has a literal of them."""
+    """Returns whether Lance's SQL compares values of the type rightly, and `sql_literal` has a literal of them."""
     types = pa.types
     return bool(
         types.is_boolean(kind)
@@ -197,7 +198,7 @@ def speaks_sql(kind: pa.DataType) -> bool:
 
 
 def sql_literal(kind: pa.DataType, value: KeyValue) -> str:
-    """The value of a type that Lance's SQL compares rightly, as a literal; nothing in it can end it."""
+    """Returns the value of a type that Lance's SQL compares rightly, as a literal; nothing in it can end it."""
     types = pa.types
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -66,7 +66,8 @@ class _Part:
     def scanner(
         self, schema: pa.Schema, columns: list[str] | None = None, filter: Any = None, **_: Any
     ) -> pads.Scanner:
-        """The rows that hold the condition. Lance reads the columns that its text mentions, and Arrow applies it."""
+        """Returns the rows that hold the condition. Lance reads the columns that its text mentions, and Arrow applies
+        it."""
         if isinstance(filter, pa.Scalar):  # a condition without columns, such as `on true`
             filter = pc.scalar(bool(filter.as_py()))
         names = self._dataset.schema.names

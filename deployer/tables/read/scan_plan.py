@@ -57,7 +57,7 @@ class ScanPlan:
         return self.predicate.is_empty and self.condition is None
 
     def open(self) -> LanceDataset:
-        """The dataset at the version. Raises NotFound when it was cleaned away."""
+        """Returns the dataset at the version. Raises NotFound when it was cleaned away."""
         return open_dataset(self.location, self.version)
 
     def batches(
@@ -68,7 +68,8 @@ class ScanPlan:
         offset: int | None = None,
         batch_size: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows, from `dataset`, which is what `open` gives; those of `fragments` alone, where these are given.
+        """Yields the rows, from `dataset`, which is what `open` gives; those of `fragments` alone, where these are
+        given.
 
         `batch_size` is in rows; `offset` skips rows, and needs a plan without conditions. Raises InvalidInput for a
         condition that Lance cannot use, and other errors of `deployer.errors` for files that cannot be read.

@@ -24,8 +24,8 @@ _BARE = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def run_sql(store: StateReader, root: str, query: str) -> Rows:
-    """The result of a SELECT. Tables are `database.name`, or `name` when it is the only one of that name; names with
-    other than small letters, digits and `_` are quoted: `"nyc"."Flights"`.
+    """Returns the result of a SELECT. Tables are `database.name`, or `name` when it is the only one of that name; names
+    with other than small letters, digits and `_` are quoted: `"nyc"."Flights"`.
 
     Raises Refused for statements that are not queries, InvalidInput for SQL that is wrong.
     """

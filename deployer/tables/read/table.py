@@ -37,12 +37,12 @@ class Rows:
     total: int
 
     def to_table(self) -> pa.Table:
-        """All rows at once."""
+        """Returns all rows at once."""
         return pa.Table.from_batches(self.batches, self.schema)
 
 
 def open_table(root: str, name: str) -> Table:
-    """The table `database.name`, or of that bare name when only one has it, of the instance at `root`.
+    """Returns the table `database.name`, or of that bare name when only one has it, of the instance at `root`.
 
     It needs no right to write, and writes nothing. Raises NotFound (with the nearest name) and InvalidInput.
     """
@@ -85,15 +85,15 @@ class Table:
         return self.opened.state.files.rows
 
     def history(self) -> list[TableVersion]:
-        """The versions that are kept, the newest first."""
+        """Returns the versions that are kept, the newest first."""
         return history(self.opened)
 
     def keys(self, *keys: Sequence[Any], columns: Sequence[str] | None = None) -> Rows:
-        """Rows whose row key is one of `keys`, or starts with it: each is values of the first row keys."""
+        """Returns rows whose row key is one of `keys`, or starts with it: each is values of the first row keys."""
         return self.scan(keys=keys, columns=columns)
 
     def range(self, ranges: Mapping[str, Interval], columns: Sequence[str] | None = None) -> Rows:
-        """Rows whose columns given are all within their interval; null is in none."""
+        """Returns rows whose columns given are all within their interval; null is in none."""
         return self.scan(ranges=ranges, columns=columns)
 
     def scan(
@@ -105,7 +105,7 @@ class Table:
         keys: Sequence[Sequence[Any]] = (),
         ranges: Mapping[str, Interval] | None = None,
     ) -> Rows:
-        """Rows that hold all conditions given; `where` is one expression of Lance's SQL.
+        """Returns rows that hold all conditions given; `where` is one expression of Lance's SQL.
 
         Ranges of row keys, and of columns that files are clustered by, open the fragments that can hold them; those of
         other columns open all. `where` does as these where it compares such columns with literals, in conditions that
@@ -128,7 +128,8 @@ class Table:
         keys: Sequence[Sequence[Any]] = (),
         ranges: Mapping[str, Interval] | None = None,
     ) -> ScanPlan:
-        """What `scan` reads, for readings in other processes. Errors that Lance finds in `where` come as it is read."""
+        """Returns what `scan` reads, for readings in other processes. Errors that Lance finds in `where` come as it is
+        read."""
         return self._planned(where, columns, at, keys, ranges)[1]
 
     def _planned(
@@ -167,7 +168,8 @@ class Table:
         return dataset, ScanPlan(address, location, version, tuple(fragments), total, names, predicate, condition)
 
     def candidates(self, where: str) -> tuple[Condition, list[Any]]:
-        """The condition as Lance takes it, and the fragments of this version that can hold a row for which it is true.
+        """Returns the condition as Lance takes it, and the fragments of this version that can hold a row for which it
+        is true.
 
         Raises InvalidInput for what is not one SQL expression.
         """
@@ -190,7 +192,7 @@ class Table:
         return sum(batch.num_rows for batch in self.scan(where, self.schema.names[:1], at, None, keys, ranges).batches)
 
     def keys_at(self, at: At | None) -> KeysThen:
-        """The columns and row keys of the version, which `keys` of a `scan` with this `at` are of."""
+        """Returns the columns and row keys of the version, which `keys` of a `scan` with this `at` are of."""
         return keys_at(self.opened, at)
 
     def _predicate(
@@ -224,7 +226,7 @@ class Table:
         return self._predicate((), ranges, dataset, self.keys_at(None))
 
     def dataset(self) -> LanceDataset:
-        """The Lance dataset at this version, which readings share."""
+        """Returns the Lance dataset at this version, which readings share."""
         version = self.opened.state.lance_version
         key = (self.opened.entry.dataset, version)
         if key not in self._datasets:

@@ -23,7 +23,8 @@ _UNITS = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanose
 
 
 def with_typed_texts(where: str, schema: pa.Schema) -> str:
-    """The condition with a typed literal in place of each text that is compared with a column of dates or times.
+    """Returns the condition with a typed literal in place of each text that is compared with a column of dates or
+    times.
 
     Fields of structs are such columns too. What DataFusion cannot parse stays as it is, for Lance to report.
     """
@@ -81,7 +82,8 @@ def _literal(text: str, kind: pa.DataType) -> str:
 
 
 def _compared(condition: Expr, schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
-    """The texts that are compared with columns of dates and times, and the columns' types, wherever they occur."""
+    """Yields the texts that are compared with columns of dates and times, and the columns' types, wherever they
+    occur."""
     from datafusion.expr import Between, BinaryExpr, InList
 
     pending = [condition]
@@ -98,7 +100,7 @@ def _compared(condition: Expr, schema: pa.Schema) -> Iterator[tuple[str, pa.Data
 
 
 def _type_of(expression: Expr, schema: pa.Schema) -> pa.DataType | None:
-    """The type of a column or of a field of a struct; None for everything else."""
+    """Returns the type of a column or of a field of a struct; None for everything else."""
     from datafusion.expr import Column
 
     path: list[str] = []

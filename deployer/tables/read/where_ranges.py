@@ -45,7 +45,8 @@ def ranges_in(where: str, schema: pa.Schema, names: Collection[str]) -> dict[str
 
 
 def _compared_timestamps(plan: LogicalPlan, schema: pa.Schema) -> Iterator[tuple[str, Interval]]:
-    """Columns of timestamps and the values of their type that they are compared with, as an optimized plan has them."""
+    """Yields columns of timestamps and the values of their type that they are compared with, as an optimized plan has
+    them."""
     from datafusion.expr import Filter
 
     pending = [plan]
@@ -59,7 +60,8 @@ def _compared_timestamps(plan: LogicalPlan, schema: pa.Schema) -> Iterator[tuple
 
 
 def _compared(expression: Expr) -> Iterator[tuple[str, Interval]]:
-    """Columns and what they are compared with, of all conditions that have to hold; values are Arrow's or None."""
+    """Yields columns and what they are compared with, of all conditions that have to hold; values are Arrow's or
+    None."""
     from datafusion.expr import BinaryExpr
 
     pending = [expression]
@@ -99,7 +101,7 @@ def _python(value: pa.Scalar) -> Any:
 
 
 def _either(one: Expr, other: Expr) -> Iterator[tuple[str, Interval]]:
-    """Columns that both conditions compare, and what lies between the lowest and the highest of both."""
+    """Yields columns that both conditions compare, and what lies between the lowest and the highest of both."""
     first, second = dict(_compared(one)), dict(_compared(other))
     for name in first.keys() & second.keys():
         each = (first[name], second[name])
@@ -126,7 +128,7 @@ def _name(expression: Expr) -> str | None:
 
 
 def _literal(expression: Expr) -> pa.Scalar | None:
-    """A value that is written as such, or as `DATE '…'` or `TIMESTAMP '…'`: these are casts of a text."""
+    """Returns a value that is written as such, or as `DATE '…'` or `TIMESTAMP '…'`: these are casts of a text."""
     from datafusion.expr import Cast, Literal
 
     found = variant(expression)
@@ -145,7 +147,7 @@ def _literal(expression: Expr) -> pa.Scalar | None:
 
 
 def _fitting(field: pa.Field, interval: Interval) -> Interval:
-    """The interval with ends of the column's type; without those that are of another kind or do not fit in."""
+    """Returns the interval with ends of the column's type; without those that are of another kind or do not fit in."""
     low, high = (_of_type(field, each) for each in (interval.low, interval.high))
     return Interval(low, high, interval.low_included, interval.high_included)
 
@@ -176,7 +178,7 @@ def _same_clock(of_column: str | None, of_value: str | None) -> bool:
 
 
 def _both(field: pa.Field, one: Interval, other: Interval) -> Interval:
-    """The values that are in both."""
+    """Returns the values that are in both."""
     lows = [
         (from_python(field, each.low), not each.low_included, each) for each in (one, other) if each.low is not None
     ]

@@ -39,7 +39,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def with_instants(sql: str) -> str:
-    """The SQL with a value in place of each TIMESTAMP literal that has an offset, or is `AT TIME ZONE` of a named zone.
+    """Returns the SQL with a value in place of each TIMESTAMP literal that has an offset, or is `AT TIME ZONE` of a
+    named zone.
 
     Raises InvalidInput for one that is not a time, or that a change of clocks in its zone skips or repeats.
     """

@@ -66,7 +66,7 @@ class _Copied:
 
 
 def _units(plan: LoadPlan) -> Sequence[int]:
-    """The units that are written and noted separately: ranges of rows that have an order, else splits."""
+    """Returns the units that are written and noted separately: ranges of rows that have an order, else splits."""
     if plan.layout.order:
         return range(len(plan.ranges.partitions))
     return [split.number for split in plan.splits]

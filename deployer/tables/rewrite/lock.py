@@ -100,7 +100,7 @@ def _leased(objects: S3Objects, path: str, location: str, holder: Holder, lease:
 
 
 def _taken_up(objects: S3Objects, path: str, location: str, own: Holder, token: str, lease: float) -> tuple[str, bool]:
-    """The tag of the lease that is now held, and whether no process that may still write had one."""
+    """Returns the tag of the lease that is now held, and whether no process that may still write had one."""
     found, is_over = objects.tagged(path), False
     if found is not None:
         try:

@@ -102,7 +102,7 @@ class Progress:
             remove_within(self._location, NOTES)
 
     def tree(self) -> tuple[Partition, ...] | None:
-        """The partition tree that rows are placed in; None when none was chosen yet."""
+        """Returns the partition tree that rows are placed in; None when none was chosen yet."""
         with _readable(self._folder):
             found = _get(self._objects, "partitions.json")
             return None if found is None else tuple(decode(Partition, each) for each in found)
@@ -114,7 +114,8 @@ class Progress:
         return RangeLedger(f"{self._folder}/round-{number}")
 
     def round(self, number: int, location: str, kinds: Sequence[str]) -> Round | None:
-        """The plan of a round over the source at `location`; `kinds` are of the new row keys. None: not planned yet."""
+        """Returns the plan of a round over the source at `location`; `kinds` are of the new row keys. None: not planned
+        yet."""
         with _readable(self._folder):
             found = _get(self._objects, f"round-{number}/plan.json")
             if found is None:

@@ -78,7 +78,7 @@ def rewrite_table(
 
 
 def to_copy(store: StateStore, root: str, table_id: str, spec: TableSpec) -> tuple[OpenTable, Target] | None:
-    """The table, and what its rows are to be copied for; None where nothing is to be copied any more.
+    """Returns the table, and what its rows are to be copied for; None where nothing is to be copied any more.
 
     Settings that only files written from now on have are recorded.
     """
@@ -187,7 +187,7 @@ def _refuse_repeated_keys(
 
 
 def _begin(store: StateStore, table: OpenTable, target: Target) -> tuple[int, Location]:
-    """The number and place of the dataset to write: of the interrupted rewrite, or new ones."""
+    """Returns the number and place of the dataset to write: of the interrupted rewrite, or new ones."""
     table_id, state = table.entry.table_id, table.state
     for each in state.datasets:
         if each.status == "writing" and each.target == target.fingerprint:
@@ -230,7 +230,8 @@ def _copied_version(new: str, progress: Progress, table: OpenTable, target: Targ
 def _next_round(
     new: str, progress: Progress, table: OpenTable, target: Target, number: int, copied: int | None
 ) -> Round | None:
-    """The round to copy next, as it was planned before or planned now; None when rows that were copied have changed."""
+    """Returns the round to copy next, as it was planned before or planned now; None when rows that were copied have
+    changed."""
     done = _rounds_done(new, table.entry, number)
     planned = progress.round(done + 1, table.location, target.kinds)
     if planned is None:

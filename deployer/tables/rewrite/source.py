@@ -74,7 +74,7 @@ def plan_round(
 
 
 def plan_copy(table: OpenTable, planned: Round, target: Target, location: str) -> LoadPlan:
-    """The round as a load into the dataset at `location`."""
+    """Returns the round as a load into the dataset at `location`."""
     source = Source(table.location, Format.LANCE, table.location, False, planned.source_version)
     return LoadPlan(planned.splits, _reading(target, [source]), target.layout(location), planned.ranges)
 

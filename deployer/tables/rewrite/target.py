@@ -49,7 +49,7 @@ class Target:
         return _stable(self.storage.stable_row_ids, self.row_keys)
 
     def properties(self, state: TableState) -> dict[str, JSON]:
-        """The table's properties that it changes."""
+        """Returns the table's properties that it changes."""
         return {
             "row_keys": list(self.row_keys),
             "sort_keys": list(self.sort_keys),
@@ -94,7 +94,7 @@ class Target:
 
 
 def target_of(table: OpenTable, spec: TableSpec) -> Target:
-    """The target that `spec` declares for the table as it is."""
+    """Returns the target that `spec` declares for the table as it is."""
     points = tuple(key_to_json(point) for point in spec.split_points)
     types = {column.name: arrow_type(column.type) for column in spec.columns if column.name in spec.row_keys}
     schema = pa.schema([field.with_type(types.get(field.name, field.type)) for field in table.schema])
@@ -106,7 +106,8 @@ def target_of(table: OpenTable, spec: TableSpec) -> Target:
 
 
 def target_without_rows(spec: TableSpec) -> Target:
-    """The target for a table without rows: all columns are those that `spec` declares. It has no fingerprint."""
+    """Returns the target for a table without rows: all columns are those that `spec` declares. It has no
+    fingerprint."""
     points = tuple(key_to_json(point) for point in spec.split_points)
     schema = arrow_schema(spec.columns)
     return Target(spec.row_keys, spec.sort_keys, points, spec.storage, key_kinds(schema, spec.row_keys), schema, "")

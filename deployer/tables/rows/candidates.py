@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def candidate_fragments(table: OpenTable, dataset: LanceDataset, source: MergeSource) -> list[Any]:
-    """The fragments that can hold a key of the source: all of them where rows are not matched by row keys."""
+    """Returns the fragments that can hold a key of the source: all of them where rows are not matched by row keys."""
     if not len(source.keyed):
         return []
     keys = pa.Table.from_batches([source.given.select(list(source.on))]).take(pa.array(source.keyed))
@@ -27,7 +27,7 @@ def candidate_fragments(table: OpenTable, dataset: LanceDataset, source: MergeSo
 
 
 def fragments_for(table: OpenTable, dataset: LanceDataset, keys: pa.Table) -> list[Any]:
-    """The fragments that can hold one of the keys, of which there is one at least; none has a null."""
+    """Returns the fragments that can hold one of the keys, of which there is one at least; none has a null."""
     names = [name for name in table.row_keys if name in keys.column_names]
     if not names:
         return list(dataset.get_fragments())
@@ -40,7 +40,7 @@ def fragments_for(table: OpenTable, dataset: LanceDataset, keys: pa.Table) -> li
 
 
 def _of_leaves(table: OpenTable, keys: pa.Table) -> Iterator[File]:
-    """Files that meet the range of the source's keys within a leaf."""
+    """Yields files that meet the range of the source's keys within a leaf."""
     splitter = leaf_ranges(table).splitter(table.schema, table.row_keys)
     numbers = splitter.ranges([keys[name] for name in keys.column_names], keys.num_rows)
     for number in np.unique(numbers):
@@ -54,7 +54,7 @@ def _of_leaves(table: OpenTable, keys: pa.Table) -> Iterator[File]:
 
 
 def _of_columns(table: OpenTable, keys: pa.Table) -> Iterator[File]:
-    """Files that meet the range of each of the source's columns that is a row key."""
+    """Yields files that meet the range of each of the source's columns that is a row key."""
     places = [table.row_keys.index(name) for name in keys.column_names]
     found = key_range(keys, tuple(table.kinds[place] for place in places))
     for file in table.state.files:
@@ -63,7 +63,8 @@ def _of_columns(table: OpenTable, keys: pa.Table) -> Iterator[File]:
 
 
 def _meets(file: File, found: KeyRange, places: Any) -> bool:
-    """Whether the file can hold a value within each column's range; `places` are the columns' among the row keys."""
+    """Returns whether the file can hold a value within each column's range; `places` are the columns' among the row
+    keys."""
     return all(
         place >= len(file.column_min)
         or (file.column_max[place] >= found.column_min[i] and file.column_min[place] <= found.column_max[i])

@@ -79,8 +79,8 @@ PlanRows = Callable[["OpenTable", "LanceDataset"], RowPlan]
 
 
 def leaf_changes(counts: Iterable[tuple[str | None, RowCounts]]) -> tuple[LeafChange, ...]:
-    """The counts by partition, summed up, in the order in which the partitions come first; those without rows are left
-    out."""
+    """Returns the counts by partition, summed up, in the order in which the partitions come first; those without rows
+    are left out."""
     found: dict[str | None, RowCounts] = {}
     for partition, each in counts:
         found[partition] = added_up(found.get(partition, RowCounts()), each)
@@ -88,7 +88,7 @@ def leaf_changes(counts: Iterable[tuple[str | None, RowCounts]]) -> tuple[LeafCh
 
 
 def added_up(one: RowCounts, other: RowCounts) -> RowCounts:
-    """The sum of both."""
+    """Returns the sum of both."""
     return replace(
         one,
         inserted=one.inserted + other.inserted,
@@ -98,7 +98,7 @@ def added_up(one: RowCounts, other: RowCounts) -> RowCounts:
 
 
 def total(leaves: Iterable[LeafChange]) -> RowCounts:
-    """The counts of all leaves."""
+    """Returns the counts of all leaves."""
     counts = RowCounts()
     for each in leaves:
         counts = added_up(counts, each.counts)

@@ -114,7 +114,8 @@ class RowJob:
             )
 
     def _nothing(self, table: OpenTable, job_id: str) -> RowChange:
-        """The result of a change of no rows. With a job id of the caller's it is done, as a repeated one finds out."""
+        """Returns the result of a change of no rows. With a job id of the caller's it is done, as a repeated one finds
+        out."""
         version, job = table.state.lance_version, None
         if self.job_id:
             done: list[TableUpdate] = [RowsChanged((), (), (), version, job_id, self.kind)]
@@ -123,7 +124,7 @@ class RowJob:
         return RowChange(job, RowCounts(), (), FragmentCounts(), version)
 
     def _begun(self, commits: TableCommits, table: OpenTable, plan: RowPlan, job_id: str) -> Intent | Job:
-        """The job's intent; the job where another process did it."""
+        """Returns the job's intent; the job where another process did it."""
         store, state, dataset = table.store, table.state, table.entry.dataset
         for attempt in _BACKOFF.attempts(ATTEMPTS):
             # A table without fragments has none that could guard against another change of its rows.
@@ -148,7 +149,8 @@ class RowJob:
     def _sent(
         self, commits: TableCommits, table: OpenTable, dataset: LanceDataset, plan: RowPlan, intent: Intent
     ) -> RowChange:
-        """The commit as it is recorded. Loads on this machine wait meanwhile: this would lose race after race."""
+        """Returns the commit as it is recorded. Loads on this machine wait meanwhile: this would lose race after
+        race."""
         for attempt in _BACKOFF.attempts(ATTEMPTS):
             with table.store.turn(table.entry.table_id) as turn:
                 table = table.refreshed() if attempt or turn.waited else self._now(table, intent)
@@ -188,7 +190,7 @@ class RowJob:
         raise moved(table, f"others changed the same rows first, {ATTEMPTS} times")
 
     def _now(self, table: OpenTable, intent: Intent) -> OpenTable:
-        """The table as the log has it with the intent; what Lance alone has is recorded first."""
+        """Returns the table as the log has it with the intent; what Lance alone has is recorded first."""
         entry, state = current(table.store, table.root, table.entry, intent.state)
         return replace(table, entry=entry, state=state)
 
@@ -226,7 +228,7 @@ def _operation(dataset: Any, plan: RowPlan) -> ChangeRows:
 
 
 def already_done(job: Job) -> RowChange:
-    """The result of a job that an earlier run did."""
+    """Returns the result of a job that an earlier run did."""
     return RowChange(job, job.counts or RowCounts(), (), FragmentCounts(), job.lance_version, already_done=True)
 
 
@@ -241,7 +243,7 @@ def discarded(table: OpenTable, plan: RowPlan) -> Iterator[None]:
 
 
 def moved(table: OpenTable, why: str) -> Conflict:
-    """The error of a change that lost to what others did; nothing of it is committed."""
+    """Returns the error of a change that lost to what others did; nothing of it is committed."""
     return Conflict(f"the rows were not changed: {why}", where=table.address, remedy="run it again")
 
 

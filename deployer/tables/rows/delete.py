@@ -58,7 +58,7 @@ def delete_rows(
 def deletion(
     table: OpenTable, dataset: LanceDataset, offsets: Offsets, files: Deletions, *, dry_run: bool, why: str
 ) -> RowPlan:
-    """The plan that takes these rows out. In a dry run no deletion file is written."""
+    """Returns the plan that takes these rows out. In a dry run no deletion file is written."""
     state = table.state
     counts = {number: len(rows) for number, rows in offsets.items()}
     leaves = leaf_changes((leaf, RowCounts(deleted=n)) for leaf, n in rows_by_partition(table, counts))
@@ -71,7 +71,7 @@ def deletion(
 
 
 def _of_all(table: OpenTable) -> RowPlan:
-    """The plan that removes every fragment; nothing is read."""
+    """Returns the plan that removes every fragment; nothing is read."""
     counts = {file.fragment_id: file.rows for file in table.state.files}
     leaves = leaf_changes((leaf, RowCounts(deleted=n)) for leaf, n in rows_by_partition(table, counts))
     removed = tuple(sorted(counts))

@@ -32,7 +32,8 @@ class HeldRows:
 
 
 def held_rows(table: ReadTable, where: str = ALL) -> tuple[HeldRows, ...]:
-    """The holds that cover rows for which `where` is true, with how many; empty without holds, and nothing is read.
+    """Returns the holds that cover rows for which `where` is true, with how many; empty without holds, and nothing is
+    read.
 
     A hold whose condition fails, as after its column was dropped, covers every row. Raises InvalidInput for `where`.
     """
@@ -75,7 +76,7 @@ def refuse_held_addresses(table: OpenTable, addresses: NDArray[np.uint64], verb:
 
 
 def without_held(table: ReadTable, where: str) -> str:
-    """The condition of those rows of `where` that no hold covers."""
+    """Returns the condition of those rows of `where` that no hold covers."""
     parts = [f"({where})"]
     for hold in holds_of(table.state):
         if not is_usable(table, hold) or not hold.where:

@@ -56,7 +56,7 @@ def commit_load(
     sources: str,
     on_progress: OnProgress,
 ) -> tuple[Job, bool]:
-    """The job of a load in mode `upsert` or `overwrite`, and whether an earlier run had done it.
+    """Returns the job of a load in mode `upsert` or `overwrite`, and whether an earlier run had done it.
 
     The rows were written for the table as it is opened. Raises as `commit_written` does.
     """
@@ -174,7 +174,8 @@ def _upsert(
 def _groups(
     table: OpenTable, names: tuple[str, ...], written: Sequence[WrittenFragment]
 ) -> Iterator[list[WrittenFragment]]:
-    """Files whose keys are looked up together: those of a leaf, where the keys decide the leaf; else all of them."""
+    """Yields files whose keys are looked up together: those of a leaf, where the keys decide the leaf; else all of
+    them."""
     if not written:
         return
     if not table.row_keys or not {*table.row_keys} <= {*names}:
@@ -194,7 +195,7 @@ def _without_nulls(keys: pa.Table) -> pa.Table:
 def _matches(
     table: OpenTable, dataset: LanceDataset, names: Sequence[str], keys: KeySet, keyed: pa.Table
 ) -> tuple[NDArray[np.bool_], NDArray[np.uint64]]:
-    """Which keys, by their numbers, the table has, and the addresses of its rows that have one."""
+    """Returns which keys, by their numbers, the table has, and the addresses of its rows that have one."""
     taken, addresses = np.zeros(keys.count, np.bool_), list[Any]()
     fragments = fragments_for(table, dataset, keyed) if keyed.num_rows else []
     if fragments:

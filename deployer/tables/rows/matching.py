@@ -35,7 +35,7 @@ def matching_rows(
     *,
     only: frozenset[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows for which the condition is true, with the column `_rowaddr`.
+    """Yields rows for which the condition is true, with the column `_rowaddr`.
 
     `only` are the fragments that are looked into; None: all. Those whose ranges of keys exclude them are not opened.
     Raises InvalidInput for a condition that cannot be used.
@@ -54,7 +54,7 @@ def matching_rows(
 def rows_at(
     table: OpenTable, dataset: LanceDataset, addresses: NDArray[np.uint64], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The columns of the rows at these ascending addresses, in their order."""
+    """Yields the columns of the rows at these ascending addresses, in their order."""
     place = (table.location, table.address)
     for start in range(0, len(addresses), READ_AT_ONCE):
         wanted = addresses[start : start + READ_AT_ONCE]
@@ -73,8 +73,8 @@ def scanned(
     *,
     with_ids: bool,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of the fragments, or of all, in their order. `place` is the table's location and address, and `condition`
-    the user's own, for errors."""
+    """Yields rows of the fragments, or of all, in their order. `place` is the table's location and address, and
+    `condition` the user's own, for errors."""
     try:
         scanner = dataset.scanner(
             columns=list(columns),
@@ -111,7 +111,7 @@ def offsets_of(addresses: Sequence[Any]) -> Offsets:
 
 
 def addresses_of(offsets: Offsets) -> NDArray[np.uint64]:
-    """The ascending addresses of rows by their offsets within fragments."""
+    """Returns the ascending addresses of rows by their offsets within fragments."""
     parts = [(np.uint64(number) << np.uint64(32)) | offsets[number].astype(np.uint64) for number in sorted(offsets)]
     return np.concatenate([np.zeros(0, np.uint64), *parts])
 
@@ -124,7 +124,7 @@ class Deletions:
     _written: dict[str, Any] = field(default_factory=dict)  #: Lance's metadata by the path of the deletion file
 
     def without(self, dataset: LanceDataset, offsets: Offsets) -> tuple[tuple[Any, ...], tuple[int, ...]]:
-        """The fragments without these rows as Lance's metadata, and the ids of those that have no row left."""
+        """Returns the fragments without these rows as Lance's metadata, and the ids of those that have no row left."""
         changed, removed = list[Any](), list[int]()
         for number, rows in offsets.items():
             fragment = dataset.get_fragment(number)
@@ -146,7 +146,7 @@ class Deletions:
 
 
 def deletion_path(fragment: Any) -> str:
-    """The path of the fragment's deletion file, relative to the dataset, as Lance names it."""
+    """Returns the path of the fragment's deletion file, relative to the dataset, as Lance names it."""
     path: str = fragment.deletion_file.path(fragment.id)
     return path
 

@@ -151,7 +151,7 @@ def _matched(table: OpenTable, dataset: LanceDataset, source: MergeSource) -> _M
 
 
 def _hits(source: MergeSource, keys: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The numbers of the keys that the source has, and the places of these keys; a null is in none."""
+    """Returns the numbers of the keys that the source has, and the places of these keys; a null is in none."""
     if not any(column.null_count for column in keys.columns):
         return source.keys.matches(keys.columns)
     there = np.ones(keys.num_rows, np.bool_)
@@ -198,7 +198,7 @@ class _Merge:
         return RowPlan(version, total(leaves), leaves, fragments, changed, removed, tuple(written), compared)
 
     def foreseen(self) -> RowPlan:
-        """The same without anything written; the fragments that come are one at least for each leaf."""
+        """Returns the same without anything written; the fragments that come are one at least for each leaf."""
         refuse_held_addresses(self.table, np.concatenate([self._replaced(), self._deleted]), "changed")
         leaves = leaf_changes(self._counts())
         counts = {i: len(rows) for i, rows in offsets_of([self._replaced(), self._deleted]).items()}
@@ -209,11 +209,11 @@ class _Merge:
         return RowPlan(int(self.dataset.version), total(leaves), leaves, fragments)
 
     def _written_together(self, coming: Sequence[pa.RecordBatch]) -> list[list[pa.RecordBatch]]:
-        """Rows that keep their ids go into other fragments than those that get new ones."""
+        """Returns rows that keep their ids go into other fragments than those that get new ones."""
         return [[each] for each in coming] if self.dataset.has_stable_row_ids else [list(coming)] if coming else []
 
     def _replaced(self) -> NDArray[np.uint64]:
-        """The addresses of matched rows that are taken out, because others come for them or none."""
+        """Returns the addresses of matched rows that are taken out, because others come for them or none."""
         return np.zeros(0, np.uint64) if self.rules.when_matched == "ignore" else self.matches.addresses
 
     @cached_property
@@ -239,7 +239,7 @@ class _Merge:
         return self.source.full_rows(places, self.table) if len(places) else None
 
     def _updated(self) -> pa.RecordBatch | None:
-        """The matched rows with the source's values, and with their row ids where these are stable."""
+        """Returns the matched rows with the source's values, and with their row ids where these are stable."""
         found = self.matches
         if self.rules.when_matched != "update" or not len(found.addresses):
             return None
@@ -255,7 +255,7 @@ class _Merge:
         return rows.append_column(ROW_ID, pa.array(found.ids)) if self.dataset.has_stable_row_ids else rows
 
     def _kept_values(self, names: Sequence[str]) -> pa.RecordBatch:
-        """The values of columns that the source does not give, in the order of the matches."""
+        """Returns the values of columns that the source does not give, in the order of the matches."""
         order = np.argsort(self.matches.addresses, kind="stable")
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order))

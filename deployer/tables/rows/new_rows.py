@@ -28,7 +28,7 @@ SHOWN = 5  #: duplicate keys that a message names
 
 
 def leaf_ranges(table: OpenTable) -> Ranges:
-    """The table's leaves as ranges of keys."""
+    """Returns the table's leaves as ranges of keys."""
     return Ranges(tuple(table.splits), tuple(leaf.partition_id for leaf in table.state.leaves()))
 
 
@@ -95,7 +95,7 @@ def refuse_taken_keys(table: OpenTable, dataset: LanceDataset, keys: pa.Table, g
 def _staying(
     table: OpenTable, dataset: LanceDataset, taken: TakenKeys, keys: pa.Table, gone: NDArray[np.uint64]
 ) -> Iterable[pa.RecordBatch]:
-    """The keys of rows that stay, of the files that may have one of `keys`."""
+    """Yields the keys of rows that stay, of the files that may have one of `keys`."""
     span = taken.range_of(keys)
     names = list(table.row_keys)
     fragments = [dataset.get_fragment(each.fragment_id) for each in taken.files if each.meets(span)]
@@ -108,7 +108,7 @@ def _staying(
 
 
 def among(values: NDArray[np.uint64], ascending: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which of the values are in the ascending ones."""
+    """Returns which of the values are in the ascending ones."""
     if not len(ascending):
         return np.zeros(len(values), np.bool_)
     places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)

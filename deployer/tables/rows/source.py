@@ -78,7 +78,7 @@ class MergeSource:
 
 
 def checked_rows(batch: pa.RecordBatch, schema: pa.Schema, row_keys: Sequence[str], table: OpenTable) -> pa.RecordBatch:
-    """The rows with exactly these columns. Raises Refused, listing some, for rows that do not fit."""
+    """Returns the rows with exactly these columns. Raises Refused, listing some, for rows that do not fit."""
     numbers = np.arange(1, batch.num_rows + 1)
     checked = check(SourceRows(batch, numbers), schema, row_keys, text=False, listed=LISTED)
     if checked.bad.rows:
@@ -87,7 +87,7 @@ def checked_rows(batch: pa.RecordBatch, schema: pa.Schema, row_keys: Sequence[st
 
 
 def keys_of(on: Sequence[str] | str | None, table: OpenTable) -> tuple[str, ...]:
-    """The columns that rows are matched by: those given, else the row keys. Raises InvalidInput for others."""
+    """Returns the columns that rows are matched by: those given, else the row keys. Raises InvalidInput for others."""
     names = table.row_keys if on is None else (on,) if isinstance(on, str) else tuple(on)
     if not names:
         raise InvalidInput(

@@ -76,7 +76,7 @@ class RowsTask:
         return scanned(place, dataset, fragments, columns, self.condition.sql, self.condition, with_ids=ids)
 
     def _changed(self, dataset: LanceDataset, assign: Assignments, addresses: list[Any]) -> Iterator[pa.RecordBatch]:
-        """The rows with their new values; their addresses are put into `addresses`."""
+        """Yields the rows with their new values; their addresses are put into `addresses`."""
         schema, ids = self.layout.arrow_schema, bool(dataset.has_stable_row_ids)
         seen, bad = 0, BadRows()
         for batch in self._rows(dataset, schema.names, ids=ids):
@@ -133,8 +133,8 @@ def run_here(dataset: LanceDataset, tasks: Sequence[RowsTask]) -> list[RowsDone]
 def tasks_of(
     table: OpenTable, dataset: LanceDataset, where: str, assign: Assignments | None = None, *, in_parts: bool = False
 ) -> list[RowsTask]:
-    """One task for all fragments that can hold a row of the condition, or one for those of each leaf, `in_parts`, and
-    more where a leaf has many rows.
+    """Returns one task for all fragments that can hold a row of the condition, or one for those of each leaf,
+    `in_parts`, and more where a leaf has many rows.
 
     Raises InvalidInput for a condition that is not one SQL expression.
     """
@@ -166,7 +166,7 @@ def _place(table: OpenTable, fragment_id: int) -> tuple[str, int]:
 
 
 def columns_of(values: Mapping[str, Any], rows: int, address: str) -> dict[str, Any]:
-    """Columns with the same values in each row. Raises InvalidInput for a value that Arrow does not have."""
+    """Returns columns with the same values in each row. Raises InvalidInput for a value that Arrow does not have."""
     arrays = {}
     for name, value in values.items():
         try:

@@ -94,8 +94,8 @@ def update_rows(
 
 
 def _foreseen(table: OpenTable, dataset: LanceDataset, offsets: Offsets) -> RowPlan:
-    """The plan of an update in a dry run. How many fragments come depends on the rows' sizes; there is one at least for
-    each leaf."""
+    """Returns the plan of an update in a dry run. How many fragments come depends on the rows' sizes; there is one at
+    least for each leaf."""
     held = {i: file.rows for i in offsets if (file := table.state.files.get(i)) is not None}
     whole = sum(held.get(i) == len(rows) for i, rows in offsets.items())
     leaves = _leaves(table, offsets)
@@ -110,7 +110,7 @@ def _leaves(table: OpenTable, offsets: Offsets) -> tuple[LeafChange, ...]:
 
 
 def _keys(table: OpenTable, written: Sequence[WrittenFragment]) -> pa.Table:
-    """The row keys of rows that were written."""
+    """Returns the row keys of rows that were written."""
     names, layout = list(table.row_keys), table.layout()
     batches = [batch for each in written for batch in read_written(layout, each, names, READ_ROWS)]
     return pa.Table.from_batches(batches)

@@ -95,7 +95,7 @@ def _operation(
 
 
 def _declared(columns: Sequence[Column], path: c.ColumnPath) -> Sequence[Column]:
-    """The fields that the spec has at `path`."""
+    """Returns the fields that the spec has at `path`."""
     for name in path:
         found: ColumnType = next(column.type for column in columns if column.name == name)
         columns = children(found)

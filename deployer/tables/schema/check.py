@@ -67,7 +67,7 @@ def failing(
     renames: Mapping[c.ColumnPath, c.ColumnPath] = _NO_RENAMES,
     cause: object = None,
 ) -> Failing | None:
-    """The rows that `change` fails for; None for a change that looks at no rows.
+    """Returns the rows that `change` fails for; None for a change that looks at no rows.
 
     `renames` are made before the change: paths after them to the paths that the dataset has. `cause` is where the specs
     ask for it. Raises InvalidInput for an expression that cannot be computed at all.
@@ -135,7 +135,7 @@ def _failing(
 
 
 def _batches(dataset: LanceDataset, names: Sequence[str], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows in pieces that fit well into the process that computes."""
+    """Yields the rows in pieces that fit well into the process that computes."""
     for batch in dataset.scanner(columns=list(names), batch_size=8192).to_batches():
         rows = batch.rename_columns(list(columns))
         step = max(1, rows.num_rows * _BATCH_BYTES // max(rows.nbytes, _BATCH_BYTES))
@@ -151,7 +151,7 @@ def _example(rows: pa.RecordBatch, place: int, looked_at: str) -> str:
 
 
 def _short(value: Any) -> str:
-    """A value on one line: text in quotes, what is not printed escaped, cut after a few characters."""
+    """Returns a value on one line: text in quotes, what is not printed escaped, cut after a few characters."""
     text = "null" if value is None else repr(value) if isinstance(value, str) else plain(str(value))
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
@@ -249,7 +249,7 @@ def _named(planned: PlannedChange, why: str) -> PlannedChange:
 
 
 def _renames(changes: Iterable[c.Change]) -> dict[c.ColumnPath, c.ColumnPath]:
-    """Paths after the renames to the paths before, of each level by itself."""
+    """Returns paths after the renames to the paths before, of each level by itself."""
     renames = (change for change in changes if isinstance(change, c.RenameColumn))
     return {(*change.column[:-1], change.after): change.column for change in renames}
 
@@ -300,7 +300,7 @@ def _null_values(values: Any, path: c.ColumnPath) -> int:
 
 
 def _entries(values: Any, part: str) -> Any:
-    """Keys or values of the entries of maps; those of a slice only."""
+    """Returns keys or values of the entries of maps; those of a slice only."""
     whole = values.keys if part == "key" else values.items
     offsets = values.offsets
     return (

@@ -17,7 +17,8 @@ MOST_FILES = 256  #: a footer is read of each file: about 50 µs on disk, one re
 
 
 def sized_on_disk(plan: Plan, live: LiveLake, root: str) -> Plan:
-    """The plan with columns that it drops, and those written whose values have no fixed width, as large as on disk.
+    """Returns the plan with columns that it drops, and those written whose values have no fixed width, as large as on
+    disk.
 
     Where there are too many files to ask, what the planner reckoned stays.
     """

@@ -52,7 +52,7 @@ def commit_schema_change(store: StateStore, root: str, table_id: str, kind: str,
 
 
 def _abandoned(commits: TableCommits, job_id: str, failure: Exception, kind: str) -> DeployerError:
-    """The error for a change that Lance does not have."""
+    """Returns the error for a change that Lance does not have."""
     commits.abandon(job_id)
     address = f"table/{commits.entry.full_name}"
     if (refused := refused_by_storage(failure, commits.location)) is not None:

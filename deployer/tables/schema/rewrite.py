@@ -35,7 +35,8 @@ def convert_column(
     using: str | None = None,
     on_progress: OnProgress = no_progress,
 ) -> LanceOperation.BaseOperation:
-    """The column at `path` as type `after`: its values cast without loss, or what the SQL expression `using` gives.
+    """Returns the column at `path` as type `after`: its values cast without loss, or what the SQL expression `using`
+    gives.
 
     For a nested field the whole top-level column is rewritten. Raises Refused when a value does not fit.
     """
@@ -78,7 +79,7 @@ def add_field(
     after: str | None,
     on_progress: OnProgress = no_progress,
 ) -> LanceOperation.BaseOperation:
-    """A new field, null in existing rows, where Lance reads structs only whole: the column is rewritten."""
+    """Returns a new field, null in existing rows, where Lance reads structs only whole: the column is rewritten."""
     top = path[0]
     _refuse_blobs(dataset, top)
     column = _changed(column_of(dataset.schema.field(top)), path[1:-1], lambda parent: _with(parent, added, after))
@@ -126,7 +127,7 @@ def _without(column: Column, name: str) -> Column:
 
 
 def _replaced(dataset: LanceDataset, name: str, written: SchemaField) -> FieldTree:
-    """The schema with another field in the place of the top-level column `name`."""
+    """Returns the schema with another field in the place of the top-level column `name`."""
     tree = FieldTree.of(dataset.lance_schema)
     fields = tuple(written if field.name == name else field for field in tree.fields)
     return replace(tree, fields=fields)
@@ -135,7 +136,7 @@ def _replaced(dataset: LanceDataset, name: str, written: SchemaField) -> FieldTr
 def fill_column(
     dataset: LanceDataset, column: Column, after: str | None, on_progress: OnProgress = no_progress
 ) -> LanceOperation.BaseOperation:
-    """A new column behind `after` (None: as the first), with its default in existing rows."""
+    """Returns a new column behind `after` (None: as the first), with its default in existing rows."""
     compute = _expression(column.default, arrow_field(column).type)
     columns = named_columns(dataset.schema, column.default)
     written, fragments = write_column(dataset, column, compute, columns, on_progress)
@@ -181,7 +182,7 @@ def write_column(
 
 
 def _narrowed(values: Any, target: pa.DataType) -> Any:
-    """The values without the fields that the target has not."""
+    """Returns the values without the fields that the target has not."""
     if is_nested_pair(values.type, target):
         return cast_nested(values, target, _narrowed, leave_out=True)
     return values
@@ -202,7 +203,7 @@ def _expression(using: str, target: pa.DataType) -> Compute:
 
 
 def _changed(column: Column, path: Sequence[str], change: Callable[[Column], Column]) -> Column:
-    """The column with what is at `path` inside of it as `change` makes it."""
+    """Returns the column with what is at `path` inside of it as `change` makes it."""
     if not path:
         return change(column)
     rest = path[1:]

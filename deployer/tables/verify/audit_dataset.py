@@ -151,7 +151,7 @@ class _DatasetAudit:
         return self.listed
 
     def chosen(self, full: bool) -> list[File]:
-        """Files whose keys, and columns that they are clustered by, are to be read: all, or some by chance."""
+        """Returns files whose keys, and columns that they are clustered by, are to be read: all, or some by chance."""
         keyed = bool(self.state.properties.row_keys)
         there = {fragment.fragment_id for fragment in self.dataset.get_fragments()}
         files = [file for file in self.state.files if file.fragment_id in there and (keyed or file.clustering)]

@@ -52,7 +52,7 @@ class FoundDataset:
 
 
 def find_datasets(root: str, files: RecordFiles, instance: str) -> FoundDataset:
-    """All datasets below the root. Raises what storage refuses."""
+    """Returns all datasets below the root. Raises what storage refuses."""
     found = FoundDataset()
     records: dict[Location, TableRecord] = {}
     for path in sorted(_paths(root)):
@@ -88,7 +88,7 @@ def find_datasets(root: str, files: RecordFiles, instance: str) -> FoundDataset:
 def _claims(
     root: str, files: RecordFiles, records: Mapping[Location, TableRecord], problems: list[Problem]
 ) -> Iterator[Claim]:
-    """The table that the datasets with one table id are; nothing where their records do not agree."""
+    """Yields the table that the datasets with one table id are; nothing where their records do not agree."""
     newest = max(records.values(), key=lambda each: (each.at, each.state_version))
     entry, own = newest.entry, {each.location for each in newest.datasets}
     if wrong := fault_of_entry(entry) or fault_of_datasets(entry.table_id, newest.datasets) or _fault_of(newest):
@@ -139,7 +139,7 @@ def _source(root: str, files: RecordFiles, location: Location, record: TableReco
 
 
 def _without_clashes(claims: Iterable[Claim], problems: list[Problem]) -> list[Claim]:
-    """The tables without those that have a name twice."""
+    """Returns the tables without those that have a name twice."""
     by_name: dict[str, list[Claim]] = {}
     for claim in claims:
         by_name.setdefault(claim.record.entry.full_name, []).append(claim)
@@ -164,7 +164,7 @@ def _belongs(location: Location, known: Mapping[str, Location]) -> bool:
 
 
 def _paths(root: str) -> Iterator[str]:
-    """The paths of all datasets below the root, relative to it. No link is followed."""
+    """Yields the paths of all datasets below the root, relative to it. No link is followed."""
     if "://" in root:
         found = {
             path.partition(f"/{_MANIFESTS}/")[0] for path in objects_at(root).list("") if f"/{_MANIFESTS}/" in path

@@ -192,7 +192,8 @@ def _unrecorded(
 def _claimed(
     root: str, several: list[Location], declared: ProjectDeclarations
 ) -> tuple[Claim, str, tuple[str, ...]] | None:
-    """The table that datasets of one name and id are. None where a creation left nothing but an empty dataset."""
+    """Returns the table that datasets of one name and id are. None where a creation left nothing but an empty
+    dataset."""
     location = _newest(root, several)
     parts = _MADE.fullmatch(location)
     assert parts is not None  # noqa: S101 (its caller has looked)

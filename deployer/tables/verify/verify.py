@@ -50,7 +50,7 @@ class Verification:
 
 
 def verify(store: StateReader, root: str, names: Sequence[str] = (), *, full: bool = False) -> Iterator[Verification]:
-    """The instance and its tables, or the tables named alone (by name or id). Changes nothing.
+    """Yields the instance and its tables, or the tables named alone (by name or id). Changes nothing.
 
     Where the instance's log is too damaged to show its tables, their logs are verified alone.
     """
@@ -92,7 +92,7 @@ def _chosen(instance: InstanceState, names: Sequence[str]) -> list[TableEntry]:
 
 
 def named_entry(entries: Iterable[TableEntry], name: str) -> TableEntry:
-    """The table of that name or id, whatever its status. Raises NotFound, InvalidInput."""
+    """Returns the table of that name or id, whatever its status. Raises NotFound, InvalidInput."""
     listed = list(entries)
     for entry in listed:
         if name in (entry.table_id, entry.full_name):
@@ -152,7 +152,7 @@ def repair(
     drop_history: bool = False,
     grace: int = HOUR,
 ) -> Iterator[Step]:
-    """Each thing that is done, as it is done; with `dry_run` what would be, and nothing is.
+    """Yields each thing that is done, as it is done; with `dry_run` what would be, and nothing is.
 
     Commits under way are given up when they are older than `grace` ms before `now` and Lance has none of them.
     """

@@ -88,7 +88,7 @@ class DirectoryTarget:
             self._call(lambda: self._namespace().register_table(request))
 
     def _relative(self, publication: Publication) -> str:
-        """The table's folder as the namespace wants it. Raises InvalidInput when it does not lie below it."""
+        """Returns the table's folder as the namespace wants it. Raises InvalidInput when it does not lie below it."""
         relative = relative_to(publication.location, self._root)
         if relative is None:
             raise InvalidInput(
@@ -149,7 +149,7 @@ class DirectoryTarget:
             _BACKOFF.wait(number)
 
     def _version(self) -> int:
-        """The newest version of the manifest; 0 where there is none yet."""
+        """Returns the newest version of the manifest; 0 where there is none yet."""
         try:
             return latest_version(f"{self._root}/{MANIFEST}")
         except (NotFound, OSError):

@@ -41,7 +41,7 @@ MOST_DIGITS = 38  #: of Hive's decimals
 
 
 def glue_columns(schema: pa.Schema) -> list[dict[str, Any]]:
-    """The columns of a table for Glue, with descriptions and exact types."""
+    """Returns the columns of a table for Glue, with descriptions and exact types."""
     found = []
     for field, column in zip(schema, columns_of(schema), strict=True):
         form: dict[str, Any] = {
@@ -56,7 +56,7 @@ def glue_columns(schema: pa.Schema) -> list[dict[str, Any]]:
 
 
 def hive_type(found: pa.DataType) -> str:
-    """The type of Hive that holds an Arrow type's values; text where there is none, and for nulls."""
+    """Returns the type of Hive that holds an Arrow type's values; text where there is none, and for nulls."""
     if isinstance(found, pa.BaseExtensionType):
         return hive_type(found.storage_type)
     if pa.types.is_dictionary(found):
@@ -75,6 +75,6 @@ def hive_type(found: pa.DataType) -> str:
 
 
 def comment(description: str) -> str:
-    """A description in one line, as long as Glue takes it."""
+    """Returns a description in one line, as long as Glue takes it."""
     line = " ".join("".join(char if char.isprintable() else " " for char in description).split())
     return line if len(line) <= MOST_COMMENT else f"{line[: MOST_COMMENT - 1]}…"

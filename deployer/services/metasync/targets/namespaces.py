@@ -9,19 +9,19 @@ from deployer.services.metasync.targets.target import Found, Parts, with_fingerp
 
 
 def namespace_parts(location: str, properties: Mapping[str, str]) -> Parts:
-    """The location, and deployer's properties each as a part of its own."""
+    """Returns the location, and deployer's properties each as a part of its own."""
     own = own_properties(properties)
     own.pop(FINGERPRINT, None)
     return {"location": location, **own}
 
 
 def found_entry(location: str, properties: Mapping[str, str] | None) -> Found:
-    """An entry as a namespace has it."""
+    """Returns an entry as a namespace has it."""
     return Found(location, namespace_parts(location, properties or {}), properties)
 
 
 def new_properties(parts: Parts, found: Found | None) -> dict[str, str]:
-    """What an entry with these parts has as properties: deployer's own, and those that others added."""
+    """Returns what an entry with these parts has as properties: deployer's own, and those that others added."""
     own = {name: text for name, text in parts.items() if name != "location"}
     theirs = dict(found.properties or {}) if found is not None else {}
     kept = {name: value for name, value in theirs.items() if name not in own_properties(theirs)}
@@ -29,7 +29,7 @@ def new_properties(parts: Parts, found: Found | None) -> dict[str, str]:
 
 
 def namespace_wanted(publication: Publication, location: str, *, with_version: bool) -> Parts:
-    """The properties of an entry. They have no version: readers take it from the dataset that they open."""
+    """Returns the properties of an entry. They have no version: readers take it from the dataset that they open."""
     properties = publication.properties()
     if not with_version:
         del properties[VERSION]

@@ -19,7 +19,7 @@ Declared = Mapping[str, Any]
 
 
 def target_for(table: ReadTable, declared: Declared) -> Target:
-    """The catalog that a target of the table's METASYNC declares. Raises InvalidInput for one that cannot be.
+    """Returns the catalog that a target of the table's METASYNC declares. Raises InvalidInput for one that cannot be.
 
     What is declared may come from the state, so it is checked as in specs: nothing is sent to a target that is not.
     """

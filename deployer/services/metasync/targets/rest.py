@@ -120,7 +120,7 @@ class RestTarget:
                 raise
 
     def _location_of(self, publication: Publication) -> str:
-        """The location as the server wants it."""
+        """Returns the location as the server wants it."""
         if self._root is None:
             return publication.location
         relative = relative_to(publication.location, self._root)
@@ -149,7 +149,7 @@ class RestTarget:
         return client
 
     def _call(self, call: Callable[[], T]) -> T:
-        """What a call gives. Raises TargetFailed; none of its words are of a request, which has the token."""
+        """Returns what a call gives. Raises TargetFailed; none of its words are of a request, which has the token."""
         from lance_namespace_urllib3_client.exceptions import ApiException, OpenApiException
         from urllib3.exceptions import HTTPError
 

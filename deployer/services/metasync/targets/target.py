@@ -50,7 +50,8 @@ class Found:
         return int(version) if version.isdecimal() else None
 
     def altered(self, recorded: str | None) -> tuple[str, ...]:
-        """The parts that others changed since it was published; `recorded` is the location that was published."""
+        """Returns the parts that others changed since it was published; `recorded` is the location that was
+        published."""
         then = _fingerprints(self.properties or {})
         if then:
             now = fingerprints(self.parts)
@@ -59,7 +60,7 @@ class Found:
         return moved if self.properties is None else (*moved, "properties")
 
     def says(self, wanted: Parts) -> bool:
-        """Whether it has all wanted parts that the catalog can keep."""
+        """Returns whether it has all wanted parts that the catalog can keep."""
         if self.properties is None:
             return is_same_place(self.location, wanted["location"])
         return dict(self.parts) == dict(wanted)
@@ -77,13 +78,13 @@ class Target(Protocol):
         """The identity, independent of how it was declared."""
 
     def place(self, database: str, name: str) -> Place:
-        """The place of a table of that name."""
+        """Returns the place of a table of that name."""
 
     def wanted(self, publication: Publication) -> Parts:
-        """The parts of the entry to publish; `location` is one of them."""
+        """Returns the parts of the entry to publish; `location` is one of them."""
 
     def find(self, place: Place) -> Found | None:
-        """The entry at a place, made by any program."""
+        """Returns the entry at a place, made by any program."""
 
     def put(self, place: Place, publication: Publication, found: Found | None) -> None:
         """Writes the entry in place of `found`. Raises when `found` was changed meanwhile."""
@@ -93,22 +94,22 @@ class Target(Protocol):
 
 
 def is_same_catalog(one: Catalog, other: Catalog) -> bool:
-    """Whether the two may be one: an account's own catalog may be declared with its id and without."""
+    """Returns whether the two may be one: an account's own catalog may be declared with its id and without."""
     return len(one) == len(other) and all(a == b or not (a and b) for a, b in zip(one, other, strict=True))
 
 
 def fingerprints(parts: Parts) -> dict[str, str]:
-    """A short hash of each part."""
+    """Returns a short hash of each part."""
     return {name: hashlib.sha256(text.encode()).hexdigest()[:12] for name, text in sorted(parts.items())}
 
 
 def with_fingerprint(properties: Mapping[str, str], parts: Parts) -> dict[str, str]:
-    """The properties with fingerprints of what was published, by which changes of others are found."""
+    """Returns the properties with fingerprints of what was published, by which changes of others are found."""
     return {**properties, FINGERPRINT: json.dumps(fingerprints(parts))}
 
 
 def _fingerprints(properties: Mapping[str, str]) -> dict[str, str]:
-    """The fingerprints of an entry; empty where it has none that can be read."""
+    """Returns the fingerprints of an entry; empty where it has none that can be read."""
     try:
         found = json.loads(properties.get(FINGERPRINT, ""))
     except ValueError:

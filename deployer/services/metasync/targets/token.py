@@ -10,8 +10,8 @@ from deployer.specs.values.target_server import require_token_variable
 
 
 def read_token(variable: str) -> str:
-    """The token in a variable that specs or state name. Raises InvalidInput for a variable that is not for tokens
-    (`DEPLOYER_TOKEN_…`), and for one that holds none."""
+    """Returns the token in a variable that specs or state name. Raises InvalidInput for a variable that is not for
+    tokens (`DEPLOYER_TOKEN_…`), and for one that holds none."""
     require_token_variable(variable)
     token = os.environ.get(variable, "")
     if not token or not token.isascii() or not token.isprintable():

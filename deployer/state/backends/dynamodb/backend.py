@@ -172,7 +172,7 @@ class DynamoBackend:
         self._reads.close()
 
     def _entry(self, record: Record, inline: int) -> Item:
-        """An entry's item; a body above `inline` bytes is put first as an object and named.
+        """Returns an entry's item; a body above `inline` bytes is put first as an object and named.
 
         The object's name starts with log and version: retention deletes objects at or below the floor, where no entry
         can be put any more, whoever left them.
@@ -211,7 +211,7 @@ class DynamoBackend:
         return {"ConditionCheck": {**check, "ExpressionAttributeValues": values} if values else check}
 
     def _was_written(self, records: Sequence[Record], items: Sequence[Item], failed: ConditionFailed) -> bool:
-        """Whether entries that were refused are there already because the same request came twice.
+        """Returns whether entries that were refused are there already because the same request came twice.
 
         Raises OutcomeUnknown when that can no longer be determined, NotFound when the store was removed.
         """

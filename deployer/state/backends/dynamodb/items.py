@@ -59,12 +59,12 @@ def snapshot_name(version: int) -> str:
 
 
 def version_in(item: Item) -> int:
-    """The version in the name of an entry or a snapshot."""
+    """Returns the version in the name of an entry or a snapshot."""
     return int(item[ITEM]["S"].rpartition("/")[2])
 
 
 def head_of(item: Item) -> Head:
-    """A head; one that was never committed to and was removed has a floor only."""
+    """Returns a head; one that was never committed to and was removed has a floor only."""
     return Head(*(int(item[name]["N"]) if name in item else 0 for name in _HEAD_ATTRIBUTES))
 
 

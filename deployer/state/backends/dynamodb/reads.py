@@ -63,7 +63,8 @@ class DynamoReads:
         self._table = requests.table.name
 
     def key_of(self, log: str) -> str:
-        """The partition of a log. The store's id keeps writers of a store that was removed out of its successor."""
+        """Returns the partition of a log. The store's id keeps writers of a store that was removed out of its
+        successor."""
         return f"{self._store}/{log}"
 
     def tails(self, after: Mapping[str, int]) -> Mapping[str, Tail]:
@@ -154,7 +155,7 @@ class DynamoReads:
         return head_of(answer.get("Item", {}))
 
     def heads(self, logs: Iterable[str]) -> dict[str, Head]:
-        """The heads of several logs, all as of one moment.
+        """Returns the heads of several logs, all as of one moment.
 
         `TransactGetItems` reads so many at one moment. For more, all are read until two rounds find the same: versions
         only grow, so what both rounds found was so between them.
@@ -225,7 +226,7 @@ class DynamoReads:
         return {log: head_of(each.get("Item", {})) for log, each in zip(logs, answer["Responses"], strict=True)}
 
     def _one(self, log: str, after: int) -> _Found:
-        """The head of a log and what follows `after`, in one request where one page holds it: newest first."""
+        """Returns the head of a log and what follows `after`, in one request where one page holds it: newest first."""
         newest = NEWEST if after == 0 else HEAD
         found = _Found(Head())
         for page in self.pages(log, entry_name(after + 1), newest, forward=False, Limit=_FIRST_PAGE):
@@ -278,12 +279,12 @@ class DynamoReads:
 
 
 def _start(head: Head, after: int) -> int:
-    """The version after which a reader at version `after` reads entries."""
+    """Returns the version after which a reader at version `after` reads entries."""
     return head.snapshot if after == 0 or after < head.floor else after
 
 
 def _needed(head: Head, after: int, start: int) -> list[str]:
-    """The names of what a reader misses, as they are sorted in the table, from the last."""
+    """Returns the names of what a reader misses, as they are sorted in the table, from the last."""
     if head.floor == REMOVED:
         return []
     names = [entry_name(version) for version in range(head.version, max(start, head.floor), -1)]

@@ -106,18 +106,19 @@ class Requests:
         self._clients: dict[int, BaseClient] = {}
 
     def read(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """The answer to a read. Raises OutcomeUnknown when none came in time."""
+        """Returns the answer to a read. Raises OutcomeUnknown when none came in time."""
         try:
             return self._sent(operation, parameters)
         except Throttled as error:
             raise OutcomeUnknown(error.what, where=error.where, remedy=error.remedy) from None
 
     def write(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        """The answer to a write. Raises ConditionFailed, TurnedAway, and OutcomeUnknown when it may be written."""
+        """Returns the answer to a write. Raises ConditionFailed, TurnedAway, and OutcomeUnknown when it may be
+        written."""
         return self._sent(operation, parameters)
 
     def batch(self, operation: str, items: Mapping[str, Any], unprocessed: str) -> Iterator[dict[str, Any]]:
-        """The answers to a batch, of which a busy table does a part at a time. Raises as `read` does."""
+        """Yields the answers to a batch, of which a busy table does a part at a time. Raises as `read` does."""
         deadline = self._clock.monotonic() + self._patience
         while items:
             answer = self.read(operation, RequestItems=items)
@@ -227,7 +228,7 @@ class Requests:
 
 
 def _codes(error: ClientError) -> set[str]:
-    """The error's code; for a cancelled transaction the codes of its items instead."""
+    """Returns the error's code; for a cancelled transaction the codes of its items instead."""
     reasons = [reason.get("Code", "None") for reason in error.response.get("CancellationReasons", ())]
     found = {code for code in reasons if code != "None"}
     return found or {str(error.response.get("Error", {}).get("Code", "unknown"))}

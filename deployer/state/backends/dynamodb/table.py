@@ -17,7 +17,7 @@ _PAUSE = 0.5
 
 
 def table_name(root: str, instance: str = "") -> str:
-    """The name of an instance's table when none is declared: no two roots share one."""
+    """Returns the name of an instance's table when none is declared: no two roots share one."""
     last = instance or root.rstrip("/").rpartition("/")[2]
     readable = re.sub(r"[^A-Za-z0-9_.-]", "-", last)[:100]
     return f"deployer-{readable}-{hashlib.blake2b(root.rstrip('/').encode(), digest_size=4).hexdigest()}"
@@ -58,13 +58,13 @@ def unregister_store(requests: Requests, store_id: str) -> None:
 
 
 def registered_root(requests: Requests, store_id: str) -> str | None:
-    """The root of the store that the table has under that id; None when it has none."""
+    """Returns the root of the store that the table has under that id; None when it has none."""
     answer = requests.read("get_item", TableName=requests.table.name, Key=key(store_id, STORE), ConsistentRead=True)
     return str(answer["Item"]["root"]["S"]) if "Item" in answer else None
 
 
 def has_stores(requests: Requests) -> bool:
-    """Whether any store is noted in the table. Reads all of it."""
+    """Returns whether any store is noted in the table. Reads all of it."""
     start: dict[str, Any] = {}
     while True:
         answer = requests.read(

@@ -61,7 +61,8 @@ class SqliteFile:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """The thread's connection; what SQLite refuses is raised as an error of ours, an existing row as NotWritten."""
+        """Yields the thread's connection; what SQLite refuses is raised as an error of ours, an existing row as
+        NotWritten."""
         try:
             yield self._connection()
         except sqlite3.IntegrityError as error:
@@ -70,7 +71,7 @@ class SqliteFile:
             raise as_deployer_error(error, self.path) from error
 
     def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a statement that changes nothing."""
+        """Returns all rows of a statement that changes nothing."""
         with self.reading() as connection:
             return connection.execute(statement, parameters).fetchall()
 
@@ -83,7 +84,7 @@ class SqliteFile:
 
     @contextmanager
     def visibly_writing(self) -> Iterator[Connection]:
-        """One transaction, begun as a writer; commits at the end unless rolled back within."""
+        """Yields one transaction, begun as a writer; commits at the end unless rolled back within."""
         with self.reading() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:

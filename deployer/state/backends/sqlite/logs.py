@@ -42,7 +42,7 @@ class SqliteRows(Protocol):
     path: Path
 
     def rows(self, statement: str, parameters: Sequence[object] = ()) -> Sequence[Row]:
-        """All rows of a statement that changes nothing."""
+        """Returns all rows of a statement that changes nothing."""
         ...
 
     def close(self) -> None: ...
@@ -62,7 +62,7 @@ class SqliteLogs:
         refuse_newer(found, self._path)
 
     def format(self) -> int:
-        """The format that the file says it has; 0 for a file that nothing was written to."""
+        """Returns the format that the file says it has; 0 for a file that nothing was written to."""
         ((found,),) = self._rows("PRAGMA user_version")
         return int(found)
 
@@ -136,7 +136,8 @@ def refuse_links(path: Path) -> None:
 
 
 def missing_store(path: Path) -> NotFound:
-    """The error where there is no state store at `path`, ROOT/_state/state.db. It names the datasets that are left."""
+    """Returns the error where there is no state store at `path`, ROOT/_state/state.db. It names the datasets that are
+    left."""
     if left := missing_beside(path.parent.parent):
         return NotFound(left, where=path, remedy=LOST)
     return NotFound("there is no state store", where=path, remedy="create the instance first: deployer up")

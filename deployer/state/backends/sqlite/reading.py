@@ -48,7 +48,8 @@ class _Look:
 
 
 def open_to_read(path: Path) -> SqliteLogs:
-    """The logs in the file at `path`. Raises NotFound where there is no state store, Refused for a newer format."""
+    """Returns the logs in the file at `path`. Raises NotFound where there is no state store, Refused for a newer
+    format."""
     check_files(path)
     logs = SqliteLogs(SqliteReading(path))
     logs.check()
@@ -64,7 +65,8 @@ class SqliteReading:
         self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
 
     def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
-        """All rows of a statement that changes nothing, as of one moment. Raises NotFound where the file is gone."""
+        """Returns all rows of a statement that changes nothing, as of one moment. Raises NotFound where the file is
+        gone."""
         for _ in range(_ATTEMPTS):
             look = self._look()
             try:
@@ -123,13 +125,13 @@ class SqliteReading:
             return _is_wal_header(log.read(_WAL_HEADER))
 
     def _shared(self, statement: str, parameters: Sequence[object]) -> list[Row]:
-        """The rows beside writers, by a connection for this statement alone (see `index_lock`)."""
+        """Returns the rows beside writers, by a connection for this statement alone (see `index_lock`)."""
         self._drop()
         with index_lock, closing(_opened(f"file:{quote(str(self.path))}?mode=ro&readonly_shm=1")) as connection:
             return connection.execute(statement, parameters).fetchall()
 
     def _apart(self, statement: str, parameters: Sequence[object]) -> list[Row]:
-        """The rows of a private copy, for a log of whose index others have the locks for seconds."""
+        """Returns the rows of a private copy, for a log of whose index others have the locks for seconds."""
         with closing(self._copied()) as connection:
             return connection.execute(statement, parameters).fetchall()
 
@@ -154,7 +156,7 @@ class SqliteReading:
         self._local.connection = None
 
     def _copied(self) -> Connection:
-        """The content of a private copy, in memory. The copy is made in memory too where the disk is full."""
+        """Returns the content of a private copy, in memory. The copy is made in memory too where the disk is full."""
         settle_temporary_folder()
         try:
             return self._copied_by_way_of(None)

@@ -125,7 +125,7 @@ def _done_by_another(commits: TableCommits, pending: Pending, turn: Ticket) -> A
 
 
 def _found(commits: TableCommits, job_id: str) -> Job | None:
-    """A job that Lance may have, also one that a restore has undone since.
+    """Returns a job that Lance may have, also one that a restore has undone since.
 
     One that was undone was done, and in the log: a restore stands only on top of what is recorded.
     """
@@ -182,7 +182,7 @@ def _commit_append(
 def _commit_checked(
     commits: TableCommits, pending: Pending, schema: bytes, admission: Admission, turn: Ticket
 ) -> AppendResult:
-    """The commit of rows that are compared with the table's. It takes no rows of other writers along."""
+    """Returns the commit of rows that are compared with the table's. It takes no rows of other writers along."""
     reached("tables.commit.before-intent")
     try:
         begun = begin_alone(commits, pending, schema, admission)
@@ -202,7 +202,7 @@ def _committed(
     others: list[Other],
     turn: Ticket,
 ) -> AppendResult:
-    """The commit to Lance of an append whose intent is written, and of those of the others, and its record."""
+    """Returns the commit to Lance of an append whose intent is written, and of those of the others, and its record."""
     store, location = commits.store, commits.location
     with commits.abandoned_on_conflict(intent):
         _require_files(location, pending)
@@ -233,7 +233,8 @@ def _committed(
 def _begun(
     commits: TableCommits, own: Pending, schema: bytes, version: int, others: list[Other]
 ) -> tuple[Intent, list[Other]]:
-    """The intents of the append and of those of the others that have one. A finished job blocks no other writer."""
+    """Returns the intents of the append and of those of the others that have one. A finished job blocks no other
+    writer."""
     while True:
         jobs = [(each.job_id, each.info.kind) for each in (own, *(other.pending for other in others))]
         required = to_add_files(own.job_id, schema, commits.entry.dataset)
@@ -249,7 +250,7 @@ def _begun(
 
 
 def _required(commits: TableCommits, job_id: str) -> Job:
-    """A job that Lance has taken. Raises OutcomeUnknown when it is not found."""
+    """Returns a job that Lance has taken. Raises OutcomeUnknown when it is not found."""
     entry = commits.entry
     if (job := _found(commits, job_id)) is not None:
         commits.store.flush()

@@ -34,7 +34,7 @@ _FENCE_PAUSE = steady(0.02)
 
 
 def moved_on(dataset: LanceDataset, state: TableState) -> LanceDataset:
-    """The dataset at the recorded version.
+    """Returns the dataset at the recorded version.
 
     Lance takes a commit that was prepared on an old version too, but looks at every commit in between.
     """

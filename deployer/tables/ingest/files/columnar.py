@@ -36,7 +36,7 @@ def units(source: Source) -> list[tuple[int, int]]:
 
 
 def schema_of(source: Source) -> pa.Schema:
-    """The source's columns."""
+    """Returns the source's columns."""
     if source.format == "parquet":
         return _parquet(source).schema_arrow
     if source.format == "lance":
@@ -53,13 +53,13 @@ def _as_read(field: pa.Field) -> pa.Field:
 
 
 def dataset_files(source: Source) -> dict[str, int]:
-    """The data files of a Lance dataset, by path in it, with their sizes in bytes (0: not known)."""
+    """Returns the data files of a Lance dataset, by path in it, with their sizes in bytes (0: not known)."""
     fragments = _lance(source).get_fragments()
     return {file.path: file.file_size_bytes or 0 for each in fragments for file in each.metadata.files}
 
 
 def read_units(source: Source, start: int, stop: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of units start to stop, only the columns given, in the order of the source."""
+    """Yields the rows of units start to stop, only the columns given, in the order of the source."""
     if source.format == "parquet":
         file = _parquet(source)
         if start == stop:

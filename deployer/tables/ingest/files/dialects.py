@@ -28,7 +28,7 @@ SAMPLE_LINES = 100  #: lines after the header that a detected delimiter must fit
 
 
 def with_dialects(sources: Iterable[Source], options: ReadOptions) -> list[Source]:
-    """The sources, with the dialects of text files.
+    """Returns the sources, with the dialects of text files.
 
     Raises InvalidInput for a file that is not data, and for one whose header cannot be read.
     """
@@ -128,7 +128,7 @@ def _lacks_first_name(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """The names, with a number behind those that are there before: x, x.1, x.2, as pandas has them."""
+    """Returns the names, with a number behind those that are there before: x, x.1, x.2, as pandas has them."""
     found: dict[str, None] = {}
     taken = set(names)
     for name in names:
@@ -141,12 +141,12 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def _usual_delimiter(source: Source) -> str:
-    """A tab in .tsv files, otherwise a comma."""
+    """Returns a tab in .tsv files, otherwise a comma."""
     return "\t" if Path(without_codec(source.path.lower())).suffix == ".tsv" else ","
 
 
 def _lines(text: io.TextIOBase) -> Iterator[str]:
-    """The lines of a text; raises csv.Error for one that is too long to be a header."""
+    """Yields the lines of a text; raises csv.Error for one that is too long to be a header."""
     while line := text.readline(LONGEST_HEADER + 1):
         if len(line) > LONGEST_HEADER:
             raise csv.Error(f"the header is longer than {LONGEST_HEADER:,} characters")
@@ -154,7 +154,7 @@ def _lines(text: io.TextIOBase) -> Iterator[str]:
 
 
 def _sample(text: io.TextIOBase) -> Iterator[str]:
-    """The next lines, up to one that is too long to look at."""
+    """Yields the next lines, up to one that is too long to look at."""
     for line in islice(iter(lambda: text.readline(LONGEST_HEADER + 1), ""), SAMPLE_LINES):
         if len(line) > LONGEST_HEADER:
             return
@@ -162,7 +162,7 @@ def _sample(text: io.TextIOBase) -> Iterator[str]:
 
 
 def _kept(lines: Iterable[str], seen: list[str]) -> Iterator[str]:
-    """The lines, each of which is also appended to `seen`."""
+    """Yields the lines, each of which is also appended to `seen`."""
     for line in lines:
         seen.append(line)
         yield line
@@ -173,7 +173,7 @@ def _single_spaced(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _rows(lines: Sequence[str], delimiter: str, *, runs: bool = False) -> list[list[str]]:
-    """The rows of the first lines, without empty ones, and without a last one that may be cut off."""
+    """Returns the rows of the first lines, without empty ones, and without a last one that may be cut off."""
     found = csv.reader(_single_spaced(lines) if runs else lines, delimiter=delimiter)
     rows: list[list[str]] = []
     try:

@@ -43,7 +43,8 @@ def refuse_credentials(paths: Iterable[str]) -> None:
 
 
 def find_sources(paths: Sequence[str], format_name: Format | None) -> list[Source]:
-    """The sources that files, folders and globs name, each once, in the order of their names within each argument.
+    """Returns the sources that files, folders and globs name, each once, in the order of their names within each
+    argument.
 
     They are paths, or s3:// addresses of objects, of what is like a folder there, and globs. A folder gives the files
     in it, at any depth, whose format is known by their suffix; hidden ones are left out. Folders `column=value` give
@@ -139,7 +140,7 @@ def _source(path: str, format_name: Format | None, is_lance: bool) -> Source:
 
 
 def splits_of(sources: Sequence[Source]) -> list[Split]:
-    """All splits of all sources, numbered in order."""
+    """Returns all splits of all sources, numbered in order."""
     found: list[Split] = []
     for source in sources:
         for start, stop, rows, size in _parts(source):

@@ -31,7 +31,7 @@ def is_hidden(name: str) -> bool:
 
 
 def folder_values(path: str, given: str) -> FolderValues:
-    """The columns that the folders of a file give, decoded.
+    """Returns the columns that the folders of a file give, decoded.
 
     `given` is the file, folder or glob by which the file was found. The folders below it (of a glob: below its part
     without wildcards) count, wherever they are. Those above count while all are named so, from the innermost on.
@@ -51,7 +51,7 @@ def folder_values(path: str, given: str) -> FolderValues:
 
 
 def folders_of(values: FolderValues) -> Iterator[str]:
-    """The names of folders that give these columns."""
+    """Yields the names of folders that give these columns."""
     for column, value in values:
         yield f"{quote(column, safe='')}={NULL_NAME if value is None else quote(value, safe='')}"
 
@@ -74,7 +74,7 @@ def _parts(path: str) -> list[str]:
 
 
 def _base(given: Sequence[str]) -> Sequence[str]:
-    """The parts of a path before the first one with a wildcard."""
+    """Returns the parts of a path before the first one with a wildcard."""
     return given[: next((i for i, part in enumerate(given) if WILDCARD.search(part)), len(given))]
 
 

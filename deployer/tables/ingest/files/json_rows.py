@@ -20,7 +20,7 @@ _LINE_ENDS = str.maketrans("\r\n", "  ")  # strings in JSON have none
 
 
 def row_blocks(source: Source, start: int, stop: int) -> Iterator[list[bytes]]:
-    """Rows of a range of a file, in blocks.
+    """Yields rows of a range of a file, in blocks.
 
     Raises InvalidInput for an array that cannot be read to its end, and for text that is not in its encoding.
     """
@@ -70,7 +70,7 @@ class _Text:
         return InvalidInput(f"it cannot be read as JSON: {place}, {what}", where=self._name, remedy="check the file")
 
     def next_character(self) -> str:
-        """The first character that is not a space; empty at the end."""
+        """Returns the first character that is not a space; empty at the end."""
         while True:
             while self._at < len(self._text) and self._text[self._at] in _SPACE:
                 self._at += 1

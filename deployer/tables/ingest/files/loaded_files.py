@@ -52,7 +52,7 @@ class LoadedFiles:
 
     @staticmethod
     def of_text(text: str) -> LoadedFiles | None:
-        """The files that a job's record has; None for a record without files, or of another form."""
+        """Returns the files that a job's record has; None for a record without files, or of another form."""
         try:
             columns = parse_json(text)
             rows = zip(columns["names"], columns["bytes"], columns["digests"], strict=True)
@@ -62,7 +62,7 @@ class LoadedFiles:
             return None
 
     def __str__(self) -> str:
-        """The first files with their sizes, and how many more there are."""
+        """Returns the first files with their sizes, and how many more there are."""
         shown = [f"{file.name} ({file.bytes:,} bytes)" for file in self.named[:SHOWN]]
         more = self.count - len(shown)
         return ", ".join(shown) + (f" and {more:,} more" if more else "")
@@ -82,7 +82,7 @@ class LoadedBefore:
 
 
 def identified(sources: Sequence[Source]) -> LoadedFiles:
-    """The files of a load. Raises InvalidInput and OSError for what cannot be read."""
+    """Returns the files of a load. Raises InvalidInput and OSError for what cannot be read."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         files = list(pool.map(_identified, sources))
     digest = _digest(sorted(file.digest for file in files))

@@ -15,7 +15,7 @@ _GLOB = re.compile(r"[*?[]")
 
 
 def expanded(given: str, wanted: Callable[[str], bool]) -> list[tuple[str, bool]]:
-    """The addresses, and whether each is a Lance dataset, in the order of their names.
+    """Returns the addresses, and whether each is a Lance dataset, in the order of their names.
 
     `wanted` decides by name which files of a folder are taken. Raises NotFound and InvalidInput.
     """
@@ -51,7 +51,8 @@ def _is_object(bucket: str, key: str) -> bool:
 
 
 def _entries(bucket: str, folder: str) -> list[tuple[str, bool]]:
-    """Paths below the folder, and whether each is a dataset, whose objects are left out; "" is the folder itself."""
+    """Returns paths below the folder, and whether each is a dataset, whose objects are left out; "" is the folder
+    itself."""
     paths = sorted(S3Objects(f"{SCHEME}{bucket}/{folder}").list(""))
     datasets = {f"/{path}".partition("/_versions/")[0][1:] for path in paths if "/_versions/" in f"/{path}"}
     outside = [path for path in paths if not any(not each or path.startswith(f"{each}/") for each in datasets)]

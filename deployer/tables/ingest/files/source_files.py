@@ -38,12 +38,12 @@ def is_on_s3(path: str) -> bool:
 
 
 def shown_name(path: str) -> str:
-    """A file as messages name it: standard input by that name, not by its temporary file."""
+    """Returns a file as messages name it: standard input by that name, not by its temporary file."""
     return "standard input" if Path(path).parent.name.startswith(f"{PREFIX}{STDIN_PURPOSE}-") else path
 
 
 def without_codec(name: str) -> str:
-    """A lower-case name without the suffix of a codec."""
+    """Returns a lower-case name without the suffix of a codec."""
     for suffix in CODECS:
         name = name.removesuffix(suffix)
     return name
@@ -58,7 +58,7 @@ def file_size(path: str) -> int:
 
 
 def open_file(path: str) -> Any:
-    """An Arrow file that can be read anywhere. Raises InvalidInput for an object that cannot be opened."""
+    """Returns an Arrow file that can be read anywhere. Raises InvalidInput for an object that cannot be opened."""
     if not is_on_s3(path):
         return pa.memory_map(path)
     try:
@@ -68,7 +68,7 @@ def open_file(path: str) -> Any:
 
 
 def open_stream(path: str, *, compressed: bool) -> Any:
-    """An Arrow stream over a whole file, uncompressed."""
+    """Returns an Arrow stream over a whole file, uncompressed."""
     codec = CODECS.get(Path(path.lower()).suffix) if compressed else None
     if not is_on_s3(path):
         return pa.input_stream(path, compression=codec)
@@ -78,8 +78,8 @@ def open_stream(path: str, *, compressed: bool) -> Any:
 
 @contextmanager
 def open_text(path: str, encoding: str, *, compressed: bool) -> Iterator[tuple[io.TextIOBase, str]]:
-    """The file as text, line ends as they are, and the encoding that it is read in: a byte order mark takes precedence
-    over `encoding`, and is left out."""
+    """Yields the file as text, line ends as they are, and the encoding that it is read in: a byte order mark takes
+    precedence over `encoding`, and is left out."""
     with open_stream(path, compressed=compressed) as stream:
         buffered = io.BufferedReader(stream)
         found = _encoding_by_mark(buffered.peek(4)) or encoding
@@ -88,7 +88,7 @@ def open_text(path: str, encoding: str, *, compressed: bool) -> Iterator[tuple[i
 
 
 def _encoding_by_mark(start: bytes) -> str | None:
-    """The encoding that a byte order mark at the start of a file names."""
+    """Returns the encoding that a byte order mark at the start of a file names."""
     if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         return "utf-32"
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -106,7 +106,7 @@ class Bytes(Protocol):
 
 @contextmanager
 def open_bytes(path: str) -> Iterator[Bytes]:
-    """The bytes of a file that is not empty."""
+    """Yields the bytes of a file that is not empty."""
     if is_on_s3(path):
         with open_file(path) as file:
             yield _ObjectBytes(file)
@@ -184,7 +184,7 @@ def _filesystem_with(environment: Environment, keys: tuple[tuple[str, str | None
 
 
 def same_place(one: str, other: str) -> bool:
-    """Whether both are one folder or address."""
+    """Returns whether both are one folder or address."""
     if is_on_s3(one) or is_on_s3(other):
         return one.rstrip("/") == other.rstrip("/")
     return Path(one).resolve() == Path(other).resolve()

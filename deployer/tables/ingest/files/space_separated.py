@@ -24,7 +24,7 @@ def single_spaced(block: bytes) -> bytes:
 
 
 def single_spaced_stream(stream: Any, name: str) -> io.BufferedReader:
-    """A stream of lines, in UTF-8, with one space between values. `name` is that of the source, for errors."""
+    """Returns a stream of lines, in UTF-8, with one space between values. `name` is that of the source, for errors."""
     return io.BufferedReader(_SingleSpaced(stream, name), BLOCK_BYTES)
 
 
@@ -45,7 +45,7 @@ class _SingleSpaced(io.RawIOBase):
         return len(part)
 
     def _next(self) -> bytes:
-        """The next whole lines: cut where no value in quotes is open."""
+        """Returns the next whole lines: cut where no value in quotes is open."""
         read: bytes = self._stream.read(BLOCK_BYTES)
         self._ended = not read
         block = self._begun + read

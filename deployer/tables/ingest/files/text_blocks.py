@@ -72,7 +72,7 @@ def may_have_quotes(split: Split) -> bool:
 
 
 def open_range(source: Source, start: int, stop: int) -> Any:
-    """An Arrow input stream over the range, uncompressed, in UTF-8."""
+    """Returns an Arrow input stream over the range, uncompressed, in UTF-8."""
     if start == stop:
         return pa.BufferReader(b"")
     if source.is_one_stream:

@@ -14,7 +14,7 @@ _ONLY_IN_CP1252 = range(0x80, 0xA0)  #: bytes that are control characters in lat
 
 
 def not_utf8(line: bytes, number: int, name: str) -> InvalidInput:
-    """The error for a line that is not UTF-8; `number` counts lines from 1, `name` is the source's."""
+    """Returns the error for a line that is not UTF-8; `number` counts lines from 1, `name` is the source's."""
     if b"\0" in line:
         return has_nul(name)
     try:
@@ -32,19 +32,19 @@ def not_utf8(line: bytes, number: int, name: str) -> InvalidInput:
 
 
 def undecodable(name: str, failure: UnicodeError) -> InvalidInput:
-    """The error for text that is not in the encoding that was given."""
+    """Returns the error for text that is not in the encoding that was given."""
     return InvalidInput(f"it cannot be decoded: {failure}", where=name, remedy="give the encoding of the file")
 
 
 def has_nul(name: str) -> InvalidInput:
-    """The error for text with NUL characters, which UTF-16 without a byte order mark seems to have."""
+    """Returns the error for text with NUL characters, which UTF-16 without a byte order mark seems to have."""
     return InvalidInput(
         "it has NUL characters", where=name, remedy="if it is UTF-16, give --encoding utf-16-le or utf-16-be"
     )
 
 
 def not_in_encoding(source: Source, failure: UnicodeError) -> InvalidInput:
-    """The error for a source whose text cannot be decoded."""
+    """Returns the error for a source whose text cannot be decoded."""
     if codecs.lookup(source.dialect.encoding).name == "utf-8":
         with open_stream(source.path, compressed=source.compressed) as stream:
             for number, line in enumerate(io.BufferedReader(stream), 1):

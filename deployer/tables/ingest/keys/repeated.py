@@ -40,7 +40,7 @@ def repeated_keys(
     keys: Sequence[str] = (),
     files: Iterable[File] | None = None,
 ) -> RepeatedKeys:
-    """The rows of the dataset that have the same values in `columns` as another one.
+    """Returns the rows of the dataset that have the same values in `columns` as another one.
 
     `keys` are the names of the columns as messages show them. `files`, with their ranges of these keys, let files be
     compared with those alone that may have the same keys; else all rows are compared.
@@ -62,7 +62,7 @@ class _Keys:
     fragments: Sequence[int] | None
 
     def parts(self) -> Iterator[pa.Table]:
-        """The keys, `AT_ONCE` at most at a time, as estimated from a sample. Rows of one key are in one part."""
+        """Yields the keys, `AT_ONCE` at most at a time, as estimated from a sample. Rows of one key are in one part."""
         chosen = self.dataset.get_fragments() if self.fragments is None else self._fragments()
         rows = sum(each.count_rows() for each in chosen)
         if rows <= AT_ONCE:

@@ -58,13 +58,13 @@ class KeySet:
         return found
 
     def first_rows(self) -> NDArray[np.int64]:
-        """The first row of each key, by the keys' numbers."""
+        """Returns the first row of each key, by the keys' numbers."""
         first = np.empty(self.count, np.int64)
         first[self.codes[::-1]] = np.arange(len(self.codes))[::-1]  # of several assignments to one place the last holds
         return first
 
     def matches(self, keys: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The numbers of those of the keys that are in the set, and the places of these keys."""
+        """Returns the numbers of those of the keys that are in the set, and the places of these keys."""
         if not self.count:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         codes, alive = self._columns[0].numbers(_plain(keys[0]))
@@ -85,7 +85,7 @@ class _Integers:
 
     @staticmethod
     def of(array: Any) -> tuple[_Integers, NDArray[np.int64]]:
-        """The distinct values, and the number of each row's."""
+        """Returns the distinct values, and the number of each row's."""
         values, codes = np.unique(np.asarray(array), return_inverse=True)
         return _Integers(values), codes.astype(np.int64, copy=False)
 
@@ -94,7 +94,7 @@ class _Integers:
         return len(self.values)
 
     def numbers(self, array: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The numbers of the values that are among these, and the rows that have them."""
+        """Returns the numbers of the values that are among these, and the rows that have them."""
         wanted = np.asarray(array)
         places = np.minimum(np.searchsorted(self.values, wanted), len(self.values) - 1)
         rows = np.flatnonzero(self.values[places] == wanted)
@@ -123,7 +123,7 @@ class _Values:
 
 
 def blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The batches joined to tables that are worth a look-up each."""
+    """Yields the batches joined to tables that are worth a look-up each."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -137,7 +137,7 @@ def blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _plain(values: Any) -> Any:
-    """One array of `comparable` values of which equal ones are the same bytes."""
+    """Returns one array of `comparable` values of which equal ones are the same bytes."""
     array = comparable(values)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()

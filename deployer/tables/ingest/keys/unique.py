@@ -69,7 +69,7 @@ class TakenKeys:
         return replace(self, version=state.lance_version, files=keyed)
 
     def batches(self, keys: KeyRange, dataset: LanceDataset | None = None) -> Iterator[pa.RecordBatch]:
-        """The keys in the files that may have one in that range. `dataset` saves opening it."""
+        """Yields the keys in the files that may have one in that range. `dataset` saves opening it."""
         met = [each.fragment_id for each in self.files if each.meets(keys)]
         if not met:
             return
@@ -130,7 +130,7 @@ class UniqueLoad:
     def admitted(
         self, rows: pa.Table, layout: Layout, earlier: Sequence[WrittenFragment], dataset: LanceDataset | None = None
     ) -> tuple[pa.Table, Duplicates]:
-        """The rows to write, with the table's columns, and those whose keys are there.
+        """Returns the rows to write, with the table's columns, and those whose keys are there.
 
         `rows` are all or a part of those of one range of keys, with the columns `SPLIT` and `ROW`; of rows with one key
         the first is kept. `earlier` are what this load wrote of the range before.
@@ -175,21 +175,22 @@ def _bad_rows(rows: pa.Table, names: Sequence[str], places: Any, there: Any, spl
 
 
 def with_places(rows: pa.RecordBatch, split: int, numbers: Any) -> pa.RecordBatch:
-    """Rows with the columns that say where in the load they are from."""
+    """Returns rows with the columns that say where in the load they are from."""
     places = [pa.repeat(pa.scalar(split, pa.int32()), rows.num_rows), pa.array(numbers, pa.int64())]
     schema = rows.schema.append(pa.field(SPLIT, pa.int32())).append(pa.field(ROW, pa.int64()))
     return pa.RecordBatch.from_arrays([*rows.columns, *places], schema=schema)
 
 
 def written_keys(layout: Layout, written: Sequence[WrittenFragment], keys: KeyRange) -> Iterator[pa.RecordBatch]:
-    """The keys in those of the files, which no version of the dataset has yet, that may have one in the range."""
+    """Yields the keys in those of the files, which no version of the dataset has yet, that may have one in the
+    range."""
     for each in written:
         if each.keys is None or (each.keys.min_key <= keys.max_key and keys.min_key <= each.keys.max_key):
             yield from read_written(layout, each, layout.row_keys, READ_ROWS)
 
 
 def describe_keys(keys: pa.Table) -> list[str]:
-    """Each row's key as messages name it: `id=7`, or `(carrier=AA, flight=7)`."""
+    """Returns each row's key as messages name it: `id=7`, or `(carrier=AA, flight=7)`."""
     found = []
     for values in _values_in_words(keys):
         text = ", ".join(f"{plain(name)}={value}" for name, value in zip(keys.column_names, values, strict=True))
@@ -204,7 +205,7 @@ def _values_in_words(keys: pa.Table) -> list[tuple[str, ...]]:
 
 
 def refuse_duplicates(found: Duplicates, rows: int, address: str, remedy: str) -> Refused:
-    """The error for a load of `rows` rows, some of which have keys that are there."""
+    """Returns the error for a load of `rows` rows, some of which have keys that are there."""
     has = "has a key" if found.rows == 1 else "have keys"
     return Refused(
         f"{found.rows:,} of {rows:,} row{'s' if rows != 1 else ''} {has} that the table or the load already has "

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def read_csv(split: Split, names: Sequence[str], columns: Sequence[str], options: ReadOptions) -> Iterator[SourceRows]:
-    """The rows of a split; `names` are all columns of the file, `columns` those to read.
+    """Yields the rows of a split; `names` are all columns of the file, `columns` those to read.
 
     Rows of another width are unreadable.
     """

@@ -33,7 +33,7 @@ MOST_BRACKETS = 5_000  #: of a line that needs no look at how deep it is
 
 
 def schema_of_sample(source: Source, table: pa.Schema, inputs: Collection[str] = ()) -> pa.Schema:
-    """The names that the first lines have, with the types that the table's columns are read as.
+    """Returns the names that the first lines have, with the types that the table's columns are read as.
 
     Other fields have the type of their values where they are `inputs` of expressions, else null.
     """
@@ -56,7 +56,7 @@ def schema_of_sample(source: Source, table: pa.Schema, inputs: Collection[str] =
 
 
 def _type_of_values(values: Sequence[Any]) -> pa.DataType:
-    """The type that JSON values have; text where it is unknown."""
+    """Returns the type that JSON values have; text where it is unknown."""
     try:
         found = pa.infer_type(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
@@ -65,7 +65,7 @@ def _type_of_values(values: Sequence[Any]) -> pa.DataType:
 
 
 def read_type(kind: pa.DataType) -> pa.DataType:
-    """The type that JSON is read as for a column of the table: what JSON has no form for is text."""
+    """Returns the type that JSON is read as for a column of the table: what JSON has no form for is text."""
     types = pa.types
     if isinstance(kind, pa.BaseExtensionType):
         return pa.string()
@@ -90,7 +90,7 @@ def read_type(kind: pa.DataType) -> pa.DataType:
 def read_json(
     split: Split, table: pa.Schema, columns: Sequence[str], *, ignore_extra: bool = False
 ) -> Iterator[SourceRows]:
-    """The rows of a split. Rows that are not an object, or whose values have another JSON type, are unreadable.
+    """Yields the rows of a split. Rows that are not an object, or whose values have another JSON type, are unreadable.
 
     They have columns that the table lacks, too, except for some of those that are ignored.
     """
@@ -153,7 +153,7 @@ class _Reader:
         self._has_decimals = any(map(has_decimal, types))
 
     def parse(self, lines: Sequence[bytes]) -> tuple[pa.RecordBatch, list[int], list[_Bad]]:
-        """The rows that can be read, the places of these among the lines, and what is wrong with the others."""
+        """Returns the rows that can be read, the places of these among the lines, and what is wrong with the others."""
         if not lines:
             return _nothing(self._schema), [], []
         if not self._always_rewrites and not (self._has_decimals and any(map(_LONG_NUMBER.search, lines))):
@@ -174,7 +174,7 @@ class _Reader:
         return rows, [place for place in written if place not in failing], bad
 
     def _readable(self, lines: Mapping[int, bytes]) -> tuple[pa.RecordBatch, dict[int, Exception]]:
-        """The rows of those lines that Arrow can read, and why it cannot read the others."""
+        """Returns the rows of those lines that Arrow can read, and why it cannot read the others."""
         places, failing = list(lines), dict[int, Exception]()
         pending = [places]
         try:
@@ -195,7 +195,7 @@ class _Reader:
         return _batch(_read(good, self._schema)) if good else _nothing(self._schema), failing
 
     def _why(self, line: bytes, original: bytes, failure: Exception) -> tuple[str, str, str | None]:
-        """The column at fault, the reason and the value."""
+        """Returns the column at fault, the reason and the value."""
         row = json.loads(original)
         for field in self._schema:
             try:

@@ -56,7 +56,7 @@ class Reading:
         return pa.ipc.read_schema(pa.py_buffer(self.schema))
 
     def absent(self, reports: Iterable[SplitReport]) -> list[str]:
-        """The `unnamed` columns that no split's rows have a value for, if there are rows."""
+        """Returns the `unnamed` columns that no split's rows have a value for, if there are rows."""
         found = [*reports]
         named = {name for report in found for name in report.named}
         return [name for name in self.unnamed if name not in named and any(report.rows for report in found)]
@@ -145,7 +145,7 @@ def plan_reading(
 
 
 def _columns(source: Source, table: pa.Schema, fields: FieldMap) -> pa.Schema:
-    """The fields of a source."""
+    """Returns the fields of a source."""
     match source.format:
         case Format.CSV:
             return pa.schema([pa.field(name, pa.string()) for name in names_of_csv(source, table, fields)])
@@ -164,7 +164,7 @@ def _columns(source: Source, table: pa.Schema, fields: FieldMap) -> pa.Schema:
 
 
 def checked_rows(split: Split, reading: Reading, report: SplitReport) -> Iterator[pa.RecordBatch]:
-    """The good rows of a split, with the table's schema; `report` is filled in on the way.
+    """Yields the good rows of a split, with the table's schema; `report` is filled in on the way.
 
     An error of the source ends the split and is put into the report, since Spark would lose it.
     """
@@ -210,13 +210,13 @@ def key_sample(split: Split, reading: Reading) -> pa.Table:
 
 
 def _source_rows(split: Split, reading: Reading, table: pa.Schema) -> Iterator[SourceRows]:
-    """The rows of a split with the table's columns, as far as the file has them."""
+    """Yields the rows of a split with the table's columns, as far as the file has them."""
     for read in _rows_of_file(split, reading, table):
         yield in_columns(read, table, reading.fields)
 
 
 def _rows_of_file(split: Split, reading: Reading, table: pa.Schema) -> Iterator[SourceRows]:
-    """The rows of a split with the names of the file's fields, of those that are needed."""
+    """Yields the rows of a split with the names of the file's fields, of those that are needed."""
     source = split.source
     names = reading.names[source.path]
     columns = fields_to_read(names, table, reading.fields)

@@ -111,7 +111,7 @@ def _as_json_lines(rows: Sequence[_Row]) -> bytes:
 
 
 def _document(row: _Row) -> dict[str, Any]:
-    """The row's own fields, then the reasons. A line that has no fields is with its reasons."""
+    """Returns the row's own fields, then the reasons. A line that has no fields is with its reasons."""
     reasons: list[dict[str, Any]] = [
         {"file": row.file, "row": row.number, "column": problem.column, "reason": problem.reason}
         for problem in row.problems

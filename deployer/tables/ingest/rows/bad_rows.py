@@ -66,7 +66,7 @@ class BadRows:
         return BadRows.of(self.problems + other.problems, self.rows + other.rows, {**self.kept, **other.kept})
 
     def first(self, rows: int) -> BadRows:
-        """The problems of the first rows only; `rows` still counts all of them."""
+        """Returns the problems of the first rows only; `rows` still counts all of them."""
         kept: list[Problem] = []
         for count, (_, problems) in enumerate(groupby(self.problems, key=lambda problem: problem.row)):
             if count >= rows:
@@ -119,7 +119,7 @@ class BadRowLimit:
 
 
 def as_text(value: Any) -> str | None:
-    """A source's value as it is shown and set aside."""
+    """Returns a source's value as it is shown and set aside."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bytes):
@@ -132,8 +132,8 @@ def _short(text: str) -> str:
 
 
 def refusal(bad: Mapping[str, BadRows], address: str, verb: str = "loaded") -> Refused:
-    """The error for bad rows by file: the first ones listed, all counted. `verb` is what they cannot be; bad rows of a
-    load can be set aside."""
+    """Returns the error for bad rows by file: the first ones listed, all counted. `verb` is what they cannot be; bad
+    rows of a load can be set aside."""
     total = sum(each.rows for each in bad.values())
     aside = ", or set bad rows aside with --bad-rows FILE:" if verb == "loaded" else ":"
     mending = f"{_null_hint(bad)}mend {'them' if total != 1 else 'it'}{aside}"
@@ -147,7 +147,7 @@ def refusal(bad: Mapping[str, BadRows], address: str, verb: str = "loaded") -> R
 def too_many(
     bad: Mapping[str, BadRows], rows: int, limit: BadRowLimit | None, file: object, address: str
 ) -> InvalidInput:
-    """The error for a load of `rows` rows of which all are bad, or more than the limit; which are in `file`."""
+    """Returns the error for a load of `rows` rows of which all are bad, or more than the limit; which are in `file`."""
     total = sum(each.rows for each in bad.values())
     what = (
         ("the only row is bad" if rows == 1 else f"all {rows:,} rows are bad")
@@ -162,7 +162,7 @@ def too_many(
 
 
 def _listed(bad: Mapping[str, BadRows]) -> list[str]:
-    """A line for each of the first bad rows, and how many more there are."""
+    """Returns a line for each of the first bad rows, and how many more there are."""
     lines: list[str] = []
     for file, each in bad.items():
         by_row = groupby(each.first(LISTED - len(lines)).problems, key=lambda problem: problem.row)

@@ -113,7 +113,7 @@ def match_columns(
 
 
 def _nearest(name: str, filled: Mapping[str, str], table: pa.Schema) -> str:
-    """The column that an unknown name may mean, as a remark; empty without one."""
+    """Returns the column that an unknown name may mean, as a remark; empty without one."""
     known = {name: each.name for each in table for name in (each.name, source_of(each)) if name is not None}
     for other in known:
         if other.casefold() == name.casefold():
@@ -131,7 +131,7 @@ def check(
     listed: int | None = None,
     absent_is_null: bool = False,
 ) -> CheckedRows:
-    """The rows of `source` that fit the table's schema, in order, and what is wrong with the others.
+    """Returns the rows of `source` that fit the table's schema, in order, and what is wrong with the others.
 
     All bad rows are counted; problems are listed for the first `listed` of them (None: all). `absent_is_null`: rows
     need not name every column (JSON), so that nulls take a column's default.
@@ -219,7 +219,7 @@ def _convert(values: Any, field: pa.Field, *, text: bool) -> tuple[Any, NDArray[
 
 
 def type_name(field: pa.Field) -> str:
-    """The type of a column of the table, as specs write it."""
+    """Returns the type of a column of the table, as specs write it."""
     from deployer.specs.types.arrow import column_of
     from deployer.specs.types.types import format_type
 

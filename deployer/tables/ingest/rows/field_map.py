@@ -32,7 +32,8 @@ class FieldMap:
         return not self.columns and not self.selects
 
     def column_of(self, name: str) -> str | None:
-        """The column that a field of this name fills, whether or not the table has it; None: an expression gives it."""
+        """Returns the column that a field of this name fills, whether or not the table has it; None: an expression
+        gives it."""
         if self.columns:
             return self.columns.get(name, None if name in self.selected else name)
         return name
@@ -48,19 +49,20 @@ class FieldMap:
         return frozenset(name for select in self.selects for name in select.names)
 
     def fields_of(self, column: str) -> list[str]:
-        """The names of fields that fill a column, the column's own name last."""
+        """Returns the names of fields that fill a column, the column's own name last."""
         if not self.columns:
             return [column]
         found = [name for name, filled in self.columns.items() if filled == column]
         return sorted(found, key=lambda name: name == column)
 
     def name_in_files(self, column: str) -> str:
-        """A name with which a file has the column: its own, unless that is the name of another column's field."""
+        """Returns a name with which a file has the column: its own, unless that is the name of another column's
+        field."""
         found = self.fields_of(column)
         return column if column in found or not found else found[0]
 
     def as_in_files(self, table: pa.Schema) -> pa.Schema:
-        """The table's columns under each of the names that their fields may have."""
+        """Returns the table's columns under each of the names that their fields may have."""
         if not self.columns:
             return table
         pairs = ((name, column) for name, column in self.columns.items() if column in table.names)
@@ -68,7 +70,7 @@ class FieldMap:
 
 
 def field_map(table: pa.Schema, renames: Sequence[tuple[str, str]] = (), selects: Sequence[Select] = ()) -> FieldMap:
-    """The fields that fill the table's columns. `renames` are pairs of a field and a column.
+    """Returns the fields that fill the table's columns. `renames` are pairs of a field and a column.
 
     Raises InvalidInput for renames and selects of columns that the table does not have.
     """
@@ -95,7 +97,7 @@ def field_map(table: pa.Schema, renames: Sequence[tuple[str, str]] = (), selects
 
 
 def rename_of(text: str) -> tuple[str, str]:
-    """The field and the column of an option `OLD=NEW`. The last `=` parts them. Raises InvalidInput."""
+    """Returns the field and the column of an option `OLD=NEW`. The last `=` parts them. Raises InvalidInput."""
     old, sign, new = text.rpartition("=")
     if not sign or not new:
         raise InvalidInput(
@@ -146,5 +148,5 @@ def check_renamed(fields: FieldMap, names: Collection[str]) -> None:
 
 
 def shown_column(column: str, name: str | None) -> str:
-    """A column as messages name it: with the name of its field where that is another one."""
+    """Returns a column as messages name it: with the name of its field where that is another one."""
     return f"column {column!r}" if name is None or name == column else f"column {column!r} (source {name!r})"

@@ -24,7 +24,7 @@ FolderColumns = Mapping[str, Any]  #: the value of each column, as an Array of o
 
 
 def schema_with_folders(columns: pa.Schema, source: Source, table: pa.Schema, fields: FieldMap) -> pa.Schema:
-    """A file's fields, and after them those of its folders, with the table's types where the table has them."""
+    """Returns a file's fields, and after them those of its folders, with the table's types where the table has them."""
     filled = {fields.column_of(name) for name in columns.names}
     for name, _ in source.folders:
         column = fields.column_of(name)
@@ -59,7 +59,7 @@ def folder_columns(source: Source, table: pa.Schema, fields: FieldMap) -> Folder
 
 
 def with_folder_columns(rows: Iterator[SourceRows], columns: FolderColumns) -> Iterator[SourceRows]:
-    """Rows of a file, and their folders' values in columns that the file does not have or has no values for."""
+    """Yields rows of a file, and their folders' values in columns that the file does not have or has no values for."""
     for each in rows:
         arrays = dict(zip(each.rows.schema.names, each.rows.columns, strict=True))
         count = each.rows.num_rows

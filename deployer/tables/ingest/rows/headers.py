@@ -18,8 +18,8 @@ _QUESTION = "; is there a header line? If the first line is a row, give --no-hea
 
 
 def names_of_csv(source: Source, table: pa.Schema, fields: FieldMap) -> tuple[str, ...]:
-    """The fields of a CSV file. Without a header line they are the table's columns that no expression gives, in order;
-    raises InvalidInput for another number of values."""
+    """Returns the fields of a CSV file. Without a header line they are the table's columns that no expression gives, in
+    order; raises InvalidInput for another number of values."""
     names = source.dialect.names
     if source.dialect.header:
         return names
@@ -36,7 +36,8 @@ def names_of_csv(source: Source, table: pa.Schema, fields: FieldMap) -> tuple[st
 
 
 def check_header(columns: pa.Schema) -> str | None:
-    """A note for people where names of a CSV file may be the values of its first row, by the types of its columns.
+    """Returns a note for people where names of a CSV file may be the values of its first row, by the types of its
+    columns.
 
     A column of numbers, dates or booleans with a name of another kind shows that the first line has names, and so does
     a name that is empty, as that of row names is. Where no column does, years alone are taken for names, with the note.
@@ -55,12 +56,12 @@ def check_header(columns: pa.Schema) -> str | None:
 
 
 def header_question(names: Sequence[str]) -> str:
-    """A question for the header line, to add to a remedy, where names are numbers, dates or times."""
+    """Returns a question for the header line, to add to a remedy, where names are numbers, dates or times."""
     return _QUESTION if any(_VALUE.fullmatch(name) for name in names) else ""
 
 
 def with_header_question(error: InvalidInput, source: Source, table: pa.Schema) -> InvalidInput:
-    """The error, with what is unusual in the header line of a CSV file, or whether its first line is a row."""
+    """Returns the error, with what is unusual in the header line of a CSV file, or whether its first line is a row."""
     if source.format is not Format.CSV or not source.dialect.header:
         return error
     names = source.dialect.names

@@ -82,7 +82,8 @@ def _has_only_reasons(line: bytes) -> bool:
 
 
 def _line_in_reasons(line: bytes) -> str:
-    """The line that an earlier load could not read and kept with its reasons; else the line that has the reasons."""
+    """Returns the line that an earlier load could not read and kept with its reasons; else the line that has the
+    reasons."""
     reasons = parse_json(line)[REASONS]
     first = reasons[0] if isinstance(reasons, list) and reasons else None
     kept = first.get("line") if isinstance(first, dict) else None
@@ -90,7 +91,7 @@ def _line_in_reasons(line: bytes) -> str:
 
 
 def _in_file(source: SourceRows, fields: FieldMap) -> pa.RecordBatch:
-    """Rows with the names that the file has, and the fields that only expressions read."""
+    """Returns rows with the names that the file has, and the fields that only expressions read."""
     if fields.is_trivial:
         return source.rows
     names = [name for name in source.rows.schema.names if name not in fields.selected]
@@ -101,8 +102,8 @@ def _in_file(source: SourceRows, fields: FieldMap) -> pa.RecordBatch:
 
 
 def _of_line(line: str, table: pa.Schema, inputs: Collection[str]) -> KeptRow:
-    """The fields of a JSON object that the table has, or that are `inputs` of expressions; the line itself when it is
-    not a JSON object."""
+    """Returns the fields of a JSON object that the table has, or that are `inputs` of expressions; the line itself when
+    it is not a JSON object."""
     try:
         row = parse_json(line)
     except ValueError:
@@ -123,7 +124,7 @@ def _has_decimals(kind: pa.DataType) -> bool:
 
 
 def _decimals_as_text(value: Any) -> Any:
-    """A JSON value in which no number loses digits: JSON's numbers with a point become text."""
+    """Returns a JSON value in which no number loses digits: JSON's numbers with a point become text."""
     match value:
         case Decimal():
             return str(value)
@@ -136,7 +137,7 @@ def _decimals_as_text(value: Any) -> Any:
 
 
 def fields_of(rows: pa.RecordBatch, table: pa.Schema) -> Sequence[dict[str, Any]]:
-    """Rows of the table as JSON values that `ingest` reads again."""
+    """Returns rows of the table as JSON values that `ingest` reads again."""
     return _of_columns(rows, table)
 
 
@@ -159,7 +160,8 @@ def _json_values(values: Any, target: pa.DataType) -> list[Any]:
 
 
 def _of_text(value: str | None, target: pa.DataType) -> Any:
-    """A CSV value as the JSON value that a column of the type reads. Text that does not fit the type stays text."""
+    """Returns a CSV value as the JSON value that a column of the type reads. Text that does not fit the type stays
+    text."""
     types = pa.types
     text = "" if value is None else value.strip()
     if (types.is_integer(target) or types.is_duration(target)) and _WHOLE.fullmatch(text):
@@ -197,7 +199,7 @@ def _json_value(value: Any, kind: pa.DataType) -> Any:
 
 
 def _json_bytes(value: bytes) -> Any:
-    """Bytes as the text that a binary column reads. Other bytes are an object, which no binary column takes."""
+    """Returns bytes as the text that a binary column reads. Other bytes are an object, which no binary column takes."""
     try:
         return value.decode()
     except UnicodeDecodeError:

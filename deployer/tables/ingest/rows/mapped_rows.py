@@ -23,7 +23,7 @@ def fields_to_read(names: Sequence[str], table: pa.Schema, fields: FieldMap) -> 
 
 
 def in_columns(read: SourceRows, table: pa.Schema, fields: FieldMap) -> SourceRows:
-    """The rows with the table's columns: those that fields fill and those that expressions give.
+    """Returns the rows with the table's columns: those that fields fill and those that expressions give.
 
     A column may have several fields (rows of JSON may be of both forms); a row with values in two of them is a bad row.
     """
@@ -62,7 +62,8 @@ def in_columns(read: SourceRows, table: pa.Schema, fields: FieldMap) -> SourceRo
 
 
 def _one_of(rows: pa.RecordBatch, names: Sequence[str]) -> tuple[str, Any, Any]:
-    """The name of the field that has values, each row's value in one of the fields, and the rows with several."""
+    """Returns the name of the field that has values, each row's value in one of the fields, and the rows with
+    several."""
     with_values = [name for name in names if rows.column(name).null_count < rows.num_rows]
     if len(with_values) < 2:
         name = with_values[0] if with_values else names[0]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def unnamed_columns(
     table: pa.Schema, sources: Sequence[Source], names: Mapping[str, Sequence[str]], fields: FieldMap
 ) -> tuple[str, ...]:
-    """The table's columns without a default that neither a file, whose fields are `names`, nor a folder nor an
+    """Returns the table's columns without a default that neither a file, whose fields are `names`, nor a folder nor an
     expression has."""
     named = {fields.column_of(name) for source in sources for name in names[source.path]}
     named |= {fields.column_of(name) for source in sources for name, _ in source.folders}
@@ -36,7 +36,7 @@ def columns_with_values(rows: pa.RecordBatch, columns: Iterable[str]) -> set[str
 
 
 def missing(columns: Collection[str], table: pa.Schema, address: str) -> InvalidInput:
-    """The error for columns that no file has."""
+    """Returns the error for columns that no file has."""
     listed = ", ".join(shown_column(name, source_of(table.field(name))).removeprefix("column ") for name in columns)
     one = len(columns) == 1
     return InvalidInput(

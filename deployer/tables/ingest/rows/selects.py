@@ -66,7 +66,7 @@ def _quoted(name: str) -> str:
 
 
 def selected_types(fields: pa.Schema, selects: Sequence[Select], where: str) -> pa.Schema:
-    """The columns that the expressions give over these fields, with the types of their values.
+    """Returns the columns that the expressions give over these fields, with the types of their values.
 
     Raises InvalidInput when one cannot be computed over them at all.
     """
@@ -102,12 +102,12 @@ def _not_computed(select: Select, reason: str, fields: pa.Schema, where: str) ->
 
 
 def _in_sql(name: str) -> str:
-    """A field as expressions name it: in quotes unless it has small letters, digits and _ only."""
+    """Returns a field as expressions name it: in quotes unless it has small letters, digits and _ only."""
     return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
 
 
 def _mentioned(fields: pa.Schema, selects: Sequence[Select]) -> pa.Schema:
-    """The fields that expressions may mean, at least one: their rows are those of the values."""
+    """Returns the fields that expressions may mean, at least one: their rows are those of the values."""
     names = {name for select in selects for name in select.names}
     found = [each for each in fields if each.name in names]
     return pa.schema([each.remove_metadata() for each in found or [*fields][:1]])
@@ -146,7 +146,8 @@ def _plain(values: Any) -> Any:
 
 
 def _one_by_one(rows: pa.RecordBatch, select: Select) -> tuple[Any, NDArray[np.bool_]]:
-    """The values of an expression that fails for some rows: these are halved until each failing one is alone."""
+    """Returns the values of an expression that fails for some rows: these are halved until each failing one is
+    alone."""
     failed = np.zeros(rows.num_rows, np.bool_)
     found: list[Any] = []
     pending = [(0, rows.num_rows)]

@@ -31,7 +31,7 @@ DateFormats = tuple[tuple[str | None, str], ...]  #: columns (None: all others) 
 
 
 def date_format(text: str) -> tuple[str | None, str]:
-    """The column (None: all) and the format of an option `FORMAT` or `COLUMN=FORMAT`.
+    """Returns the column (None: all) and the format of an option `FORMAT` or `COLUMN=FORMAT`.
 
     Raises InvalidInput for a format that does not read back a date that it writes.
     """
@@ -86,8 +86,8 @@ def _is_dated(kind: pa.DataType) -> bool:
 
 
 def as_iso(rows: pa.RecordBatch, table: pa.Schema, options: ReadOptions) -> pa.RecordBatch:
-    """The rows with dates and times as ISO 8601: what a format of the options reads, and local times with the offset of
-    their time zone. What cannot be read stays as it is."""
+    """Returns the rows with dates and times as ISO 8601: what a format of the options reads, and local times with the
+    offset of their time zone. What cannot be read stays as it is."""
     if not options.date_formats and options.timezone is None:
         return rows
     formats = dict(options.date_formats)
@@ -141,7 +141,7 @@ def _exists(times: Any, instants: Any) -> Any:
 
 
 def with_remarks(bad: BadRows, table: pa.Schema, options: ReadOptions) -> BadRows:
-    """The problems of text, where a value is known to be in another form, with what that form is."""
+    """Returns the problems of text, where a value is known to be in another form, with what that form is."""
     problems = [replace(each, reason=each.reason + _remark(each, table, options)) for each in bad.problems]
     return replace(bad, problems=tuple(problems))
 
