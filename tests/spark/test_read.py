@@ -60,7 +60,6 @@ def rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in frame.collect()), key=repr)
 
 
-@pytest.mark.gate
 def test_a_table_is_read_and_filtered(session: SparkSession, lake: Lake) -> None:
     frame = load(session, lake)
     lake.ingest(lake.file(flights(20, 80)))
