@@ -40,7 +40,7 @@ from spark_jobs.ingest import run
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--copies", type=int, default=10)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--leaves", type=int, default=16)

@@ -191,6 +191,6 @@ def test_rows_are_changed_by_all() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["columns", "load_columns", "preview", "rows", "startup", "up"])
+@pytest.mark.parametrize("name", ["columns", "load_columns", "preview", "rows", "spark_writes", "startup", "up"])
 def test_help_says_how_it_is_run(name: str) -> None:
     assert f"python -m benchmarks.{name} " in benchmark(name, "--help")
