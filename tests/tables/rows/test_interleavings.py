@@ -1,4 +1,4 @@
-"""Random changes of rows, loads, COMPACT and CLUSTER, some of them cut off or overtaken, against rows in a list.
+"""Random changes of rows, loads of rows and columns, COMPACT and CLUSTER, some cut off or overtaken, against a list.
 
 A change that is cut off is there as a whole or not at all, and done by its next run. One that is overtaken by another
 change comes after it, and one that is overtaken by an append takes the new rows into account too.
@@ -16,6 +16,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+from deployer.columns.fill import commit as column_commit
 from deployer.errors import Conflict
 from deployer.services.cluster import cluster_table
 from deployer.services.compact import compact_table
@@ -29,7 +30,7 @@ from tests.tables.lakes import Lake
 SCHEMA = pa.schema(
     [pa.field("id", pa.int32(), nullable=False), ("part", pa.int8()), ("value", pa.int64()), ("note", pa.string())]
 )
-POINTS = ("before-intent", "before-lance", "after-lance", "after-state")
+POINTS = ("before-intent", "before-lance", "after-lance", "after-state")  #: of changes, and of loads of columns
 IDS = 60
 Row = dict[str, Any]
 Rows = list[Row]
@@ -146,9 +147,23 @@ class Model:
             lambda before: [row for row in before if row["id"] not in mine] + rows,
         )
 
+    def load(self) -> Change:
+        """Values of a column by key, from a file; rows without a match keep theirs, or get null."""
+        notes = {each: f"n{each}" for each in self.random.sample(range(IDS), self.random.randrange(1, 30))}
+        source = pa.table({"id": pa.array(notes, pa.int32()), "note": pa.array(notes.values(), pa.string())})
+        path, missing = str(self.lake.file(source)), self.random.choice(["carry", "null"])
+
+        def loaded(row: Row) -> Row:
+            return row | {"note": notes.get(row["id"], row["note"] if missing == "carry" else None)}
+
+        return (
+            lambda table, job: table.load_columns(path, "id", ["note"], on_missing=missing, job_id=job),
+            lambda rows: [loaded(row) for row in rows],
+        )
+
     def change(self) -> Change:
         return self.random.choice(
-            [self.delete, self.update, self.update, self.merge, self.merge, self.add, self.upsert]
+            [self.delete, self.update, self.update, self.merge, self.merge, self.add, self.upsert, self.load]
         )()
 
     def make(self, change: Change, job: str) -> None:
@@ -172,14 +187,15 @@ class Model:
 
     def killed(self, change: Change, job: str) -> None:
         """The job is killed at its point, and run again."""
-        point = f"tables.rows.{self.random.choice(POINTS)}"
+        point = self.random.choice(POINTS)
 
         def reached(name: str) -> None:
-            if name == point:
+            if name in (f"tables.rows.{point}", f"columns.commit.{point}"):
                 raise Killed
 
         with self.patch.context() as patch:
             patch.setattr(commit, "reached", reached)
+            patch.setattr(column_commit, "reached", reached)
             with suppress(Killed):
                 self.make(change, job)
         self.make(change, job)
