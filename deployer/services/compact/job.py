@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from deployer.datasets.files.binary_copy import Copy, lance_tasks
 from deployer.datasets.files.writer import WrittenFragment
@@ -48,7 +48,7 @@ def compact(
     started = time.monotonic()
     if place_files(table):
         table = again(table)
-    merging = _Merging(options.portion_bytes, options.sizes(table.layout().max_rows_per_file))
+    merging = Merging(options.portion_bytes, options.sizes(table.layout().max_rows_per_file), planned)
     table = with_whole_indexes(table, merging, on_progress)
     before = TableStats.of(table)
     run = RewriteRun(merging, session, engine, on_progress, run_id)
@@ -80,20 +80,27 @@ def compact(
     )
 
 
+class PlanTasks(Protocol):
+    """Finds the files to write again, in tasks; see `planned` for its arguments."""
+
+    def __call__(self, table: OpenTable, dataset: LanceDataset, sizes: Sizes, *, any_kind: bool) -> Sequence[Task]: ...
+
+
 @dataclass(frozen=True, slots=True)
-class _Merging:
-    """What COMPACT rewrites, and how: see `rewriting.run.Rewriting`."""
+class Merging:
+    """Writes the rows that are left of files in other files, in their order: see `rewriting.run.Rewriting`."""
 
     portion_bytes: int
     sizes: Sizes
-    kind: str = "compact"
+    plan: PlanTasks
     doing: str = "compacting"
+    kind: str = "compact"
 
     def keep_order(self, table: OpenTable) -> bool:
         return not table.layout().order
 
     def tasks(self, table: OpenTable, dataset: LanceDataset, *, any_kind: bool = False) -> Sequence[Task]:
-        return planned(table, dataset, self.sizes, any_kind=any_kind)
+        return self.plan(table, dataset, self.sizes, any_kind=any_kind)
 
     def written(
         self,
