@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    import pyarrow as pa
+
     from deployer.platform.system.progress import OnProgress
     from deployer.tables.open_table import OpenTable
     from deployer.tables.rows.change import RowChange
@@ -217,12 +219,15 @@ def merge(
     options = read_options(null_value, delimiter, encoding, no_header, date_format, timezone)
     rules = MergeRules(when_matched.value, when_not_matched.value, when_not_matched_by_source.value, where)
 
+    rows: list[pa.Table] = []  #: read once: what is merged is what was counted
+
     def change(opened: OpenTable, is_dry: bool, on_progress: OnProgress) -> RowChange:
-        rows = read_files(opened, files, Format(format.value) if format else None, options)
+        if not rows:
+            rows.append(read_files(opened, files, Format(format.value) if format else None, options))
         allowed = opened.address in (allow_destroy or ())
         return merge_rows(
             opened,
-            rows,
+            rows[0],
             on or None,
             rules,
             job_id=job_id,
