@@ -40,6 +40,13 @@ SafeCsv = Annotated[
     ),
 ]
 MOST_ROWS = 2**63 - 1  #: what Arrow counts rows with
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        help="Columns to show, parted by commas; a name with a comma in double quotes. All unless given.",
+        show_default=False,
+    ),
+]
 Limit = Annotated[
     int | None,
     typer.Option(
@@ -78,13 +85,7 @@ def query(
             show_default=False,
         ),
     ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns to show, parted by commas; a name with a comma in double quotes. All unless given.",
-            show_default=False,
-        ),
-    ] = None,
+    columns: Columns = None,
     at: Annotated[
         str | None,
         typer.Option(help="A version that `history` lists, or a time (ISO 8601, UTC).", show_default=False),

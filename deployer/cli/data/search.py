@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deployer.cli.data.query import Output, RowFormat, RowFormatOption, SafeCsv, write_rows
+from deployer.cli.data.query import Columns, Output, RowFormat, RowFormatOption, SafeCsv, write_rows
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName
 
 if TYPE_CHECKING:
@@ -48,13 +48,7 @@ def search(
     where: Annotated[
         str | None, typer.Option(help="Only rows for which this SQL condition is true.", show_default=False)
     ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns to show, parted by commas; a name with a comma in double quotes. All unless given.",
-            show_default=False,
-        ),
-    ] = None,
+    columns: Columns = None,
     limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many rows.")] = 10,
     vector_column: Annotated[
         str | None, typer.Option(help="The column of vectors, where there are several.", show_default=False)
