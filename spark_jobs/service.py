@@ -98,7 +98,7 @@ def _ending_unbegun(root: str, table: str, run_id: str | None) -> Iterator[None]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the command line of the job; prints its result as JSON, or an error message, and returns the exit
+    """Runs the command line of the job; prints its result as JSON, or an error message, and returns the exit
     code."""
     parser = argparse.ArgumentParser(prog="service", description="Run a service of a table.")
     parser.add_argument("--root", required=True, help="the instance's root")

@@ -204,7 +204,7 @@ def _of_the_system(error: OSError) -> DeployerError | None:
 
 
 def _usage_error(error: TyperException) -> int:
-    """Returns a command line that does not parse: 1, since 2 means that a preview found changes."""
+    """Reports a command line that does not parse; returns 1, since 2 means that a preview found changes."""
     message = getattr(error, "format_message", lambda: "")()
     context = getattr(error, "ctx", None)
     if message:

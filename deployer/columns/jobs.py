@@ -43,7 +43,7 @@ class JobFuture:
 
     def result(self, timeout: float | None = None) -> str:
         """Waits for the end, at most so many seconds, and returns the job's id. Raises what the job raised, and
-        TimeoutError while it goes on."""
+        TimeoutError while the job continues."""
         try:
             self._future.result(timeout)
         except NotDone:

@@ -135,7 +135,7 @@ class Alarms(pulumi.ComponentResource):
         )
 
     def _queue_of_successes(self, key_arn: Any) -> aws.sqs.Queue:
-        """Returns what succeeds is sent to a queue without readers: SQS counts it, and CloudWatch has the number."""
+        """What succeeds is sent to a queue without readers: SQS counts it, and CloudWatch has the number."""
         name = self._label
         queue = aws.sqs.Queue(
             f"successes/{name}",

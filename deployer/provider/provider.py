@@ -86,7 +86,7 @@ class LakeProvider:
         return _kind(urn).diff(olds, news)
 
     def create(self, urn: str, news: Properties, *, preview: bool = False) -> Resource:
-        """Returns the resource that was made; in a preview one without an id."""
+        """Creates the resource; returns it; in a preview one without an id."""
         kind = _kind(urn)
         if preview:
             return Resource("", news, kind.preview(news))
@@ -97,7 +97,7 @@ class LakeProvider:
         return _kind(urn).read(self.stores, id, inputs)
 
     def update(self, urn: str, id: str, news: Properties, *, preview: bool = False) -> Resource:
-        """Returns the resource with the new inputs."""
+        """Updates the resource; returns it with the new inputs."""
         kind = _kind(urn)
         if preview:
             return Resource(id, news, kind.preview(news))

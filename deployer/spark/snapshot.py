@@ -44,7 +44,7 @@ class Snapshot:
 
 
 def take_snapshot(options: ReadOptions) -> Snapshot:
-    """Returns the version that the options name, else the newest, and a shared lease that protects it from CLEAN.
+    """Opens the version that the options name, else the newest, and a shared lease that protects it from CLEAN.
 
     Raises InvalidInput for options that do not fit the table, NotFound for a table or version that is not there.
     """

@@ -34,7 +34,7 @@ _LISTS = ("cloudwatch:AlarmActions", "events:TargetArn")  #: keys of a request t
 
 
 def lake_on_aws(aws: Aws, lake: Lake) -> LakeOnAws:
-    """Returns the lake in the account of whoever asks."""
+    """Returns the lake in the account of the caller."""
     account, _ = aws.identity
     region = str(lake.instance.state.options.get("region") or aws.region)
     return LakeOnAws.of(lake.instance, region, account, aws_partition(aws, region))

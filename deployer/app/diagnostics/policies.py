@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
 
 def write_policies(place: Place, folder: Path) -> dict[Path, int]:
-    """Returns the files written to `folder` with their sizes as IAM counts them. A file is named as its policy should
-    be: the boundary by the name that the others expect, unless the specs name another.
+    """Writes the policies to `folder`; returns the files with their sizes as IAM counts them.
+
+    A file is named as its policy should be: the boundary by the name that the others expect, unless the specs name
+    another.
 
     Raises Refused without specs, for a root that is not on S3, without credentials, and for a folder that cannot be
     written.

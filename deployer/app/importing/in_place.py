@@ -39,7 +39,7 @@ def adopt_one(workspace: Workspace, lake: Lake, found: Adoptable) -> ImportedTab
 def adopt_all(
     workspace: Workspace, lake: Lake, datasets: list[Path], database: str
 ) -> tuple[list[ImportedTable], dict[str, str]]:
-    """Returns the same for many; gives what was imported, and why others were left out, by folder."""
+    """Imports many in the same way; returns what was imported, and why others were left out, by folder."""
     root = workspace.root(lake)
     live = {table.location: table.spec.full_name for table in read_live(root).tables.values()}
     applied = applied_resources(workspace, engine_for(workspace, lake))

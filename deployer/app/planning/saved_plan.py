@@ -133,7 +133,7 @@ def plan_again(workspace: Workspace, saved: SavedPlan, reporter: Reporter = SILE
 
 
 def _reads_specs_itself(planned: Planned) -> bool:
-    """Returns the embedded engine runs the program in this process, where it is given the lake of the plan."""
+    """Returns whether the program reads the specs itself. The embedded engine gives it the lake of the plan."""
     from deployer.engine.embedded import EmbeddedEngine
 
     return not isinstance(planned.engine(), EmbeddedEngine)

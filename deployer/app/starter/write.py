@@ -16,7 +16,7 @@ _IGNORED = (".git", ".venv")
 
 
 def write_project(folder: Path, name: str | None = None) -> list[Path]:
-    """Returns the files written. `name` is that of the project; else the folder's.
+    """Writes a project; returns the files written. `name` is that of the project; else the folder's.
 
     Refused for a folder that holds anything but .git and .venv; InvalidInput for a name that no project can have.
     """
@@ -38,7 +38,7 @@ def write_project(folder: Path, name: str | None = None) -> list[Path]:
 def write_requirements(folder: Path) -> list[Path]:
     """Writes only what the project installs, of the deployer that runs; wheels of other releases are removed.
 
-    Returns the files written. Raises NotFound where there is no project.
+    Writes a project; returns the files written. Raises NotFound where there is no project.
     """
     if not (folder / "Pulumi.yaml").is_file():
         raise NotFound("no Pulumi.yaml here", where=folder, remedy="name the project's folder")

@@ -119,14 +119,14 @@ def ask_yes_or_no(question: str) -> bool:
 
 
 def ask(question: str) -> str:
-    """Returns what the person types at a question on stderr."""
+    """Asks a question on stderr; returns what the person types."""
     import typer
 
     return str(typer.prompt(visible(question), err=True))
 
 
 def ask_new_secret(name: str) -> str:
-    """Returns a secret that the person types twice; nothing of it is shown."""
+    """Asks twice for a secret, and returns it; nothing of it is shown."""
     import typer
 
     return str(typer.prompt(name, hide_input=True, confirmation_prompt=True, err=True))

@@ -14,7 +14,7 @@ WIDEST = 60  #: characters of a value in a table for people
 
 
 def print_rows(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
-    """Returns rows as an aligned table for people, types under the names; gives how many they were."""
+    """Prints rows as an aligned table for people, types under the names; returns how many they were."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Group
     from rich.table import Table

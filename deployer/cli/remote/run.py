@@ -31,7 +31,7 @@ from deployer.specs.model import Cluster, Lake
 def run_on(
     cluster: Cluster, workspace: Workspace, lake: Lake, job: RemoteJob, *, as_json: bool, detach: bool
 ) -> Mapping[str, Any] | None:
-    """Returns the result of the job, run on the declared cluster; None when it was only started.
+    """Runs the job on the declared cluster; returns its result; None when it was only started.
 
     Raises the error that ended the job, as the job on this machine would, and Interrupted when it was cancelled or left
     alone. Ctrl-C asks whether to cancel; without a terminal it cancels.

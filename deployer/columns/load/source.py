@@ -148,5 +148,5 @@ def _readable(source: Source) -> Iterator[None]:
         raise InvalidInput(
             f"it cannot be read as {source.format}: {reason}",
             where=source.name,
-            remedy="see whether it is complete, and written by nobody at this moment",
+            remedy="check that it is complete, and that no program writes to it",
         ) from None

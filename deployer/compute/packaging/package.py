@@ -59,7 +59,7 @@ def build_package(
     *,
     project_dir: Path | None = None,
 ) -> JobPackage:
-    """Returns the package in `folder`, as today's code and the packages that are installed here want it.
+    """Makes the package in `folder`, as today's code and the packages that are installed here want it.
 
     Only what changed is made again: an archive takes a download, the rest a moment. Every wheel is one of those that
     the lock trusts, or the requirements files of the project. Raises DeployerError when pip does not find a package,

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 def add_null_column(
     dataset: lance.LanceDataset, parent: Sequence[str], column: Column, after: str | None
 ) -> lance.LanceOperation.BaseOperation:
-    """Returns a column or field behind its sibling `after` (None: as the first). Existing rows read null.
+    """Returns the operation that adds a column or field behind its sibling `after` (None: as the first).
+
+    Existing rows read null.
 
     A projection, where Lance's own `add_columns` makes a merge: rows that are appended meanwhile do not conflict.
     """
@@ -60,7 +62,10 @@ def note_column(
 def set_nullable(
     dataset: lance.LanceDataset, path: Sequence[str], nullable: bool
 ) -> lance.LanceOperation.BaseOperation:
-    """Returns whether the column or field may be null. Rows are not looked at: see `deployer.tables.schema.check`."""
+    """Returns the operation that says whether the column or field may be null.
+
+    Rows are not looked at: see `deployer.tables.schema.check`.
+    """
     return _altered(dataset, path, lambda field: replace(field, nullable=nullable), preserves_nullability=False)
 
 

@@ -60,7 +60,7 @@ class Journal:
         return self._add(_encode(entry, self._hide))
 
     def sync(self, number: int) -> None:
-        """Returns when the entry of that number, and all before it, are durable. Raises what the backend raises."""
+        """Waits until the entry of that number, and all before it, are durable. Raises what the backend raises."""
         with self._sync_lock:
             if self._failure is not None:
                 raise self._failure

@@ -145,7 +145,7 @@ class _Host:
         return int(answer["pid"])
 
     def end(self, pid: int, seconds: float) -> dict[str, Any] | None:
-        """Returns how the process ended; None when the host is gone."""
+        """Ends the process; returns how it ended, None when the host is gone."""
         answer = None
         try:
             answer = self._ask({"end": pid, "seconds": seconds})

@@ -148,7 +148,7 @@ def _write(
     dataset: LanceDataset | None,
     on_rows: OnRows,
 ) -> list[WrittenFragment]:
-    """Returns the rows, in their order, as one file unless it becomes too large."""
+    """Writes the rows, in their order, as one file unless it becomes too large."""
     stored = pa.schema([field for field in schema if field.name != ROW_ID])
     layout = replace(task.layout, schema=stored.serialize().to_pybytes())
     ids: list[pa.Array] = []

@@ -78,7 +78,7 @@ def _require_one_transaction(store: StateStore, planned: Sequence[Undoing]) -> N
 
 
 def _save(store: StateStore, root: str, planned: Sequence[Undoing], author: str | None) -> str:
-    """Returns a savepoint of the tables as they are; gives its name."""
+    """Takes a savepoint of the tables as they are; returns its name."""
     from deployer.platform.system.clock import Clock
     from deployer.services.savepoints.savepoints import make_savepoint, name_by_time
 

@@ -101,7 +101,7 @@ def _looked_at(store: StateStore, root: str, planned: Undoing, *, force: bool) -
 
 
 def _restore(store: StateStore, root: str, due: Sequence[tuple[OpenTable, Undoing]], run_id: str) -> dict[str, int]:
-    """Returns the new versions of the datasets, by the tables' ids."""
+    """Restores the datasets; returns their new versions, by the tables' ids."""
     ids = tuple(undone.table_id for _, undone in due)
     reached("services.restore.before-intent")
     _begin(store, due, run_id, ids)

@@ -89,7 +89,7 @@ def _committed(
     read_version: int,
     keep_order: bool,
 ) -> Recorded:
-    """Returns the commit as it is recorded.
+    """Commits the fragments; returns the commit as it is recorded.
 
     Loads on this machine wait for their turn meanwhile: in Lance they would lose race after race, or this would.
     """

@@ -42,7 +42,7 @@ def leased(root: str, name: str, hold_for: dt.timedelta = HOLD) -> Iterator[Tabl
 
 
 def hold_shared(opened: OpenTable, hold_for: dt.timedelta = HOLD) -> OpenTable:
-    """Returns the table at its newest version, which no CLEAN removes for `hold_for` at least, and twice that at most.
+    """Holds the newest version of the table, which no CLEAN removes for `hold_for` at least, and twice that at most.
 
     For readers that cannot tell when they end. Those of one version share a lease: nothing is written while there is
     one that lasts long enough. Nothing has to be released; leases that are over go when the next one is taken.
@@ -76,7 +76,7 @@ def _is_held(state: TableState, dataset: int, lance_version: int, hold_for: dt.t
 
 
 def _take(opened: OpenTable, hold_for: dt.timedelta, prefix: str = LEASE) -> tuple[OpenTable, str]:
-    """Returns the table as it was when the lease began, which may be after it was opened."""
+    """Takes a lease; returns the table as it was when the lease began, which may be after it was opened."""
     store, table_id = opened.store, opened.entry.table_id
     while True:
         lease = f"{prefix}{uuid.uuid4().hex}"

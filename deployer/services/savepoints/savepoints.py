@@ -46,7 +46,7 @@ def take_savepoint(
     note: str = "",
     author: str | None = None,
 ) -> Mapping[str, Savepoint]:
-    """Returns a savepoint of each table, all of one moment, by table id; of all or of none.
+    """Takes a savepoint of each table, all of one moment, of all or of none; returns them by table id.
 
     Each is of the newest version of the dataset that the state has recorded, whatever is committed meanwhile. To
     include what only Lance has, open the tables first: that rolls them forward. DynamoDB allows at most 49 tables.
@@ -96,7 +96,7 @@ def make_savepoint(
     note: str = "",
     author: str | None = None,
 ) -> Mapping[str, Savepoint]:
-    """Returns a savepoint of each table, all of one moment, by table id; of all or of none.
+    """Takes a savepoint of each table, all of one moment, of all or of none; returns them by table id.
 
     A process that dies leaves all of the savepoint or tags that the next savepoint or clean-up removes.
     Raises InvalidInput for such a name or no table, Conflict when a table has a savepoint of that name.

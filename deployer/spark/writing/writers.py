@@ -34,7 +34,7 @@ class TableWriter(DataSourceArrowWriter):
 
     @reports_in_options
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
-        """Returns the rows of one task, as files that are not committed yet."""
+        """Writes the rows of one task, as files that are not committed yet."""
         return write_task(self._plan, iterator, _partition())
 
     @reports_in_options
@@ -65,7 +65,7 @@ class _StreamWriter:
 
     @reports_in_options
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
-        """Returns the rows of one task, as files that are not committed yet."""
+        """Writes the rows of one task, as files that are not committed yet."""
         query, batch = _batch_of_task()
         return write_task(of_batch(self._plan, query, batch), iterator, _partition(), query)
 
@@ -101,7 +101,7 @@ class RowStreamWriter(_StreamWriter, DataSourceStreamWriter):
         self._schema = schema
 
     def write(self, iterator: Iterator[Any]) -> TaskMessage:
-        """Returns the rows of one task, as files that are not committed yet."""
+        """Writes the rows of one task, as files that are not committed yet."""
         return super().write(row_batches(iterator, self._schema, columns_from_spark(self._schema)))
 
 

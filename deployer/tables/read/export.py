@@ -64,7 +64,7 @@ def _one_line(document: str) -> str:
 
 
 def write_parquet(schema: pa.Schema, batches: Iterator[pa.RecordBatch], path: Path) -> int:
-    """Returns all rows as one file, which is there whole or not at all; gives their number."""
+    """Writes all rows as one file, which is there whole or not at all; returns their number."""
     import pyarrow.parquet as pq
 
     rows = 0

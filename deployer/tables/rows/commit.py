@@ -149,8 +149,8 @@ class RowJob:
     def _sent(
         self, commits: TableCommits, table: OpenTable, dataset: LanceDataset, plan: RowPlan, intent: Intent
     ) -> RowChange:
-        """Returns the commit as it is recorded. Loads on this machine wait meanwhile: this would lose race after
-        race."""
+        """Commits the change; returns it as it is recorded. Loads on this machine wait meanwhile: this would lose race
+        after race."""
         for attempt in _BACKOFF.attempts(ATTEMPTS):
             with table.store.turn(table.entry.table_id) as turn:
                 table = table.refreshed() if attempt or turn.waited else self._now(table, intent)

@@ -56,7 +56,7 @@ def commit_load(
     sources: str,
     on_progress: OnProgress,
 ) -> tuple[Job, bool]:
-    """Returns the job of a load in mode `upsert` or `overwrite`, and whether an earlier run had done it.
+    """Commits a load in mode `upsert` or `overwrite`; returns its job, and whether an earlier run had done it.
 
     The rows were written for the table as it is opened. Raises as `commit_written` does.
     """

@@ -209,7 +209,7 @@ class _Merge:
         return RowPlan(int(self.dataset.version), total(leaves), leaves, fragments)
 
     def _written_together(self, coming: Sequence[pa.RecordBatch]) -> list[list[pa.RecordBatch]]:
-        """Returns rows that keep their ids go into other fragments than those that get new ones."""
+        """Returns the rows that one fragment may hold together: those that keep their ids stay apart from others."""
         return [[each] for each in coming] if self.dataset.has_stable_row_ids else [list(coming)] if coming else []
 
     def _replaced(self) -> NDArray[np.uint64]:

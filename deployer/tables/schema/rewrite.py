@@ -79,7 +79,7 @@ def add_field(
     after: str | None,
     on_progress: OnProgress = no_progress,
 ) -> LanceOperation.BaseOperation:
-    """Returns a new field, null in existing rows, where Lance reads structs only whole: the column is rewritten."""
+    """Adds a field, null in existing rows, where Lance reads structs only whole: the column is rewritten."""
     top = path[0]
     _refuse_blobs(dataset, top)
     column = _changed(column_of(dataset.schema.field(top)), path[1:-1], lambda parent: _with(parent, added, after))
@@ -136,7 +136,7 @@ def _replaced(dataset: LanceDataset, name: str, written: SchemaField) -> FieldTr
 def fill_column(
     dataset: LanceDataset, column: Column, after: str | None, on_progress: OnProgress = no_progress
 ) -> LanceOperation.BaseOperation:
-    """Returns a new column behind `after` (None: as the first), with its default in existing rows."""
+    """Adds a column behind `after` (None: as the first), with its default in existing rows."""
     compute = _expression(column.default, arrow_field(column).type)
     columns = named_columns(dataset.schema, column.default)
     written, fragments = write_column(dataset, column, compute, columns, on_progress)

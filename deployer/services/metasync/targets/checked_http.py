@@ -47,7 +47,7 @@ class CheckedHttp(RESTClientObject):
         post_params: Any = None,
         _request_timeout: Any = None,
     ) -> RESTResponse:
-        """Returns one request with a JSON body. Raises TargetFailed, InvalidInput, and urllib3's HTTPError."""
+        """Sends one request with a JSON body. Raises TargetFailed, InvalidInput, and urllib3's HTTPError."""
         deadline = time.monotonic() + ANSWER_WITHIN
         answer = self._pools.urlopen(
             method,

@@ -122,8 +122,8 @@ class DirectoryTarget:
         return DirectoryNamespace(root=self._root, **options)
 
     def _call(self, call: Callable[[], T]) -> T:
-        """Returns what a call returns. The call is repeated while others commit to the manifest, since each commit of
-        Lance's rewrites it. Raises TargetFailed, and the errors of the namespace that callers look for.
+        """Makes a call and returns its result. The call is repeated while others commit to the manifest, since each
+        commit of Lance's rewrites it. Raises TargetFailed, and the errors of the namespace that callers look for.
         """
         from lance_namespace import (
             NamespaceAlreadyExistsError,

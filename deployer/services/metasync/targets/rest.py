@@ -149,7 +149,8 @@ class RestTarget:
         return client
 
     def _call(self, call: Callable[[], T]) -> T:
-        """Returns what a call gives. Raises TargetFailed; none of its words are of a request, which has the token."""
+        """Makes a call and returns its result. Raises TargetFailed; none of its words are of a request, which has the
+        token."""
         from lance_namespace_urllib3_client.exceptions import ApiException, OpenApiException
         from urllib3.exceptions import HTTPError
 

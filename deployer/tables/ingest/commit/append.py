@@ -182,7 +182,7 @@ def _commit_append(
 def _commit_checked(
     commits: TableCommits, pending: Pending, schema: bytes, admission: Admission, turn: Ticket
 ) -> AppendResult:
-    """Returns the commit of rows that are compared with the table's. It takes no rows of other writers along."""
+    """Commits rows that are compared with the table's. It takes no rows of other writers along."""
     reached("tables.commit.before-intent")
     try:
         begun = begin_alone(commits, pending, schema, admission)
@@ -202,7 +202,7 @@ def _committed(
     others: list[Other],
     turn: Ticket,
 ) -> AppendResult:
-    """Returns the commit to Lance of an append whose intent is written, and of those of the others, and its record."""
+    """Commits to Lance an append whose intent is written, and those of the others, and records it."""
     store, location = commits.store, commits.location
     with commits.abandoned_on_conflict(intent):
         _require_files(location, pending)

@@ -124,7 +124,7 @@ class _ObjectBytes:
         return bytes(self._file.read_at(stop - start, start))
 
     def find(self, wanted: bytes, start: int, stop: int) -> int:
-        """Returns one byte."""
+        """Finds one byte."""
         stop = min(stop, self._size)
         while start < stop:
             block = self._file.read_at(min(SCANNED_BYTES, stop - start), start)
