@@ -18,8 +18,8 @@ _OWN_KEY = "s3:x-amz-server-side-encryption-customer-algorithm"
 
 def bucket_policy(bucket_arn: str, below: str, key_arn: str | None, only_from: AccessOnlyFrom) -> Policy:
     """Returns what is denied to everybody on a lake's bucket: access without TLS of today, and writing below the lake's
-    prefix (`below`, with a slash at its end, or empty) with an encryption that is not the bucket's. A request that names
-    none gets the bucket's own.
+    prefix (`below`, with a slash at its end, or empty) with an encryption that is not the bucket's. A request that
+    names none gets the bucket's own.
     """
     everything, objects = [bucket_arn, f"{bucket_arn}/*"], f"{bucket_arn}/{below}*"
 
