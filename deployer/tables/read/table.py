@@ -176,7 +176,10 @@ class Table:
         check_condition(where, self.opened.address, self.opened.schema)
         dataset = self.dataset()
         condition = Condition.typed(where, dataset.schema)
-        ids = [each.fragment_id for each in dataset.get_fragments()]
+        fragments = list(dataset.get_fragments())
+        if len(fragments) < WORTH_CHOOSING:
+            return condition, fragments
+        ids = [each.fragment_id for each in fragments]
         return condition, fragments_by_id(dataset, self._chosen(ids, self._said_by(condition.sql, dataset)))
 
     def count_where(

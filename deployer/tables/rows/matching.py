@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
 READ_AT_ONCE = 20_000  #: rows that are named in one condition
+SCANNED_AT_ONCE = 131_072  #: rows whose condition is computed at once, where its columns are narrow
 ADDRESS = "_rowaddr"  #: Lance's column of row addresses: a fragment's id in the upper 32 bits, an offset in the lower
 
 
@@ -82,6 +83,7 @@ def scanned(
             fragments=None if fragments is None else list(fragments),
             with_row_address=True,
             with_row_id=with_ids,
+            batch_size=None if columns else rows_at_once(dataset.schema, sql),
             scan_in_order=True,
             blob_handling="all_binary",
         )
@@ -95,6 +97,21 @@ def scanned(
             raise
         written = condition.written if condition is not None else None
         raise read_failure(failure, written, dataset.schema, *place) from failure
+
+
+def rows_at_once(schema: pa.Schema, sql: str) -> int | None:
+    """Returns how many rows of the condition's columns are read at once; None, as many as Lance reads by itself, where
+    a column that the condition may name has values of any length.
+
+    Most of the time of a scan that gives few rows is spent between its batches.
+    """
+    text = sql.lower()
+    wide = (each.name for each in schema if not _is_narrow(each.type))
+    return None if any(name.lower() in text or "`" in name for name in wide) else SCANNED_AT_ONCE
+
+
+def _is_narrow(kind: pa.DataType) -> bool:
+    return pa.types.is_primitive(kind) or pa.types.is_decimal(kind)
 
 
 def offsets_of(addresses: Sequence[Any]) -> Offsets:
