@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -16,7 +16,7 @@ from deployer.datasets.dataset import open_dataset
 from deployer.errors import Interrupted
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.ingest.engine_choice import Engine
-from deployer.tables.rows.tasks import RowsDone, RowsTask, RunTasks, run_here
+from deployer.tables.rows.tasks import DoneT, RowTask, RunTasks, run_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +31,7 @@ def tasks_by(engine: Engine, cluster: Callable[[], LocalCluster], on_progress: O
     if engine == "driver":
         return run_here
 
-    def run(dataset: LanceDataset, tasks: Sequence[RowsTask]) -> list[RowsDone]:
+    def run(dataset: LanceDataset, tasks: Sequence[RowTask[DoneT]], /) -> list[DoneT]:
         if engine == "auto" and sum(task.rows for task in tasks) <= SMALL_ROWS:
             return run_here(dataset, tasks)
         return run_with_spark(job_session(cluster), tasks, on_progress)
@@ -39,11 +39,13 @@ def tasks_by(engine: Engine, cluster: Callable[[], LocalCluster], on_progress: O
     return run
 
 
-def run_with_spark(session: SparkSession, tasks: Sequence[RowsTask], on_progress: OnProgress) -> list[RowsDone]:
+def run_with_spark(
+    session: SparkSession, tasks: Sequence[RowTask[DoneT]], on_progress: OnProgress = no_progress
+) -> list[DoneT]:
     """Does all tasks as one Spark job; when `on_progress` raises, the job is cancelled."""
     if not tasks:
         return []
-    group, location = f"rows-{uuid.uuid4().hex[:8]}", tasks[0].layout.location
+    group, location = f"rows-{uuid.uuid4().hex[:8]}", tasks[0].location
     stopped: list[Interrupted] = []
 
     def watch(now: Tasks) -> None:
@@ -67,13 +69,13 @@ def run_with_spark(session: SparkSession, tasks: Sequence[RowsTask], on_progress
 class _Task:
     """What a Spark task does: the parts whose numbers it is given."""
 
-    def __init__(self, tasks: tuple[RowsTask, ...]) -> None:
+    def __init__(self, tasks: tuple[RowTask[Any], ...]) -> None:
         self._tasks = tasks
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 task = self._tasks[number]
-                done = pickle.dumps(task.done(open_dataset(task.layout.location, task.version)))
+                done = pickle.dumps(task.done(open_dataset(task.location, task.version)))
                 columns = [pa.array([number], pa.int32()), pa.array([done], pa.binary())]
                 yield pa.RecordBatch.from_arrays(columns, ["number", "done"])

@@ -11,7 +11,8 @@ from deployer.tables.ingest.commit.append import AppendResult
 from deployer.tables.open_table import OpenTable
 from deployer.tables.rows.change import RowChange
 from deployer.tables.rows.delete import delete_rows
-from deployer.tables.rows.merge import MergeRules, WhenMatched, WhenNotMatched, WhenNotMatchedBySource, merge_rows
+from deployer.tables.rows.merge import merge_rows
+from deployer.tables.rows.merge_rules import MergeRules, WhenMatched, WhenNotMatched, WhenNotMatchedBySource
 from deployer.tables.rows.update import update_rows
 
 if TYPE_CHECKING:
@@ -56,13 +57,18 @@ class RowMethods(OpenedTable):
         values_sql: Mapping[str, str] | None = None,
         job_id: str | None = None,
         dry_run: bool = False,
+        indexes: bool = True,
     ) -> RowChange:
         """Gives columns other values in the rows for which the SQL condition is true (None: in all), as one version.
 
         `values` are Python values by column, `values_sql` SQL expressions over the row as it was. Rows whose row keys
-        change move to the leaf of their new key. Raises as `delete`, and Refused for values that do not fit.
+        change move to the leaf of their new key. Then the table's indexes are brought up to date, unless `indexes` is
+        False: what fails of that is in the result. Raises as `delete`, and Refused for values that do not fit.
         """
-        return update_rows(self._newest(), where, values, values_sql=values_sql, job_id=job_id, dry_run=dry_run)
+        newest = self._newest()
+        return update_rows(
+            newest, where, values, values_sql=values_sql, job_id=job_id, dry_run=dry_run, indexes=indexes
+        )
 
     def merge(
         self,
@@ -76,18 +82,25 @@ class RowMethods(OpenedTable):
         job_id: str | None = None,
         dry_run: bool = False,
         allow_destroy: bool = False,
+        indexes: bool = True,
     ) -> RowChange:
         """Merges rows by the columns `on`, which are the row keys unless given, as one version.
+
+        `rows` are as `add` has them, or a RecordBatchReader; more of them than a million, or 128 MiB, go through files
+        in the folder of temporary files, so that memory does not limit how many they are.
 
         Rows with a key that the table has take its place ("update"), delete it, or are left out ("ignore"); others are
         inserted or left out. Rows of the table whose key `rows` do not have are kept, or deleted: with `where` those
         for which it is true. A key with a null matches nothing. Columns that `rows` do not have keep their values.
+        Then the table's indexes are brought up to date, as by `update`.
 
         Raises Refused, with examples, where two of `rows` have one key; else as `update`.
         """
         rules = MergeRules(when_matched, when_not_matched, when_not_matched_by_source, where)
         newest = self._newest()
-        return merge_rows(newest, rows, on, rules, job_id=job_id, dry_run=dry_run, allow_destroy=allow_destroy)
+        return merge_rows(
+            newest, rows, on, rules, job_id=job_id, dry_run=dry_run, allow_destroy=allow_destroy, indexes=indexes
+        )
 
     def erase(self, where: str, *, delete_savepoints: bool = False, allow_destroy: bool = False) -> ErasureResult:
         """Erases the rows for which the SQL condition is true from every version, replaced dataset and index.

@@ -27,13 +27,11 @@ from deployer.cli.options import (
     StackName,
     TableName,
 )
-from deployer.cli.rows.options import DryRun, Engine, JobId, Yes
+from deployer.cli.rows.options import DryRun, Engine, JobId, NoIndexes, Yes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    import pyarrow as pa
 
     from deployer.platform.system.progress import OnProgress
     from deployer.tables.open_table import OpenTable
@@ -129,6 +127,7 @@ def update(
         typer.Option(help="Only rows for which this SQL condition is true; all rows unless given.", show_default=False),
     ] = None,
     engine: Engine = EngineName.AUTO,
+    no_indexes: NoIndexes = False,
     dry_run: DryRun = False,
     job_id: JobId = None,
     yes: Yes = False,
@@ -152,6 +151,7 @@ def update(
             values_sql=values,
             job_id=job_id,
             dry_run=is_dry,
+            indexes=not no_indexes,
             on_progress=on_progress,
             run_tasks=_tasks_by(engine, project, stack, specs, on_progress),
         )
@@ -198,6 +198,8 @@ def merge(
     date_format: DateFormats = None,
     timezone: TimeZone = None,
     allow_destroy: AllowDestroy = None,
+    engine: Engine = EngineName.AUTO,
+    no_indexes: NoIndexes = False,
     dry_run: DryRun = False,
     job_id: JobId = None,
     yes: Yes = False,
@@ -206,37 +208,44 @@ def merge(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Merge the rows of files into a table by their keys, as one version. They are held in memory: load large files
-    with `deployer ingest --mode upsert`.
+    """Merge the rows of files into a table by their keys, as one version. More than a million rows go through files
+    in the folder of temporary files (TMPDIR), which then has to hold them twice.
 
     Columns that the files do not have keep their values in rows that are updated. Asks first, and says how many rows of
     which leaves.
     """
+    from contextlib import ExitStack
+
     from deployer.tables.ingest.files.model import Format
     from deployer.tables.rows.files import read_files
-    from deployer.tables.rows.merge import MergeRules, merge_rows
+    from deployer.tables.rows.merge import merge_rows
+    from deployer.tables.rows.merge_rules import MergeRules
+    from deployer.tables.rows.source_parts import MergeInput, merge_input
 
     options = read_options(null_value, delimiter, encoding, no_header, date_format, timezone)
     rules = MergeRules(when_matched.value, when_not_matched.value, when_not_matched_by_source.value, where)
 
-    rows: list[pa.Table] = []  #: read once: what is merged is what was counted
+    with ExitStack() as reading:
+        rows: list[MergeInput] = []  #: read once: what is merged is what was counted
 
-    def change(opened: OpenTable, is_dry: bool, on_progress: OnProgress) -> RowChange:
-        if not rows:
-            rows.append(read_files(opened, files, Format(format.value) if format else None, options))
-        allowed = opened.address in (allow_destroy or ())
-        return merge_rows(
-            opened,
-            rows[0],
-            on or None,
-            rules,
-            job_id=job_id,
-            dry_run=is_dry,
-            allow_destroy=allowed,
-            on_progress=on_progress,
-        )
+        def change(opened: OpenTable, is_dry: bool, on_progress: OnProgress) -> RowChange:
+            if not rows:
+                given = read_files(opened, files, Format(format.value) if format else None, options)
+                rows.append(reading.enter_context(merge_input(given, on or None, opened)))
+            return merge_rows(
+                opened,
+                rows[0],
+                on or None,
+                rules,
+                job_id=job_id,
+                dry_run=is_dry,
+                allow_destroy=opened.address in (allow_destroy or ()),
+                indexes=not no_indexes,
+                on_progress=on_progress,
+                run_tasks=_tasks_by(engine, project, stack, specs, on_progress),
+            )
 
-    return _run(table, change, project, stack, specs, dry_run=dry_run, yes=yes, as_json=as_json)
+        return _run(table, change, project, stack, specs, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def _tasks_by(

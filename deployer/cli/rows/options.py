@@ -21,3 +21,4 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Engine = Annotated[
     EngineName, typer.Option(help="auto: in this process, and with Spark where much has to be looked through.")
 ]
+NoIndexes = Annotated[bool, typer.Option("--no-indexes", help="Leave the table's indexes to a later change or load.")]

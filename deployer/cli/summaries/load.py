@@ -33,7 +33,7 @@ def print_result(result: IngestResult, bad_rows: object) -> None:
     if result.already_done:
         stdout().print(f"{result.table}: job {result.job_id} was done before, as version {result.lance_version}")
         _print_splits(result.splits)
-        _print_indexes(result.indexes)
+        print_indexes(result.indexes, "loaded")
         return
     rate = result.rows / result.seconds if result.seconds else 0
     stdout().print(
@@ -49,7 +49,7 @@ def print_result(result: IngestResult, bad_rows: object) -> None:
         stdout().print(f"{skipped} skipped, whose keys exist already", style="yellow")
     _print_loaded_before(result.loaded_before, unique=result.unique)
     _print_splits(result.splits)
-    _print_indexes(result.indexes)
+    print_indexes(result.indexes, "loaded")
 
 
 def _verb(result: IngestResult) -> str:
@@ -85,7 +85,8 @@ def _print_splits(splits: SplitResult | None) -> None:
         note(f"the rows are loaded, and leaves are not split: {splits.failure}; the next load tries again")
 
 
-def _print_indexes(indexes: CaughtUp) -> None:
+def print_indexes(indexes: CaughtUp, verb: str) -> None:
+    """Prints what became of the table's indexes after its rows were `verb`, such as "loaded"."""
     from deployer.cli.console.output import note, stdout
 
     if indexes.built:
@@ -93,4 +94,4 @@ def _print_indexes(indexes: CaughtUp) -> None:
     if indexes.updated:
         stdout().print(f"indexes brought up to date: {', '.join(indexes.updated)}")
     if indexes.failure:
-        note(f"the rows are loaded, and indexes are behind: {indexes.failure}; the next load tries again")
+        note(f"the rows are {verb}, and indexes are behind: {indexes.failure}; the next load tries again")

@@ -38,17 +38,20 @@ def document_of(table: OpenTable, change: RowChange) -> dict[str, Any]:
             for each in change.leaves
         ],
         "fragments": asdict(change.fragments),
+        "indexes": asdict(change.indexes),
     }
 
 
 def print_change(table: OpenTable, change: RowChange) -> None:
     """Prints what a change did or would do, by leaf."""
     from deployer.cli.console.output import note, stdout
+    from deployer.cli.summaries.load import print_indexes
     from deployer.platform.text.formatting import count
 
     name, what = table.entry.full_name, in_words(change.counts)
     if change.already_done and change.job is not None:
         stdout().print(f"{name}: job {change.job.job_id} was done before, as version {change.version}")
+        print_indexes(change.indexes, "changed")
         return
     if change.dry_run:
         stdout().print(f"{name}: would {what}")
@@ -69,6 +72,7 @@ def print_change(table: OpenTable, change: RowChange) -> None:
             f"  {count(made.changed, 'fragment')} {verb} changed, {made.removed:,} removed, {made.added:,} added",
             style="dim",
         )
+    print_indexes(change.indexes, "changed")
     if not change.dry_run and change.job is not None:
         stdout().print(f"job {change.job.job_id}", style="dim")
 

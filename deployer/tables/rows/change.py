@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.files.writer import WrittenFragment
 from deployer.state.model.entities import Job, RowCounts
+from deployer.tables.indexes.build import CaughtUp
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
@@ -37,7 +38,7 @@ class RowChange:
 
     `job` is None for a dry run, and where nothing was to change and no job id was given. `already_done`: an earlier run
     of the job had committed it, and this one changed nothing; `leaves` and `fragments` are then empty. `version` is the
-    dataset's that has the change, or that it was computed on.
+    dataset's that has the change, or that it was computed on. `indexes`: what became of the table's indexes.
     """
 
     job: Job | None
@@ -47,6 +48,7 @@ class RowChange:
     version: int
     already_done: bool = False
     dry_run: bool = False
+    indexes: CaughtUp = CaughtUp()
 
     @property
     def rows(self) -> int:

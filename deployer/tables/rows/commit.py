@@ -24,6 +24,7 @@ from deployer.state.log.updates import RowsChanged, TableUpdate
 from deployer.state.model.declared_properties import HOLDS
 from deployer.state.model.entities import Job, RowCounts
 from deployer.state.transactions.tables import to_change_rows, to_change_unique_rows
+from deployer.tables.indexes.build import catch_up
 from deployer.tables.ingest.commit.unique_keys import dead_loads
 from deployer.tables.open_table import OpenTable
 from deployer.tables.rows.change import FragmentCounts, PlanRows, RowChange, RowPlan
@@ -42,7 +43,7 @@ class RowJob:
 
     `files` has the deletion files that the change writes. `may_empty` allows it to leave a protected table without
     rows. `owns_rows`: the rows of a plan are written for it, and removed where it is not committed; else each plan has
-    the same, which the caller removes.
+    the same, which the caller removes. `indexes`: those of the table are brought up to date afterwards, as by a load.
     """
 
     kind: str
@@ -53,14 +54,22 @@ class RowJob:
     may_empty: bool = False
     sources: str = ""
     owns_rows: bool = True
+    indexes: bool = False
     _sent_files: bool = False  #: Lance may have a commit with the files of the newest plan
 
     def run(self, table: OpenTable) -> RowChange:
         """Computes the change on the newest version and commits it; with the id of a job that is done, does nothing.
 
-        Raises Refused where it would leave a table without rows that is protected from deletion; Conflict when others
-        change the table without end, or another way than this can follow; OutcomeUnknown when Lance did not answer.
+        What fails of the indexes is in the result, and the next change or load tries again. Raises Refused where it
+        would leave a table without rows that is protected from deletion; Conflict when others change the table without
+        end, or another way than this can follow; OutcomeUnknown when Lance did not answer.
         """
+        done = self._run(table)
+        if not self.indexes or self.dry_run:
+            return done
+        return replace(done, indexes=catch_up(table.store, table.root, table.entry.table_id))
+
+    def _run(self, table: OpenTable) -> RowChange:
         table = table.refreshed()
         if self.job_id and (job := find_job(table.store, table.root, table.entry.table_id, self.job_id)):
             return already_done(job)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
 from deployer.tables.ingest.files.dialects import with_dialects
 from deployer.tables.ingest.files.find import find_sources, splits_of
-from deployer.tables.ingest.files.model import Format, ReadOptions
-from deployer.tables.ingest.readers.splits import SplitReport, bad_by_file, checked_rows, plan_reading
+from deployer.tables.ingest.files.model import Format, ReadOptions, Source
+from deployer.tables.ingest.readers.splits import Reading, SplitReport, bad_by_file, checked_rows, plan_reading
 from deployer.tables.ingest.rows.bad_rows import refusal
 from deployer.tables.open_table import OpenTable
+from deployer.tables.rows.source_parts import RowBatches
 
 LISTED = 10  #: bad rows that an error lists
 
 
-def read_files(table: OpenTable, paths: Sequence[str], format: Format | None, options: ReadOptions) -> pa.Table:
-    """Reads all rows into memory, cast as a load casts them.
+def read_files(table: OpenTable, paths: Sequence[str], format: Format | None, options: ReadOptions) -> RowBatches:
+    """Returns the rows as they are read, cast as a load casts them.
 
-    Raises NotFound and InvalidInput for files that cannot be read or that have other columns, Refused for bad rows.
+    Raises NotFound and InvalidInput for files that cannot be read or that have other columns; Refused for bad rows, as
+    soon as all rows are read.
     """
     sources = with_dialects(find_sources(tuple(paths), format), options)
     open_schema = pa.schema([pa.field(each.name, each.type) for each in table.schema])  # no column is needed
@@ -29,12 +31,16 @@ def read_files(table: OpenTable, paths: Sequence[str], format: Format | None, op
     schema = pa.schema([each for each in table.schema if each.name in there])
     keys = tuple(name for name in table.row_keys if name in there)
     reading = plan_reading(sources, schema, keys, options, ignore_extra=False, listed=LISTED)
+    return RowBatches(schema, _rows(table, sources, reading))
+
+
+def _rows(table: OpenTable, sources: Sequence[Source], reading: Reading) -> Iterator[pa.RecordBatch]:
     splits = tuple(splits_of(sources))
     reports = {split.number: SplitReport(split.number) for split in splits}
-    batches = [batch for split in splits for batch in checked_rows(split, reading, reports[split.number])]
-    if error := next((report.error for report in reports.values() if report.error), None):
-        raise error.as_error()
+    for split in splits:
+        yield from checked_rows(split, reading, reports[split.number])
+        if error := reports[split.number].error:
+            raise error.as_error()
     bad = bad_by_file(splits, reports)
     if any(each.rows for each in bad.values()):
         raise refusal(bad, table.address, "merged")
-    return pa.Table.from_batches(batches, schema)

@@ -30,7 +30,7 @@ from deployer.tables.rows.commit import RowJob
 from deployer.tables.rows.holds import ALL, refuse_held, refuse_held_addresses
 from deployer.tables.rows.matching import ADDRESS, Deletions, offsets_of, rows_by_partition
 from deployer.tables.rows.new_rows import refuse_taken_keys
-from deployer.tables.rows.source import keys_of, refuse_repeated
+from deployer.tables.rows.source import keys_of, refuse_repeated, repeated_keys
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -154,7 +154,7 @@ def _upsert(
             row_keys.append(rows.select(list(table.row_keys)))
         keyed = _without_nulls(rows.select(list(names)))
         keys = KeySet(keyed.columns)
-        refuse_repeated(keys, keyed, table)
+        refuse_repeated(repeated_keys(keys, keyed), table)
         taken, addresses = _matches(table, dataset, names, keys, keyed)
         gone.append(addresses)
         updated = int(taken.sum())

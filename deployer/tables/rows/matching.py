@@ -53,10 +53,9 @@ def matching_rows(
 
 
 def rows_at(
-    table: OpenTable, dataset: LanceDataset, addresses: NDArray[np.uint64], columns: Sequence[str]
+    place: tuple[str, str], dataset: LanceDataset, addresses: NDArray[np.uint64], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the columns of the rows at these ascending addresses, in their order."""
-    place = (table.location, table.address)
+    """Yields the columns of the rows at these ascending addresses, in their order. `place` is as `scanned` has it."""
     for start in range(0, len(addresses), READ_AT_ONCE):
         wanted = addresses[start : start + READ_AT_ONCE]
         fragments = [dataset.get_fragment(int(number)) for number in np.unique(wanted >> np.uint64(32))]
@@ -111,7 +110,7 @@ def rows_at_once(schema: pa.Schema, sql: str) -> int | None:
 
 
 def _is_narrow(kind: pa.DataType) -> bool:
-    return pa.types.is_primitive(kind) or pa.types.is_decimal(kind)
+    return bool(pa.types.is_primitive(kind) or pa.types.is_decimal(kind))
 
 
 def offsets_of(addresses: Sequence[Any]) -> Offsets:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from deployer.datasets.files.row_ids import ROW_ID, with_ids
-from deployer.datasets.files.writer import Layout, WrittenFragment, discard, write_merged
+from deployer.datasets.files.writer import Layout, WrittenFragment, discard, read_written, write_merged
 from deployer.datasets.ordering.sort_order import sorted_rows
 from deployer.errors import Refused
 from deployer.tables.ingest.driver import FLUSH_BYTES, Held, hold
@@ -67,6 +67,14 @@ def _flush(
         in_order = bool(layout.order)
         made = write_merged(layout, batches, ranges.partitions[number], dataset, in_order=in_order)
         written.setdefault(number, []).extend(with_ids(made, ids))
+
+
+def written_keys(table: OpenTable, written: Sequence[WrittenFragment]) -> pa.Table:
+    """Returns the row keys of rows that were written."""
+    names, layout = list(table.row_keys), table.layout()
+    schema = pa.schema([table.schema.field(name) for name in names])
+    batches = [batch for each in written for batch in read_written(layout, each, names, READ_ROWS)]
+    return pa.Table.from_batches(batches, schema)
 
 
 def refuse_taken_keys(table: OpenTable, dataset: LanceDataset, keys: pa.Table, gone: NDArray[np.uint64]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,6 @@ from deployer.tables.ingest.keys.sets import KeySet
 from deployer.tables.ingest.keys.unique import describe_keys
 from deployer.tables.ingest.rows.bad_rows import refusal
 from deployer.tables.ingest.rows.check import SourceRows, check, match_columns
-from deployer.tables.open_table import OpenTable
 from deployer.tables.read.key_values import unknown_column
 
 if TYPE_CHECKING:
@@ -26,49 +25,63 @@ LISTED = 10  #: rows that an error lists
 SHOWN = 5  #: duplicate keys that a message names
 
 
+class KnownTable(Protocol):
+    """What is needed of the table that rows are for."""
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def schema(self) -> pa.Schema: ...
+    @property
+    def row_keys(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedKeys:
+    """How many keys are in more than one row, and the first of them as messages name them."""
+
+    count: int = 0
+    examples: tuple[str, ...] = ()
+
+    def joined(self, other: RepeatedKeys) -> RepeatedKeys:
+        return RepeatedKeys(self.count + other.count, (*self.examples, *other.examples)[:SHOWN])
+
+
 @dataclass(frozen=True, slots=True)
 class MergeSource:
     """The rows of a merge. `given` has the columns that the source has, as the table's types; `on` are the keys.
 
-    `keyed` are the places of rows whose key has no null, and `keys` the set of their keys: no two are equal.
+    `keyed` are the places of rows whose key has no null, and `keys` the set of their keys, of which none may be
+    `repeated`.
     """
 
     given: pa.RecordBatch
     on: tuple[str, ...]
     keyed: NDArray[np.int64]
     keys: KeySet
+    repeated: RepeatedKeys
 
     @staticmethod
-    def of(rows: Any, on: Sequence[str] | str | None, table: OpenTable) -> MergeSource:
+    def of(rows: Any, on: Sequence[str] | str | None, table: KnownTable) -> MergeSource:
         """Checks the rows against the table's columns. `on` defaults to the row keys.
 
-        Raises InvalidInput for columns that do not fit, Refused for values that do not and keys that are there twice.
+        Raises InvalidInput for columns that do not fit, Refused for values that do not.
         """
         names = keys_of(on, table)
         source = as_arrow(rows, table.address)
-        for name in names:
-            if name not in source.schema.names:
-                raise InvalidInput(
-                    f"the rows have no column {name!r}, which they are to be matched by",
-                    where=table.address,
-                    remedy="add the column to the rows, or match by others with `on`",
-                )
-        there = frozenset(source.schema.names)
-        schema = pa.schema([each for each in table.schema if each.name in there])
-        match_columns(source.schema, schema, where=table.address, text=False, ignore_extra=False)
+        schema = columns_given(source.schema, names, table)
         batches = source.combine_chunks().to_batches() if isinstance(source, pa.Table) else [source]
         batch = batches[0] if batches else pa.RecordBatch.from_pylist([], source.schema)
-        given = checked_rows(batch, schema, [name for name in table.row_keys if name in there], table)
+        given = checked_rows(batch, schema, [name for name in table.row_keys if name in schema.names], table)
         keyed = np.ones(given.num_rows, np.bool_)
         for name in names:
             keyed &= np.asarray(pc.is_valid(given.column(name)))
         places = np.flatnonzero(keyed)
         keys = pa.Table.from_batches([given.select(list(names))]).take(pa.array(places))
         found = KeySet(keys.columns)
-        refuse_repeated(found, keys, table)
-        return MergeSource(given, names, places, found)
+        return MergeSource(given, names, places, found, repeated_keys(found, keys))
 
-    def full_rows(self, places: NDArray[np.int64], table: OpenTable) -> pa.RecordBatch:
+    def full_rows(self, places: NDArray[np.int64], table: KnownTable) -> pa.RecordBatch:
         """These rows with all columns of the table: a column that is not given takes its default, else null.
 
         Raises InvalidInput where a column is missing that rows need, Refused for values that are not valid.
@@ -77,7 +90,25 @@ class MergeSource:
         return checked_rows(self.given.take(pa.array(places)), table.schema, table.row_keys, table)
 
 
-def checked_rows(batch: pa.RecordBatch, schema: pa.Schema, row_keys: Sequence[str], table: OpenTable) -> pa.RecordBatch:
+def columns_given(source: pa.Schema, on: Sequence[str], table: KnownTable) -> pa.Schema:
+    """Returns those of the table's columns that a source has. Raises InvalidInput for a source that lacks one of `on`,
+    and for columns that do not fit."""
+    for name in on:
+        if name not in source.names:
+            raise InvalidInput(
+                f"the rows have no column {name!r}, which they are to be matched by",
+                where=table.address,
+                remedy="add the column to the rows, or match by others with `on`",
+            )
+    there = frozenset(source.names)
+    schema = pa.schema([each for each in table.schema if each.name in there])
+    match_columns(source, schema, where=table.address, text=False, ignore_extra=False)
+    return schema
+
+
+def checked_rows(
+    batch: pa.RecordBatch, schema: pa.Schema, row_keys: Sequence[str], table: KnownTable
+) -> pa.RecordBatch:
     """Returns the rows with exactly these columns. Raises Refused, listing some, for rows that do not fit."""
     numbers = np.arange(1, batch.num_rows + 1)
     checked = check(SourceRows(batch, numbers), schema, row_keys, text=False, listed=LISTED)
@@ -86,7 +117,7 @@ def checked_rows(batch: pa.RecordBatch, schema: pa.Schema, row_keys: Sequence[st
     return checked.rows
 
 
-def keys_of(on: Sequence[str] | str | None, table: OpenTable) -> tuple[str, ...]:
+def keys_of(on: Sequence[str] | str | None, table: KnownTable) -> tuple[str, ...]:
     """Returns the columns that rows are matched by: those given, else the row keys. Raises InvalidInput for others."""
     names = table.row_keys if on is None else (on,) if isinstance(on, str) else tuple(on)
     if not names:
@@ -109,15 +140,21 @@ def keys_of(on: Sequence[str] | str | None, table: OpenTable) -> tuple[str, ...]
     return names
 
 
-def refuse_repeated(found: KeySet, keys: pa.Table, table: OpenTable) -> None:
-    """Raises Refused, with examples, where rows of a source have one key; `found` is the set of `keys`."""
+def repeated_keys(found: KeySet, keys: pa.Table) -> RepeatedKeys:
+    """Returns the keys that several rows have; `found` is the set of `keys`."""
     repeats = np.flatnonzero(found.repeats())
     if not len(repeats):
-        return
+        return RepeatedKeys()
     distinct = np.unique(found.codes[repeats])
     first = found.first_rows()[distinct[:SHOWN]]
-    examples = ", ".join(describe_keys(keys.take(pa.array(first))))
-    count = len(distinct)
+    return RepeatedKeys(len(distinct), tuple(describe_keys(keys.take(pa.array(first)))))
+
+
+def refuse_repeated(repeated: RepeatedKeys, table: KnownTable) -> None:
+    """Raises Refused, with examples, where rows of a source have one key."""
+    if not repeated.count:
+        return
+    count, examples = repeated.count, ", ".join(repeated.examples)
     raise Refused(
         f"{count:,} {'key is' if count == 1 else 'keys are'} in more than one of the rows (first: {examples}), so the "
         "row to merge is not known; nothing was changed",

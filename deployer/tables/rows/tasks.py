@@ -5,9 +5,9 @@ A part has all that a process needs to do it, so that Spark's tasks and this pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +45,32 @@ class Assignments:
         return frozenset((*self.values, *self.expressions))
 
 
+class Done(Protocol):
+    """The result of a task, or the error that it ended with."""
+
+    @property
+    def error(self) -> DeployerError | None: ...
+
+
+DoneT = TypeVar("DoneT", bound=Done)
+DoneT_co = TypeVar("DoneT_co", bound=Done, covariant=True)
+
+
+class RowTask(Protocol[DoneT_co]):
+    """A part of a change, which any process can do that can read the dataset at `location`."""
+
+    @property
+    def location(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def rows(self) -> int:
+        """The rows that are looked through."""
+
+    def done(self, dataset: LanceDataset) -> DoneT_co:
+        """Does the part; `dataset` is open at `version`."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowsTask:
     """Rows of some fragments of `version` for which the condition is true. With `assign` they are written again."""
@@ -57,6 +83,10 @@ class RowsTask:
     ranges: Ranges
     assign: Assignments | None = None
     rows: int = 0  #: that are looked through
+
+    @property
+    def location(self) -> str:
+        return self.layout.location
 
     def done(self, dataset: LanceDataset) -> RowsDone:
         """Finds the rows; `dataset` is open at `version`. What is wrong with rows or the condition is in the result."""
@@ -116,18 +146,25 @@ class RowsDone:
     error: DeployerError | None = None
 
 
-#: Does tasks on a dataset, and gives what each did, in their order.
-RunTasks = Callable[["LanceDataset", Sequence[RowsTask]], list[RowsDone]]
+class RunTasks(Protocol):
+    """Does tasks on a dataset, and gives what each did, in their order."""
+
+    def __call__(self, dataset: LanceDataset, tasks: Sequence[RowTask[DoneT]], /) -> list[DoneT]: ...
 
 
-def run_here(dataset: LanceDataset, tasks: Sequence[RowsTask]) -> list[RowsDone]:
+def run_here(dataset: LanceDataset, tasks: Sequence[RowTask[DoneT]], /) -> list[DoneT]:
     """Does the tasks in this process, until one ends with an error."""
-    done: list[RowsDone] = []
+    done: list[DoneT] = []
     for task in tasks:
         done.append(task.done(dataset))
         if done[-1].error is not None:
             break
     return done
+
+
+def first_error(done: Sequence[Done]) -> DeployerError | None:
+    """Returns the error of the first task that has one."""
+    return next((part.error for part in done if part.error is not None), None)
 
 
 def tasks_of(
@@ -145,8 +182,8 @@ def tasks_of(
     groups: list[list[int]] = []
     rows: list[int] = []
     leaf = ""
-    for fragment in sorted(fragments, key=lambda each: _place(table, each.fragment_id)):
-        partition, number = _place(table, fragment.fragment_id)
+    for fragment in sorted(fragments, key=lambda each: place_of(table, each.fragment_id)):
+        partition, number = place_of(table, fragment.fragment_id)
         if not groups or (in_parts and (partition != leaf or rows[-1] >= TASK_ROWS)):
             groups.append([])
             rows.append(0)
@@ -160,7 +197,8 @@ def tasks_of(
     ]
 
 
-def _place(table: OpenTable, fragment_id: int) -> tuple[str, int]:
+def place_of(table: OpenTable, fragment_id: int) -> tuple[str, int]:
+    """Returns the fragment's partition as recorded, and its id: fragments are looked through in this order."""
     file = table.state.files.get(fragment_id)
     return (file.partition or "" if file is not None else "", fragment_id)
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from deployer.datasets.files.writer import WrittenFragment, discard, read_written
+from deployer.datasets.files.writer import discard
 from deployer.errors import InvalidInput
 from deployer.live.reader import has_unique_keys
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.state.model.entities import RowCounts
 from deployer.tables.conversion.sql_values import check_expression
-from deployer.tables.ingest.keys.unique import READ_ROWS
 from deployer.tables.ingest.rows.check import match_columns
 from deployer.tables.open_table import OpenTable
 from deployer.tables.read.key_values import unknown_column
@@ -30,8 +29,8 @@ from deployer.tables.rows.change import (
 from deployer.tables.rows.commit import RowJob
 from deployer.tables.rows.holds import refuse_held
 from deployer.tables.rows.matching import Deletions, addresses_of, rows_by_partition
-from deployer.tables.rows.new_rows import refuse_taken_keys
-from deployer.tables.rows.tasks import Assignments, RunTasks, columns_of, run_here, tasks_of
+from deployer.tables.rows.new_rows import refuse_taken_keys, written_keys
+from deployer.tables.rows.tasks import Assignments, RunTasks, columns_of, first_error, run_here, tasks_of
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
@@ -48,6 +47,7 @@ def update_rows(
     job_id: str | None = None,
     kind: str = "update",
     dry_run: bool = False,
+    indexes: bool = True,
     on_progress: OnProgress = no_progress,
     run_tasks: RunTasks = run_here,
 ) -> RowChange:
@@ -55,7 +55,7 @@ def update_rows(
 
     `values` are Python values by column, `values_sql` SQL expressions over the row as it was, computed by DataFusion.
     Values are cast where none changes. Rows whose row keys change move to the leaf of their new key. `run_tasks` does
-    the work elsewhere, by leaf.
+    the work elsewhere, by leaf. `indexes`: those of the table are brought up to date afterwards.
 
     Raises InvalidInput for columns, conditions and expressions that cannot be used; Refused for values that do not fit
     their column, nulls where none may be, and unique keys that another row has; else as `delete_rows`.
@@ -72,14 +72,14 @@ def update_rows(
         done = run_tasks(dataset, tasks)
         written = [each for part in done for each in part.written]
         try:
-            if error := next((part.error for part in done if part.error is not None), None):
+            if error := first_error(done):
                 raise error
             offsets = {number: rows for part in done for number, rows in part.offsets.items()}
             if dry_run:
                 return _foreseen(now, dataset, offsets)
             compared = has_unique_keys(now.state) and not assign.columns.isdisjoint(now.row_keys)
             if compared and written:
-                refuse_taken_keys(now, dataset, _keys(now, written), addresses_of(offsets))
+                refuse_taken_keys(now, dataset, written_keys(now, written), addresses_of(offsets))
             on_progress(Progress("updating", 0, sum(map(len, offsets.values()))))
             changed, removed = files.without(dataset, offsets)
         except BaseException:
@@ -90,7 +90,7 @@ def update_rows(
         version = int(dataset.version)
         return RowPlan(version, total(leaves), leaves, fragments, changed, removed, tuple(written), compared)
 
-    return RowJob(kind, plan, files, job_id, dry_run).run(table)
+    return RowJob(kind, plan, files, job_id, dry_run, indexes=indexes).run(table)
 
 
 def _foreseen(table: OpenTable, dataset: LanceDataset, offsets: Offsets) -> RowPlan:
@@ -107,13 +107,6 @@ def _foreseen(table: OpenTable, dataset: LanceDataset, offsets: Offsets) -> RowP
 def _leaves(table: OpenTable, offsets: Offsets) -> tuple[LeafChange, ...]:
     rows = rows_by_partition(table, {number: len(own) for number, own in offsets.items()})
     return leaf_changes((leaf, RowCounts(updated=n)) for leaf, n in rows)
-
-
-def _keys(table: OpenTable, written: Sequence[WrittenFragment]) -> pa.Table:
-    """Returns the row keys of rows that were written."""
-    names, layout = list(table.row_keys), table.layout()
-    batches = [batch for each in written for batch in read_written(layout, each, names, READ_ROWS)]
-    return pa.Table.from_batches(batches)
 
 
 def _check_assignments(table: OpenTable, assign: Assignments) -> None:

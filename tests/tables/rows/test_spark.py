@@ -1,20 +1,28 @@
-"""Deletions and updates whose parts Spark's tasks do: the same rows, files by leaf, and one commit."""
+"""Changes of rows whose parts Spark's tasks do: the same rows, files by leaf, and one commit."""
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from deployer.compute.spark.local import LocalCluster
-from deployer.errors import InvalidInput, Refused
-from deployer.platform.system.progress import no_progress
+from deployer.errors import Interrupted, InvalidInput, Refused
+from deployer.platform.system.progress import Progress, no_progress
+from deployer.specs.model import Storage
+from deployer.tables.rows import merge, source_parts
 from deployer.tables.rows.delete import delete_rows
-from deployer.tables.rows.tasks import tasks_of
+from deployer.tables.rows.merge import merge_rows
+from deployer.tables.rows.tasks import RowsDone, tasks_of
 from deployer.tables.rows.update import update_rows
 from spark_jobs.rows import run_with_spark, tasks_by
 from tests.tables.lakes import Lake, flights, sorted_rows
 from tests.tables.rows.test_delete import differences, filled, opened
+from tests.tables.rows.test_merge import KEY, RULES, merged
 
 pytestmark = pytest.mark.spark
 
@@ -53,6 +61,63 @@ def test_what_cannot_be_changes_nothing(lake: Lake, spark: Any) -> None:
     with pytest.raises(Refused, match="rows cannot be updated, so nothing was"):
         update_rows(table, "flight > 0", {"carrier": None}, run_tasks=with_(spark))
     assert lake.open().opened.state == table.state and lake.data_files() == files
+
+
+@pytest.mark.parametrize("options", [{}, {"row_keys": ()}, {"storage": Storage(stable_row_ids=True)}])
+@pytest.mark.parametrize("case", ["upsert", "delete matched, insert others", "replace a part"])
+def test_rows_are_merged_in_parts(
+    lake: Lake, spark: Any, case: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_parts, "PART_ROWS", 16)
+    monkeypatch.setattr(merge, "ROWS_ELSEWHERE", 60)
+    table, rules = filled(lake, 200, **options), RULES[case]
+    source = flights(60, 170).select(["delay", "flight", "carrier"])
+    on = KEY if not table.row_keys else None
+    foreseen = merge_rows(table, source, on, rules, dry_run=True, run_tasks=with_(spark))
+    change = merge_rows(table, source, on, rules, run_tasks=with_(spark), job_id="m")
+    assert sorted_rows(lake.open().scan().to_table()) == merged(flights(200).to_pylist(), source.to_pylist(), rules)
+    assert change.counts == foreseen.counts and differences(lake) == []
+    assert lake.open().opened.state.lance_version == table.state.lance_version + 1
+
+
+def test_a_merge_that_cannot_be_changes_nothing(lake: Lake, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_parts, "PART_ROWS", 16)
+    table, files = filled(lake, 50), lake.data_files()
+    twice = pa.concat_tables([flights(100), flights(12)])
+    with pytest.raises(Refused, match=r"12 keys are in more than one of the rows \(first: \(carrier="):
+        merge_rows(table, twice, run_tasks=with_(spark))
+    with pytest.raises(InvalidInput, match="'carrier' is missing, and the table needs it"):
+        merge_rows(table, flights(40, 40).drop(["carrier"]), "flight", run_tasks=with_(spark))
+    assert lake.open().opened.state == table.state and lake.data_files() == files
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A task that ends when there is a file."""
+
+    location: str
+    version: int
+    released: Path
+    rows: int = 0
+
+    def done(self, _: Any) -> RowsDone:
+        while not self.released.exists():
+            time.sleep(0.05)
+        return RowsDone({})
+
+
+def test_a_job_is_cancelled(lake: Lake, spark: Any, tmp_path: Path) -> None:
+    table = filled(lake, 50)
+
+    def stop(_: Progress) -> None:
+        raise Interrupted("stopped")
+
+    waiting = Waiting(table.location, table.state.lance_version, tmp_path / "released")
+    try:
+        with pytest.raises(Interrupted, match="stopped"):
+            run_with_spark(spark, [waiting], stop)
+    finally:
+        waiting.released.touch()
 
 
 def test_little_is_done_in_this_process(lake: Lake) -> None:

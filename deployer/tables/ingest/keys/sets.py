@@ -32,7 +32,7 @@ class KeySet:
         self.codes: NDArray[np.int64] = np.zeros(0, np.int64)
         self.count = 0
         for place, column in enumerate(keys):
-            values = _plain(column)
+            values = plain(column)
             found, own = (_Integers if pa.types.is_integer(values.type) else _Values).of(values)
             self._columns.append(found)
             if place:
@@ -67,9 +67,9 @@ class KeySet:
         """Returns the numbers of those of the keys that are in the set, and the places of these keys."""
         if not self.count:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        codes, alive = self._columns[0].numbers(_plain(keys[0]))
+        codes, alive = self._columns[0].numbers(plain(keys[0]))
         for column, pairs, others in zip(self._columns[1:], self._pairs, keys[1:], strict=True):
-            own, kept = column.numbers(_plain(others).take(pa.array(alive)))
+            own, kept = column.numbers(plain(others).take(pa.array(alive)))
             wanted = codes[kept] * column.count + own
             places = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
             hits = np.flatnonzero(pairs[places] == wanted)
@@ -136,7 +136,7 @@ def blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def _plain(values: Any) -> Any:
+def plain(values: Any) -> Any:
     """Returns one array of `comparable` values of which equal ones are the same bytes."""
     array = comparable(values)
     if isinstance(array, pa.ChunkedArray):

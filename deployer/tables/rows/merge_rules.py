@@ -1,0 +1,40 @@
+"""What a merge does with rows that match, and with those that do not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from deployer.errors import InvalidInput
+
+WhenMatched = Literal["update", "delete", "ignore"]
+WhenNotMatched = Literal["insert", "ignore"]
+WhenNotMatchedBySource = Literal["keep", "delete"]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRules:
+    """What becomes of rows of the source whose key the table has, of those whose key it does not have, and of rows of
+    the table whose key the source does not have: of these only those for which `where` is true are deleted."""
+
+    when_matched: WhenMatched = "update"
+    when_not_matched: WhenNotMatched = "insert"
+    when_not_matched_by_source: WhenNotMatchedBySource = "keep"
+    where: str | None = None
+
+    def check(self, address: str) -> None:
+        """Raises InvalidInput for values that are not among those there are."""
+        for name, kinds in (
+            ("when_matched", WhenMatched),
+            ("when_not_matched", WhenNotMatched),
+            ("when_not_matched_by_source", WhenNotMatchedBySource),
+        ):
+            if (given := getattr(self, name)) not in get_args(kinds):
+                known = ", ".join(map(repr, get_args(kinds)))
+                raise InvalidInput(f"`{name}` is {given!r}", where=address, remedy=f"give one of {known}")
+        if self.where is not None and self.when_not_matched_by_source == "keep":
+            raise InvalidInput(
+                "a condition limits which rows are deleted that the source does not have, and none are",
+                where=address,
+                remedy='give when_not_matched_by_source="delete" with it',
+            )

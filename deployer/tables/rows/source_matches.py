@@ -1,0 +1,85 @@
+"""Finds the rows of fragments that have a key of a merge's source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deployer.datasets.errors import as_deployer_error, is_of_lance
+from deployer.datasets.files.row_ids import ROW_ID
+from deployer.errors import DeployerError
+from deployer.tables.read.scan_plan import fragments_by_id
+from deployer.tables.rows.matching import ADDRESS
+from deployer.tables.rows.source import MergeSource
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from deployer.datasets.lance_types import LanceDataset
+
+READ_ROWS = 131_072  #: keys that are looked up at once
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Rows of the table that have a key of the source: their addresses and row ids, and the place of each one's row in
+    the source."""
+
+    addresses: NDArray[np.uint64]
+    ids: NDArray[np.uint64]
+    places: NDArray[np.int64]
+
+    def part(self, start: int, stop: int) -> Matches:
+        return Matches(self.addresses[start:stop], self.ids[start:stop], self.places[start:stop])
+
+
+def matched(location: str, dataset: LanceDataset, source: MergeSource, fragment_ids: Sequence[int]) -> Matches:
+    """Reads the columns of the keys in these fragments."""
+    none = np.zeros(0, np.uint64)
+    if not fragment_ids or not len(source.keyed):
+        return Matches(none, none, np.zeros(0, np.int64))
+    names, stable = list(source.on), bool(dataset.has_stable_row_ids)
+    of_code = source.keyed[source.keys.first_rows()]
+    addresses, ids, places = [], [], []
+    try:
+        scanner = dataset.scanner(
+            columns=names,
+            fragments=fragments_by_id(dataset, fragment_ids),
+            with_row_address=True,
+            with_row_id=stable,
+            batch_size=READ_ROWS,
+        )
+        for batch in scanner.to_batches():
+            codes, hits = _hits(source, batch.select(names))
+            if not len(codes):
+                continue
+            own = np.asarray(batch.column(ADDRESS))[hits]
+            addresses.append(own)
+            ids.append(np.asarray(batch.column(ROW_ID))[hits] if stable else own)
+            places.append(of_code[codes])
+    except DeployerError:
+        raise
+    except BaseException as failure:
+        if not is_of_lance(failure):
+            raise
+        raise as_deployer_error(failure, location) from failure
+    if not addresses:
+        return Matches(none, none, np.zeros(0, np.int64))
+    return Matches(np.concatenate(addresses), np.concatenate(ids), np.concatenate(places))
+
+
+def _hits(source: MergeSource, keys: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the numbers of the keys that the source has, and the places of these keys; a null is in none."""
+    if not any(column.null_count for column in keys.columns):
+        return source.keys.matches(keys.columns)
+    there = np.ones(keys.num_rows, np.bool_)
+    for column in keys.columns:
+        there &= np.asarray(pc.is_valid(column))
+    rows = np.flatnonzero(there)
+    codes, hits = source.keys.matches(keys.take(pa.array(rows)).columns)
+    return codes, rows[hits]
