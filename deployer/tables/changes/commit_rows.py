@@ -1,0 +1,101 @@
+"""The rows that commits changed, read from the versions before and after them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from deployer.datasets.dataset import open_dataset
+from deployer.tables.changes.commits import Commit, Place
+from deployer.tables.changes.pairing import Pairs, ReadKeys, keys_of, paired, row_ids, values_of
+from deployer.tables.changes.reading import DELETE, INSERT, META, UPDATE, Reading
+from deployer.tables.changes.rows import ADDRESS, Version
+from deployer.tables.changes.sides import Piece, Selection, Side, selection_of
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
+
+
+@dataclass
+class CommitReader:
+    """Reads the rows that commits changed. Datasets stay open from one commit to the next."""
+
+    reading: Reading
+    _opened: dict[str, LanceDataset] = field(default_factory=dict)
+
+    def batches(self, commit: Commit, selection: Selection | None = None) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of the commit in the feed's schema, those of a `selection` alone if one is given: deleted
+        rows, then inserted and updated ones."""
+        every = selection_of(commit, judged=self.reading.condition is not None)
+        wanted = selection or every
+        after = self._version(commit.position.dataset, commit.after)
+        before = None if commit.before is None else self._before(commit, commit.before)
+        took = None if before is None else Side(before, after, every.took)
+        put, written = Side(after, before, every.put), Side(after, before, every.written)
+        same, pairs = self._equal(commit, took, put), self._pairs(took, put)
+        for batch in self._rows(took, wanted.took) if took is not None else ():
+            addresses = np.asarray(batch.column(ADDRESS))
+            left = ~(same.took.of(addresses) | pairs.took.of(addresses))
+            yield from self._labelled(commit, batch.filter(pa.array(left)), DELETE)
+        for batch in self._rows(put, wanted.put):
+            addresses = np.asarray(batch.column(ADDRESS))
+            updated = pairs.put.of(addresses)
+            labels = pa.array(np.where(updated, UPDATE, INSERT), pa.string())
+            left = pa.array(~same.put.of(addresses))
+            yield from self._labelled(commit, batch.filter(left), labels.filter(left))
+        for batch in self._rows(written, wanted.written):
+            yield from self._labelled(commit, batch, UPDATE)
+
+    def _rows(self, side: Side, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+        if pieces:
+            yield from side.rows(self.reading.columns, pieces, with_ids=self.reading.paired_by == "row ids")
+
+    def _pairs(self, took: Side | None, put: Side) -> Pairs:
+        if took is None or not took.pieces or not put.pieces:
+            return Pairs()
+        read: ReadKeys
+        match self.reading.paired_by:
+            case "keys":
+                keys = self.reading.keys
+                if None in took.version.names_of(keys) or None in put.version.names_of(keys):
+                    return Pairs()
+                read = keys_of(keys)
+            case "row ids":
+                if took.version.number != put.version.number:
+                    return Pairs()
+                read = row_ids
+            case "nothing":
+                return Pairs()
+        return paired(took, put, read)
+
+    def _equal(self, commit: Commit, took: Side | None, put: Side) -> Pairs:
+        if not commit.restores or took is None or not took.pieces or not put.pieces:
+            return Pairs()
+        return paired(took, put, values_of(self.reading.every))
+
+    def _labelled(self, commit: Commit, batch: pa.RecordBatch, change: Any) -> Iterator[pa.RecordBatch]:
+        rows = batch.num_rows
+        if not rows:
+            return
+        schema = self.reading.schema
+        own = [batch.column(name) for name in schema.names[: -len(META)]]
+        labels = pa.array([change] * rows, pa.string()) if isinstance(change, str) else change
+        versions = pa.array(np.full(rows, commit.position.version), pa.int64())
+        times = pa.array([commit.at] * rows, META[2].type)
+        yield pa.RecordBatch.from_arrays([*own, labels, versions, times], schema=schema)
+
+    def _before(self, commit: Commit, place: Place) -> Version:
+        number = commit.position.dataset if place.location == commit.after.location else 0
+        return self._version(number, place)
+
+    def _version(self, number: int, place: Place) -> Version:
+        if place.location not in self._opened:
+            self._opened[place.location] = open_dataset(place.location, place.version)
+        dataset = self._opened[place.location]
+        if int(dataset.version) != place.version:
+            dataset = dataset.checkout_version(place.version)
+        return Version(self.reading.address, number, place, dataset, self.reading.condition)

@@ -1,0 +1,250 @@
+"""What each commit did to the fragments of a table, from its manifests alone: no data file is opened."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from deployer.datasets.commit_metadata import commit_metadata_of
+from deployer.datasets.dataset import open_dataset
+from deployer.datasets.lance_transactions import metadata_at, transaction_of
+from deployer.state.model.entities import Job
+from deployer.tables.changes.timeline import Position, Segment, Timeline, between, kept_in, removed
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
+
+#: Operations of Lance that leave all rows as they are: rewrites of files, indexes, settings, and columns that come
+#: without values or go.
+_WITHOUT_ROWS = frozenset({"Rewrite", "CreateIndex", "Project", "UpdateConfig", "ReserveFragments"})
+_ROW_CHANGES = frozenset({"Append", "Delete", "Update"})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A version of the dataset at `location`."""
+
+    location: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A fragment whose rows a commit touched: its rows and the bytes of its files. `columns` are those that it got
+    values of in place, by their Lance field ids."""
+
+    fragment_id: int
+    rows: int
+    bytes: int
+    columns: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The change of rows by the commit that made version `position`, at `at` (UTC).
+
+    `added` are whole fragments of the version, `gone` whole fragments of the version before. `masked` are in both, with
+    the same files and other deleted rows; of `written` rows got values in place, in files of columns. `restores`: rows
+    that are equal before and after are not changed, wherever they lie.
+    """
+
+    position: Position
+    at: dt.datetime
+    before: Place | None
+    after: Place
+    added: tuple[Part, ...] = ()
+    gone: tuple[Part, ...] = ()
+    masked: tuple[Part, ...] = ()
+    written: tuple[Part, ...] = ()
+    restores: bool = False
+
+    @property
+    def touches(self) -> bool:
+        """Returns whether it touched any rows."""
+        return bool(self.added or self.gone or self.masked or self.written)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of the files that its rows are read from, at most."""
+        return sum(part.bytes for part in (*self.added, *self.gone, *self.masked, *self.written))
+
+
+@dataclass
+class Commits:
+    """The commits of a table between two positions, oldest first.
+
+    `columns` are the names of the columns that are read, None: all; a commit that writes values of others into rows
+    changes nothing. `jobs` are those of the log, and `without` fragments of the newest version whose rows do not count.
+    """
+
+    line: Timeline
+    jobs: Mapping[str, Job] = field(default_factory=dict)
+    without: frozenset[int] = frozenset()
+    columns: frozenset[str] | None = None
+    _datasets: dict[str, LanceDataset] = field(default_factory=dict)
+
+    def between(self, since: Position, until: Position) -> Iterator[Commit]:
+        """Yields the commits that touched rows. Raises NotFound where a version that is needed was removed."""
+        for former, segment, begin, end in between(self.line, since, until):
+            if former is not None and (swap := self._swap(former, segment, since)) is not None:
+                yield swap
+            yield from self._of(segment, begin, end, since)
+
+    def snapshot(self, at: Position) -> Commit:
+        """Returns a commit that adds all rows of the version. Raises NotFound where it was removed."""
+        segment = self.line.segments[self.line.place_of(at)]
+        place = self._place(segment, at.version, at)
+        without = self.without if at == self.line.newest else frozenset()
+        added = tuple(part for part in self._parts(place, None) if part.fragment_id not in without)
+        return Commit(at, kept_in(segment)[at.version], None, place, added)
+
+    def _of(self, segment: Segment, begin: int, end: int, since: Position) -> Iterator[Commit]:
+        if begin >= end:
+            return
+        kept = kept_in(segment)
+        needed = range(max(begin, 1), end + 1)
+        if any(version not in kept for version in needed):
+            raise removed(self.line, since)
+        uncounted = set[int]()
+        for version in range(max(begin, 0) + 1, end + 1):
+            found = self._commit(segment, version, kept[version], uncounted)
+            if found is not None and found.touches:
+                yield found
+
+    def _swap(self, former: Segment, segment: Segment, since: Position) -> Commit | None:
+        """Returns what it changed that another dataset took the place of the one before."""
+        if segment.origin == "rewritten":
+            return None
+        if segment.origin == "unknown":
+            raise removed(self.line, since)
+        place = self._place(segment, segment.first, since)
+        position = Position(segment.dataset, segment.first)
+        at = kept_in(segment)[segment.first]
+        before = self._place(former, former.last, since)
+        restores = segment.origin == "restored"
+        added = self._parts(place, None)
+        return Commit(position, at, before, place, added, self._parts(before, None), restores=restores)
+
+    def _commit(self, segment: Segment, version: int, at: dt.datetime, uncounted: set[int]) -> Commit | None:
+        position, after = Position(segment.dataset, version), Place(segment.location, version)
+        if version == 1:
+            return Commit(position, at, None, after, self._parts(after, None))
+        before = Place(segment.location, version - 1)
+        transaction = transaction_of(self._dataset(segment.location), version)
+        operation = getattr(transaction, "operation", None)
+        kind = type(operation).__name__
+        if kind in _WITHOUT_ROWS:
+            return None
+        then, now = _fragments(self._open(before)), _fragments(self._open(after))
+        if kind == "Overwrite":
+            return Commit(position, at, before, after, _parts(now.values()), _parts(then.values()))
+        added = {number for number in now if number not in then}
+        gone = {number for number in then if number not in now} - uncounted
+        if self._is_second(segment.location, transaction, version):
+            uncounted |= added
+        added -= uncounted | (self.without if position == self.line.newest else frozenset())
+        masked, written = list[Any](), list[Part]()
+        for number in self._candidates(kind, operation, then, now):
+            one, other = then[number], now[number]
+            if _paths(one) == _paths(other):
+                if _deletions(one) != _deletions(other):
+                    masked.append(other)
+            elif kind in ("Restore", "NoneType") and not _paths(one) & _paths(other):
+                gone.add(number)  # the number is that of other rows
+                added.add(number)
+            elif columns := self._columns_written(before, after, one, other):
+                written.append(replace(_part(other), columns=columns))
+        return Commit(
+            position,
+            at,
+            before,
+            after,
+            _parts(now[number] for number in sorted(added)),
+            _parts(then[number] for number in sorted(gone)),
+            _parts(masked),
+            tuple(written),
+            restores=kind == "Restore",
+        )
+
+    def _candidates(self, kind: str, operation: Any, then: Mapping[int, Any], now: Mapping[int, Any]) -> Sequence[int]:
+        """Returns the numbers of fragments in both versions that may differ."""
+        if kind in _ROW_CHANGES:
+            listed = (each.id for each in getattr(operation, "updated_fragments", None) or ())
+            return sorted(number for number in listed if number in then and number in now)
+        return sorted(then.keys() & now.keys())
+
+    def _columns_written(self, before: Place, after: Place, one: Any, other: Any) -> tuple[int, ...]:
+        """Returns which columns of those that are read the fragment got values of. A column of another type has another
+        id and the same name, and its values are those that it had."""
+        had = {each.name(): each.id() for each in self._open(before).lance_schema.fields()}
+        read = [
+            each
+            for each in self._open(after).lance_schema.fields()
+            if (self.columns is None or each.name() in self.columns) and had.get(each.name(), each.id()) == each.id()
+        ]
+        then, now = _file_of(one), _file_of(other)
+        return tuple(each.id() for each in read if any(then.get(i) != now.get(i) for i in _ids(each)))
+
+    def _is_second(self, location: str, transaction: Any, version: int) -> bool:
+        """Returns whether all jobs of the commit were done by an earlier one: its rows do not count (see
+        `doubled_fragments`)."""
+        infos = commit_metadata_of(getattr(transaction, "transaction_properties", None))
+        return bool(infos) and all(info.files and self._is_done(location, info.job_id, version) for info in infos)
+
+    def _is_done(self, location: str, job_id: str, version: int) -> bool:
+        job = self.jobs.get(job_id)
+        if job is None or not 0 < job.lance_version < version:
+            return False
+        return any(info.job_id == job_id for info in metadata_at(self._dataset(location), job.lance_version))
+
+    def _place(self, segment: Segment, version: int, since: Position) -> Place:
+        if version not in kept_in(segment):
+            raise removed(self.line, since)
+        return Place(segment.location, version)
+
+    def _parts(self, place: Place, numbers: frozenset[int] | None) -> tuple[Part, ...]:
+        found = _fragments(self._open(place))
+        return _parts(each for number, each in sorted(found.items()) if numbers is None or number in numbers)
+
+    def _dataset(self, location: str) -> LanceDataset:
+        if location not in self._datasets:
+            self._datasets[location] = open_dataset(location)
+        return self._datasets[location]
+
+    def _open(self, place: Place) -> LanceDataset:
+        return self._dataset(place.location).checkout_version(place.version)
+
+
+def _fragments(dataset: LanceDataset) -> dict[int, Any]:
+    """Returns Lance's metadata of the fragments of a version, by number."""
+    return {each.fragment_id: each.metadata for each in dataset.get_fragments()}
+
+
+def _parts(fragments: Iterable[Any]) -> tuple[Part, ...]:
+    return tuple(map(_part, fragments))
+
+
+def _part(fragment: Any) -> Part:
+    return Part(fragment.id, int(fragment.physical_rows), sum(file.file_size_bytes or 0 for file in fragment.files))
+
+
+def _deletions(fragment: Any) -> str | None:
+    return None if fragment.deletion_file is None else str(fragment.deletion_file.path(fragment.id))
+
+
+def _paths(fragment: Any) -> frozenset[str]:
+    return frozenset(file.path for file in fragment.files)
+
+
+def _file_of(fragment: Any) -> dict[int, str]:
+    """Returns the file that holds the values of each field."""
+    return {number: file.path for file in fragment.files for number in file.fields}
+
+
+def _ids(column: Any) -> Iterator[int]:
+    """Yields the ids of a column and of the fields inside of it."""
+    yield column.id()
+    for child in column.children():
+        yield from _ids(child)

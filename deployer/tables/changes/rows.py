@@ -1,0 +1,197 @@
+"""Rows of fragments at one version, in the columns of the feed, which may have had other names and types then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from deployer.datasets.errors import is_of_lance
+from deployer.datasets.files.row_ids import ROW_ID
+from deployer.errors import DeployerError, InvalidInput
+from deployer.tables.changes.commits import Part, Place
+from deployer.tables.conversion.nested_casts import cast_nested, is_nested_pair
+from deployer.tables.read.conditions import read_failure
+from deployer.tables.read.scan_plan import Condition, fragments_by_id
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from deployer.datasets.lance_types import LanceDataset
+
+ADDRESS = "_rowaddr"  #: Lance's column of row addresses: a fragment's id in the upper 32 bits, an offset in the lower
+NAMED_AT_ONCE = 20_000  #: rows that are named in one condition
+SPARSE = 8  #: one row of so many is read by its address, more by a scan of the fragment
+BATCH_BYTES = 16 << 20
+MOST_BATCH_ROWS = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class FeedColumn:
+    """A column of the feed. `field_id` is Lance's, in dataset number `dataset`."""
+
+    name: str
+    field_id: int
+    dataset: int
+    type: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of a dataset that rows are read from. `number` is the dataset's; `address` the table's, for errors."""
+
+    address: str
+    number: int
+    place: Place
+    dataset: LanceDataset
+    condition: Condition | None = None
+
+    def names_of(self, columns: Sequence[FeedColumn]) -> list[str | None]:
+        """Returns the names that the columns have in this version; None where it does not have them.
+
+        A column is known by its field id; one whose type was changed, or that is in another dataset, by its name.
+        """
+        by_id = {each.id(): each.name() for each in self.dataset.lance_schema.fields()}
+        names = set(by_id.values())
+        taken = {by_id[each.field_id] for each in columns if each.dataset == self.number and each.field_id in by_id}
+        found: list[str | None] = []
+        for each in columns:
+            if each.dataset == self.number and each.field_id in by_id:
+                found.append(by_id[each.field_id])
+            else:
+                found.append(each.name if each.name in names - taken else None)
+        return found
+
+    def rows(
+        self,
+        parts: Sequence[Part],
+        columns: Sequence[FeedColumn],
+        wanted: NDArray[np.uint64] | None = None,
+        *,
+        with_ids: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yields rows of the fragments that hold the condition: the columns by their names in the feed, `_rowaddr`, and
+        `_rowid` if wanted. A column that the version does not have is null.
+
+        `wanted` are the ascending addresses of the rows that are read, None: all.
+        """
+        names = self.names_of(columns)
+        read = [name for name in names if name is not None]
+        for sql, some in self._scans(parts, wanted):
+            for batch in self._scanned(sql, some, read, with_ids):
+                if wanted is not None and sql is None:
+                    batch = batch.filter(pa.array(_among(np.asarray(batch.column(ADDRESS)), wanted)))
+                if batch.num_rows:
+                    yield self._renamed(batch, columns, names)
+
+    def addresses(self, part: Part) -> NDArray[np.uint64]:
+        """Returns the ascending addresses of the rows of the fragment that hold the condition; without one, no data
+        file is read."""
+        found = [np.asarray(batch.column(ADDRESS)) for batch in self._scanned(None, [part], [], with_ids=False)]
+        return np.sort(np.concatenate([np.zeros(0, np.uint64), *found]))
+
+    def _scans(
+        self, parts: Sequence[Part], wanted: NDArray[np.uint64] | None
+    ) -> Iterator[tuple[str | None, Sequence[Part]]]:
+        """Yields scans: a condition on addresses, None where all rows are read, and the fragments."""
+        if wanted is None:
+            if parts:
+                yield None, parts
+            return
+        for part in parts:
+            low = np.uint64(part.fragment_id) << np.uint64(32)
+            start, stop = np.searchsorted(wanted, [low, low + np.uint64(1 << 32)])
+            own = wanted[start:stop]
+            if not len(own):
+                continue
+            if len(own) * SPARSE >= part.rows:
+                yield None, [part]
+                continue
+            for first in range(0, len(own), NAMED_AT_ONCE):
+                named = own[first : first + NAMED_AT_ONCE].tolist()
+                yield f"{ADDRESS} IN ({', '.join(map(str, named))})", [part]
+
+    def _scanned(
+        self, sql: str | None, parts: Sequence[Part], names: Sequence[str], with_ids: bool
+    ) -> Iterator[pa.RecordBatch]:
+        if not parts:
+            return
+        both = " AND ".join(f"({each})" for each in (sql, self.condition and self.condition.sql) if each)
+        try:
+            scanner = self.dataset.scanner(
+                columns=list(names),
+                filter=both or None,
+                fragments=fragments_by_id(self.dataset, [part.fragment_id for part in parts]),
+                with_row_address=True,
+                with_row_id=with_ids,
+                scan_in_order=True,
+                batch_size=_batch_rows(parts),
+                late_materialization=True if sql else None,
+                blob_handling="all_binary",
+            )
+            for batch in scanner.to_batches():
+                if batch.num_rows:
+                    yield batch
+        except DeployerError:
+            raise
+        except BaseException as failure:
+            if not is_of_lance(failure):
+                raise
+            written = self.condition.written if self.condition is not None else None
+            found = read_failure(failure, written, self.dataset.schema, self.place.location, self.address)
+            if isinstance(found, InvalidInput):
+                where = f"{self.address}, version {self.number}:{self.place.version}"
+                raise InvalidInput(found.what, where=where, remedy=found.remedy) from failure
+            raise found from failure
+
+    def _renamed(
+        self, batch: pa.RecordBatch, columns: Sequence[FeedColumn], names: Sequence[str | None]
+    ) -> pa.RecordBatch:
+        arrays, fields = [], []
+        for column, name in zip(columns, names, strict=True):
+            values = pa.nulls(batch.num_rows, column.type) if name is None else self._cast(batch.column(name), column)
+            arrays.append(values)
+            fields.append(pa.field(column.name, column.type))
+        for name in (ADDRESS, ROW_ID):
+            if name in batch.schema.names:
+                arrays.append(batch.column(name))
+                fields.append(batch.schema.field(name))
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _cast(self, values: Any, column: FeedColumn) -> Any:
+        if values.type == column.type:
+            return values
+        try:
+            return _cast(values, column.type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as failure:
+            raise InvalidInput(
+                f"column {column.name!r} had type {values.type} in version {self.number}:{self.place.version}, and a "
+                f"value that {column.type} cannot hold: {str(failure).partition(chr(10))[0]}",
+                where=self.address,
+                remedy="leave the column out by naming others, or begin with a later version",
+            ) from None
+
+
+def _cast(values: Any, target: pa.DataType) -> Any:
+    if isinstance(values.type, pa.BaseExtensionType):
+        return _cast(values.storage, target)
+    if isinstance(target, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(target, _cast(values, target.storage_type))
+    if is_nested_pair(values.type, target):
+        return cast_nested(values, target, _cast)
+    return values.cast(target)
+
+
+def _among(values: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Returns which of the values are among the ascending `wanted`, of which there is one at least."""
+    places = np.minimum(np.searchsorted(wanted, values), len(wanted) - 1)
+    found: NDArray[np.bool_] = wanted[places] == values
+    return found
+
+
+def _batch_rows(parts: Sequence[Part]) -> int:
+    rows, size = sum(part.rows for part in parts), sum(part.bytes for part in parts)
+    return max(1, min(MOST_BATCH_ROWS, BATCH_BYTES * max(rows, 1) // max(size, 1)))

@@ -1,0 +1,92 @@
+"""The rows that a commit took out of a table, and those that it put in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from deployer.tables.changes.commits import Commit, Part
+from deployer.tables.changes.rows import FeedColumn, Version
+from deployer.tables.changes.values import changed_values
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Which rows of a fragment: `all`; those that the other version does `not have`; those that are
+#: `in both` and got other values.
+Which = Literal["all", "not have", "in both"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Rows of one fragment. `judged`: the condition may hold in one version and not in the other, since values were
+    written in place."""
+
+    part: Part
+    which: Which
+    judged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Pieces that are read from one version of two. Their rows are found as they are read, one fragment at a time."""
+
+    version: Version
+    other: Version | None
+    pieces: tuple[Piece, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of rows, at most."""
+        return sum(piece.part.rows for piece in self.pieces)
+
+    def rows(
+        self, columns: Sequence[FeedColumn], pieces: Sequence[Piece] | None = None, *, with_ids: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of the pieces, all unless given, as `Version.rows` does."""
+        chosen = self.pieces if pieces is None else pieces
+        whole = [piece.part for piece in chosen if piece.which == "all"]
+        yield from self.version.rows(whole, columns, with_ids=with_ids)
+        for piece in chosen:
+            if piece.which != "all" and len(wanted := self._wanted(piece)):
+                yield from self.version.rows([piece.part], columns, wanted, with_ids=with_ids)
+
+    def _wanted(self, piece: Piece) -> NDArray[np.uint64]:
+        assert self.other is not None  # noqa: S101 (only commits on another version have such pieces)
+        own, others = self.version, self.other
+        if not piece.judged:
+            own, others = replace(own, condition=None), replace(others, condition=None)
+        if piece.which == "in both" and own.condition is None:
+            return changed_values(own, others, piece.part)
+        compare = np.intersect1d if piece.which == "in both" else np.setdiff1d
+        found: NDArray[np.uint64] = compare(own.addresses(piece.part), others.addresses(piece.part), assume_unique=True)
+        if piece.which == "in both":
+            changed = changed_values(replace(own, condition=None), replace(others, condition=None), piece.part)
+            found = np.intersect1d(found, changed, assume_unique=True)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Pieces of what a commit took out, of what it put in, and of the rows that it gave other values where they are."""
+
+    took: tuple[Piece, ...]
+    put: tuple[Piece, ...]
+    written: tuple[Piece, ...]
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        return (*self.took, *self.put, *self.written)
+
+
+def selection_of(commit: Commit, *, judged: bool) -> Selection:
+    """Returns all pieces of a commit. `judged`: there is a condition, which rows may begin or cease to hold."""
+    left = [Piece(part, "not have") for part in commit.masked]
+    left += [Piece(part, "not have", judged=True) for part in commit.written if judged]
+    took = [*(Piece(part, "all") for part in commit.gone), *left] if commit.before is not None else []
+    put = [*(Piece(part, "all") for part in commit.added), *left]
+    return Selection(tuple(took), tuple(put), tuple(Piece(part, "in both", judged=True) for part in commit.written))

@@ -1,0 +1,61 @@
+"""Which rows have other values, where a commit wrote values of columns in place."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deployer.tables.changes.commits import Part
+from deployer.tables.changes.rows import ADDRESS, FeedColumn, Version
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def changed_values(now: Version, then: Version, part: Part) -> NDArray[np.uint64]:
+    """Returns the ascending addresses of the rows of the fragment, in both versions, whose values of the columns that
+    were written differ. Only these columns are read."""
+    ids = {each.id(): each.name() for each in now.dataset.lance_schema.fields()}
+    schema = now.dataset.scanner(blob_handling="all_binary").projected_schema
+    columns = [FeedColumn(ids[each], each, now.number, schema.field(ids[each]).type) for each in part.columns]
+    found: list[NDArray[np.uint64]] = [np.zeros(0, np.uint64)]
+    for one, other in zip_longest(now.rows([part], columns), then.rows([part], columns)):
+        if one is None or other is None or not one.column(ADDRESS).equals(other.column(ADDRESS)):
+            # Rows were deleted or came back as well: all that are in both count.
+            return np.intersect1d(now.addresses(part), then.addresses(part), assume_unique=True)
+        differ = np.zeros(one.num_rows, np.bool_)
+        for column in columns:
+            differ |= _differ(one.column(column.name), other.column(column.name))
+        found.append(np.asarray(one.column(ADDRESS))[differ])
+    return np.concatenate(found)
+
+
+def _differ(one: Any, other: Any) -> NDArray[np.bool_]:
+    """Returns in which places the values of two arrays of one type differ; null differs from all values."""
+    null, was_null = (np.asarray(pc.is_null(each)) for each in (one, other))
+    found: NDArray[np.bool_] = null != was_null
+    if null.all() or was_null.all():
+        return found
+    return found | (_unequal(one, other) & ~null & ~was_null)
+
+
+def _unequal(one: Any, other: Any) -> NDArray[np.bool_]:
+    kind = one.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _unequal(one.storage, other.storage)
+    if pa.types.is_fixed_size_list(kind) and pa.types.is_primitive(kind.value_type):
+        size = kind.list_size
+        first, second = (
+            np.asarray(each.values.slice(each.offset * size, len(each) * size)).reshape(len(each), size)
+            for each in (one, other)
+        )
+        unlike: NDArray[np.bool_] = (first != second).any(axis=1)
+        return unlike
+    if pa.types.is_nested(kind) or pa.types.is_dictionary(kind):
+        texts = ([repr(value) for value in each.to_pylist()] for each in (one, other))
+        return np.array([a != b for a, b in zip(*texts, strict=True)], np.bool_)
+    return np.asarray(pc.fill_null(pc.not_equal(one, other), False))
