@@ -20,7 +20,7 @@ from deployer import __version__
 from deployer.cli.agent import command as agent
 from deployer.cli.console.output import print_error, stderr
 from deployer.cli.console.streams import own_streams, shown_streams
-from deployer.cli.data import describe, history, import_table, ingest, query, report, search, sql, tables
+from deployer.cli.data import changes, describe, history, import_table, ingest, query, report, search, sql, tables
 from deployer.cli.deploy import cost, destroy, doctor, drift, preview, up
 from deployer.cli.deploy import plugin as plugin_group
 from deployer.cli.groups import restore
@@ -65,6 +65,7 @@ _COMMANDS: Mapping[str, Sequence[tuple[str, Callable[..., Any]] | typer.Typer]] 
         ("query", query.query),
         ("search", search.search),
         ("sql", sql.sql),
+        ("changes", changes.changes),
         rows_group,
     ),
     "Tables and services": (

@@ -12,6 +12,7 @@ from deployer.search import SearchBuilder, SearchTarget, search
 from deployer.table.column_methods import ColumnMethods
 from deployer.table.index_methods import IndexMethods
 from deployer.table.row_methods import RowMethods
+from deployer.tables.changes.feed import ChangeFeed, open_feed
 from deployer.tables.open_table import OpenTable
 from deployer.tables.read.table import Table as Reader
 
@@ -47,6 +48,28 @@ class Table(RowMethods, ColumnMethods, IndexMethods):
         """As `to_arrow`, as a DataFrame of pandas."""
         rows: pd.DataFrame = self.to_arrow(columns, where).to_pandas()
         return rows
+
+    def changes(
+        self,
+        since: str | int | dt.datetime,
+        until: str | int | dt.datetime | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+    ) -> ChangeFeed:
+        """Returns the rows that the commits after `since` and up to `until` (the newest version unless given) inserted,
+        updated and deleted.
+
+        Both are versions that `deployer history` lists, or times; 0 is before the first commit. The rows have the
+        columns of the newest version, or those named, and `_change` (`insert`, `update` with the new values, `delete`
+        with the old ones), `_commit_version` and `_commit_time`. `batches()` of what is returned reads them as they
+        come, `to_table()` all at once. With `where`, a row that begins to hold it is inserted, and one that no longer
+        does is deleted.
+
+        Raises InvalidInput for what does not fit the table, NotFound for versions that there are not or that CLEAN
+        removed; that error names the oldest version that changes can be read since.
+        """
+        return open_feed(self._newest(), since, until, columns, where)
 
     def search(
         self,

@@ -24,6 +24,7 @@ NAMES = re.compile(r"at|.*_at|since|until|.*_until|next|last_write|expires")  #:
 PRINTED = [
     (("describe", "flights"), 1),
     (("history", "flights"), 2),
+    (("changes", "flights", "--since", "0", "--columns", "carrier"), 2),
     (("tables",), 1),
     (("savepoint", "list"), 2),
     (("service", "list"), 3),

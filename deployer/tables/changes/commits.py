@@ -33,12 +33,13 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class Part:
     """A fragment whose rows a commit touched: its rows and the bytes of its files. `columns` are those that it got
-    values of in place, by their Lance field ids."""
+    values of in place, by their Lance field ids; `masked`: other rows of it are deleted as well."""
 
     fragment_id: int
     rows: int
     bytes: int
     columns: tuple[int, ...] = ()
+    masked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +62,9 @@ class Commit:
     restores: bool = False
 
     @property
-    def touches(self) -> bool:
-        """Returns whether it touched any rows."""
-        return bool(self.added or self.gone or self.masked or self.written)
-
-    @property
-    def bytes(self) -> int:
-        """The bytes of the files that its rows are read from, at most."""
-        return sum(part.bytes for part in (*self.added, *self.gone, *self.masked, *self.written))
+    def parts(self) -> tuple[Part, ...]:
+        """All fragments that it touched rows of; none for a commit that changed no rows."""
+        return (*self.added, *self.gone, *self.masked, *self.written)
 
 
 @dataclass
@@ -110,7 +106,7 @@ class Commits:
         uncounted = set[int]()
         for version in range(max(begin, 0) + 1, end + 1):
             found = self._commit(segment, version, kept[version], uncounted)
-            if found is not None and found.touches:
+            if found is not None and found.parts:
                 yield found
 
     def _swap(self, former: Segment, segment: Segment, since: Position) -> Commit | None:
@@ -148,14 +144,17 @@ class Commits:
         masked, written = list[Any](), list[Part]()
         for number in self._candidates(kind, operation, then, now):
             one, other = then[number], now[number]
+            is_masked = _deletions(one) != _deletions(other)
             if _paths(one) == _paths(other):
-                if _deletions(one) != _deletions(other):
+                if is_masked:
                     masked.append(other)
             elif kind in ("Restore", "NoneType") and not _paths(one) & _paths(other):
                 gone.add(number)  # the number is that of other rows
                 added.add(number)
             elif columns := self._columns_written(before, after, one, other):
-                written.append(replace(_part(other), columns=columns))
+                written.append(replace(_part(other), columns=columns, masked=is_masked))
+            elif is_masked:
+                masked.append(other)
         return Commit(
             position,
             at,

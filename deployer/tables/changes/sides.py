@@ -86,7 +86,7 @@ class Selection:
 def selection_of(commit: Commit, *, judged: bool) -> Selection:
     """Returns all pieces of a commit. `judged`: there is a condition, which rows may begin or cease to hold."""
     left = [Piece(part, "not have") for part in commit.masked]
-    left += [Piece(part, "not have", judged=True) for part in commit.written if judged]
+    left += [Piece(part, "not have", judged=True) for part in commit.written if judged or part.masked]
     took = [*(Piece(part, "all") for part in commit.gone), *left] if commit.before is not None else []
     put = [*(Piece(part, "all") for part in commit.added), *left]
     return Selection(tuple(took), tuple(put), tuple(Piece(part, "in both", judged=True) for part in commit.written))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +26,27 @@ def changed_values(now: Version, then: Version, part: Part) -> NDArray[np.uint64
     found: list[NDArray[np.uint64]] = [np.zeros(0, np.uint64)]
     for one, other in zip_longest(now.rows([part], columns), then.rows([part], columns)):
         if one is None or other is None or not one.column(ADDRESS).equals(other.column(ADDRESS)):
-            # Rows were deleted or came back as well: all that are in both count.
-            return np.intersect1d(now.addresses(part), then.addresses(part), assume_unique=True)
-        differ = np.zeros(one.num_rows, np.bool_)
-        for column in columns:
-            differ |= _differ(one.column(column.name), other.column(column.name))
-        found.append(np.asarray(one.column(ADDRESS))[differ])
+            return _changed_of_both(now, then, part, columns)
+        found.append(_unlike(one, other, columns))
     return np.concatenate(found)
+
+
+def _changed_of_both(now: Version, then: Version, part: Part, columns: Sequence[FeedColumn]) -> NDArray[np.uint64]:
+    """Returns the same where rows were deleted, or came back, as well; the columns are in memory at once."""
+    both = np.intersect1d(now.addresses(part), then.addresses(part), assume_unique=True)
+    if not len(both):
+        return both
+    one, other = (pa.Table.from_batches(each.rows([part], columns, both)).combine_chunks() for each in (now, then))
+    return _unlike(one.to_batches()[0], other.to_batches()[0], columns)
+
+
+def _unlike(one: pa.RecordBatch, other: pa.RecordBatch, columns: Sequence[FeedColumn]) -> NDArray[np.uint64]:
+    """Returns the addresses of rows that differ, of two batches of the same rows."""
+    differ = np.zeros(one.num_rows, np.bool_)
+    for column in columns:
+        differ |= _differ(one.column(column.name), other.column(column.name))
+    found: NDArray[np.uint64] = np.asarray(one.column(ADDRESS))[differ]
+    return found
 
 
 def _differ(one: Any, other: Any) -> NDArray[np.bool_]:
