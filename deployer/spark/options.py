@@ -19,6 +19,10 @@ OPTIONS: Mapping[str, str] = {
     "path": "The table, `database.name`; what `load` is given.",
     "version": "A version that `deployer history` lists, such as `3` or `1:3`. The newest unless given.",
     "time": "The version at a time: ISO 8601, in UTC unless it has an offset.",
+    "since": "Reads the changes of the versions after this one, or after a time, instead of rows; 0 is before the "
+    "first. For streams also `snapshot`: all rows first.",
+    "until": "With `since`: the last version, or a time. The newest unless given.",
+    "max_versions": "Of streams: how many versions a batch has at most. All that there are unless given.",
     "columns": "Columns to read, parted by commas; a name with a comma in double quotes. All unless given.",
     "range": "`COLUMN=LOW..HIGH`, as `deployer query --range`; several, one a line.",
     "keys": "`VALUE[,VALUE…]`, the first values of the row keys, as `deployer query --keys`; several, one a line.",
@@ -31,6 +35,12 @@ OPTIONS: Mapping[str, str] = {
 _SYNONYMS: Mapping[str, str] = {
     "at": "version",
     "asof": "time",
+    "startingversion": "since",
+    "startingtimestamp": "since",
+    "endingversion": "until",
+    "maxversions": "max_versions",
+    "maxversionspertrigger": "max_versions",
+    "maxfilespertrigger": "max_versions",
     "database": "path",
     "filter": "where",
     "key": "keys",
@@ -60,6 +70,9 @@ class ReadOptions:
     lease: dt.timedelta | None = HOLD
     truncates: bool = False
     partition_size: int | None = None
+    since: str | None = None
+    until: str | None = None
+    max_versions: int | None = None
 
     @staticmethod
     def of(given: Mapping[str, str]) -> ReadOptions:
@@ -86,7 +99,26 @@ class ReadOptions:
             _lease(options.get("lease")),
             _choice("nanoseconds", options.get("nanoseconds", "error"), ("error", "truncate")) == "truncate",
             _size(options.get("partition_size")),
+            options.get("since"),
+            _until(options),
+            _count("max_versions", options.get("max_versions")),
         )
+
+
+def _until(options: Mapping[str, str]) -> str | None:
+    if "until" in options and "since" not in options:
+        raise InvalidInput(
+            "the option `until` ends the changes that `since` begins", remedy="give `since` too, or `version` instead"
+        )
+    return options.get("until")
+
+
+def _count(name: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.strip().isdecimal() or int(text) == 0:
+        raise InvalidInput(f"the option `{name}` is {text!r}", remedy="give a whole number from 1")
+    return int(text)
 
 
 def _unknown(name: str) -> InvalidInput:

@@ -42,6 +42,10 @@ class Snapshot:
     state_version: int | None = None
     without: frozenset[int] = frozenset()
 
+    def selected(self, names: Sequence[str] | None) -> tuple[Column, ...]:
+        """Returns the columns of these names. Raises InvalidInput for an unknown name."""
+        return selected(self.columns, names, f"table/{self.name}")
+
 
 def take_snapshot(options: ReadOptions) -> Snapshot:
     """Opens the version that the options name, else the newest, and a shared lease that protects it from CLEAN.
@@ -67,7 +71,7 @@ def take_snapshot(options: ReadOptions) -> Snapshot:
             opened.without if is_newest else frozenset(),
         )
         _hold(opened, snapshot, options)
-        selected(snapshot, options.columns)
+        snapshot.selected(options.columns)
         plan = scan_plan(Table(opened), snapshot, options, options.columns)
         plan.check(plan.open())
         return snapshot
@@ -88,15 +92,15 @@ def _opened(options: ReadOptions) -> Iterator[ReadTable]:
         opened.store.close()
 
 
-def selected(snapshot: Snapshot, names: Sequence[str] | None) -> tuple[Column, ...]:
-    """Returns the columns of these names, in their order; all of them for None. Raises InvalidInput for an unknown
-    name."""
+def selected(columns: Sequence[Column], names: Sequence[str] | None, address: str) -> tuple[Column, ...]:
+    """Returns the columns of these names, in their order; all of them for None. `address` is the table's. Raises
+    InvalidInput for an unknown name."""
     if names is None:
-        return snapshot.columns
-    by_name = {column.name: column for column in snapshot.columns}
+        return tuple(columns)
+    by_name = {column.name: column for column in columns}
     for name in names:
         if name not in by_name:
-            raise unknown_column(name, list(by_name), f"table/{snapshot.name}")
+            raise unknown_column(name, list(by_name), address)
     if repeated := next((name for name in names if names.count(name) > 1), None):
         raise InvalidInput(f"the option `columns` names {repeated!r} twice", remedy="name it once")
     return tuple(by_name[name] for name in names)

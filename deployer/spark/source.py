@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import datasource
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
+    DataSourceStreamReader,
     DataSourceStreamWriter,
     DataSourceWriter,
     InputPartition,
@@ -19,9 +19,12 @@ from pyspark.sql.types import StructType
 
 from deployer.errors import DeployerError, InvalidInput
 from deployer.spark.exchange import exchanged
+from deployer.spark.feed_readers import ChangesReader, ChangesStreamReader
+from deployer.spark.feed_source import FeedSource, checked_range, feed_source
 from deployer.spark.filters import conditions
 from deployer.spark.options import ReadOptions
 from deployer.spark.partitions import TaskPlan
+from deployer.spark.reporting import reports_errors
 from deployer.spark.snapshot import Snapshot, selected, take_snapshot, tasks
 from deployer.spark.type_mapping import exchange_type, spark_schema, spark_type
 from deployer.spark.writing.writers import stream_writer, table_writer
@@ -32,9 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 def register(spark: SparkSession) -> None:
@@ -47,43 +47,47 @@ def register(spark: SparkSession) -> None:
         spark.conf.set(PUSHDOWN, "true")
 
 
-def _reports_errors(function: Callable[P, R]) -> Callable[P, R]:
-    """Lets Spark print the error of a user without the calls inside of deployer that led to it."""
-
-    @wraps(function)
-    def reporting(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return function(*args, **kwargs)
-        except DeployerError as error:
-            raise error.with_traceback(None) from None
-
-    return reporting
-
-
 class DeployerDataSource(DataSource):
-    """A table of a lake, at one version: the newest when the DataFrame is loaded, unless its options name another."""
+    """A table of a lake, at one version: the newest when the DataFrame is loaded, unless its options name another. With
+    the option `since`, the changes of the table."""
 
     _snapshot: Snapshot | None = None
+    _feed: FeedSource | None = None
 
     @classmethod
     def name(cls) -> str:
         return "deployer"
 
-    @_reports_errors
+    @reports_errors
     def schema(self) -> StructType:
         """Returns the columns that are read. Spark asks once, when a DataFrame is loaded, and keeps this object for
         queries."""
         options = ReadOptions.of(self.options)
+        if options.since is not None:
+            self._feed = feed_source(options)
+            return spark_schema(self._feed.columns)
         self._snapshot = take_snapshot(options)
-        return spark_schema(selected(self._snapshot, options.columns))
+        return spark_schema(self._snapshot.selected(options.columns))
 
-    @_reports_errors
-    def reader(self, schema: StructType) -> TableReader:
+    @reports_errors
+    def reader(self, schema: StructType) -> DataSourceReader:
         """Returns the reader of one query. Raises InvalidInput for a `schema` of the user's that does not fit the
         table."""
         options = ReadOptions.of(self.options)
+        if options.since is not None:
+            checked_range(options, stream=False)
+            feed = self._feed or feed_source(options)
+            return ChangesReader(feed, _columns(feed.columns, schema, feed.address))
         snapshot = self._snapshot or take_snapshot(options)
-        return TableReader(options, snapshot, _columns(snapshot, schema))
+        return TableReader(options, snapshot, _columns(snapshot.columns, schema, f"table/{snapshot.name}"))
+
+    @reports_errors
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Returns the reader of a stream of changes. Raises as `reader`."""
+        options = ReadOptions.of(self.options)
+        checked_range(options, stream=True)
+        feed = self._feed or feed_source(options)
+        return ChangesStreamReader(feed, _columns(feed.columns, schema, feed.address))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Returns the writer of one DataFrame. Raises InvalidInput for columns and options that do not fit the
@@ -95,14 +99,14 @@ class DeployerDataSource(DataSource):
         return stream_writer(self.options, schema, overwrite=overwrite)
 
 
-def _columns(snapshot: Snapshot, schema: StructType) -> tuple[Column, ...]:
-    columns = selected(snapshot, schema.names)
+def _columns(known: Sequence[Column], schema: StructType, address: str) -> tuple[Column, ...]:
+    columns = selected(known, schema.names, address)
     for column, field in zip(columns, schema.fields, strict=True):
         if spark_type(column.type) != field.dataType or (column.nullable and not field.nullable):
             null = "" if column.nullable else " not null"
             raise InvalidInput(
                 f"column {column.name!r} is not as the schema has it: {spark_type(column.type).simpleString()}{null}",
-                where=f"table/{snapshot.name}",
+                where=address,
                 remedy="leave `.schema(…)` out, name columns by the option `columns`, and cast them afterwards",
             )
     return columns
@@ -132,7 +136,7 @@ class TableReader(DataSourceReader):
         self._conditions = tuple(conditions(filters, schema, truncates=self._options.truncates))
         return filters
 
-    @_reports_errors
+    @reports_errors
     def partitions(self) -> Sequence[InputPartition]:
         """Returns the tasks. Only fragments that can have rows of all conditions are among them."""
         names = [column.name for column in self._columns]

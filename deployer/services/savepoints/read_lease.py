@@ -13,7 +13,7 @@ from deployer.services.savepoints.savepoints import remove_savepoint
 from deployer.state.log.service_updates import PastVersion, SavepointsExpired, SavepointTaken
 from deployer.state.log.updates import TableUpdate
 from deployer.state.model.entities import TableState
-from deployer.state.model.services import LEASE, SHARED_LEASE, Savepoint
+from deployer.state.model.services import CHANGES_LEASE, LEASE, SHARED_LEASE, Savepoint
 from deployer.state.transactions.services import to_take_savepoint
 from deployer.tables.open_table import OpenTable, open_to_change
 from deployer.tables.read.table import Table
@@ -62,6 +62,26 @@ def hold_past(opened: OpenTable, of: PastVersion, hold_for: dt.timedelta = HOLD)
         opened.store.commit(
             opened.entry.table_id, _updates(opened.state, lease, 2 * hold_for, of), to_take_savepoint(lease)
         )
+
+
+def changes_are_held(state: TableState, dataset: int, lance_version: int, hold_for: dt.timedelta = HOLD) -> bool:
+    """Returns whether a lease keeps the version, and all after it, for so long."""
+    until = Clock().now() + _milliseconds(hold_for)
+    return any(
+        (each.dataset, each.lance_version <= lance_version) == (dataset, True)
+        and each.name.startswith(CHANGES_LEASE)
+        and each.expires_at is not None
+        and each.expires_at >= until
+        for each in state.savepoints.values()
+    )
+
+
+def hold_changes(opened: OpenTable, of: PastVersion, hold_for: dt.timedelta = HOLD) -> None:
+    """Takes a shared lease on a version and all after it, for readers of changes, as `hold_shared` does on one."""
+    lease = f"{CHANGES_LEASE}{uuid.uuid4().hex}"
+    opened.store.commit(
+        opened.entry.table_id, _updates(opened.state, lease, 2 * hold_for, of), to_take_savepoint(lease)
+    )
 
 
 def _is_held(state: TableState, dataset: int, lance_version: int, hold_for: dt.timedelta) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from deployer.datasets.dataset import open_dataset
+from deployer.errors import InvalidInput
 from deployer.tables.changes.commits import Commit, Place
 from deployer.tables.changes.pairing import Pairs, ReadKeys, keys_of, paired, row_ids, values_of
 from deployer.tables.changes.reading import DELETE, INSERT, META, UPDATE, Reading
@@ -98,4 +99,19 @@ class CommitReader:
         dataset = self._opened[place.location]
         if int(dataset.version) != place.version:
             dataset = dataset.checkout_version(place.version)
-        return Version(self.reading.address, number, place, dataset, self.reading.condition)
+        found = Version(self.reading.address, number, place, dataset, self.reading.condition)
+        home = self.reading.home
+        if number > home.dataset or (number == home.dataset and place.version > home.version):
+            self._require_columns(found)
+        return found
+
+    def _require_columns(self, version: Version) -> None:
+        """Raises InvalidInput for a column that a version, which came after the reading began, has no more."""
+        names = version.names_of(self.reading.columns)
+        gone = [each.name for each, name in zip(self.reading.columns, names, strict=True) if name is None]
+        if gone:
+            raise InvalidInput(
+                f"version {version.number}:{version.place.version} does not have the column {gone[0]!r} any more",
+                where=version.address,
+                remedy="start the reading again: it has the columns of the newest version then",
+            )

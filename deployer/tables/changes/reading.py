@@ -11,6 +11,7 @@ import pyarrow as pa
 from deployer.datasets.files.row_ids import ROW_ID
 from deployer.errors import InvalidInput
 from deployer.tables.changes.rows import FeedColumn
+from deployer.tables.changes.timeline import Position
 from deployer.tables.open_table import ReadTable
 from deployer.tables.read.conditions import check_condition
 from deployer.tables.read.key_values import unknown_column
@@ -44,6 +45,7 @@ class Reading:
     keys: tuple[FeedColumn, ...]
     paired_by: PairedBy
     condition: Condition | None
+    home: Position  #: the version that the columns are of
 
     @property
     def schema(self) -> pa.Schema:
@@ -82,5 +84,6 @@ def reading_of(
         check_condition(where, table.address, table.schema)
         condition = Condition.typed(where, schema)
     paired_by: PairedBy = "keys" if table.row_keys else "row ids" if dataset.has_stable_row_ids else "nothing"
+    home = Position(number, table.state.lance_version)
     keys = tuple(by_name[name] for name in table.row_keys)
-    return Reading(table.address, tuple(by_name[name] for name in names), every, keys, paired_by, condition)
+    return Reading(table.address, tuple(by_name[name] for name in names), every, keys, paired_by, condition, home)

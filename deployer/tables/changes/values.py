@@ -73,4 +73,5 @@ def _unequal(one: Any, other: Any) -> NDArray[np.bool_]:
     if pa.types.is_nested(kind) or pa.types.is_dictionary(kind):
         texts = ([repr(value) for value in each.to_pylist()] for each in (one, other))
         return np.array([a != b for a, b in zip(*texts, strict=True)], np.bool_)
-    return np.asarray(pc.fill_null(pc.not_equal(one, other), False))
+    others: NDArray[np.bool_] = np.asarray(pc.fill_null(pc.not_equal(one, other), False))
+    return others

@@ -2,7 +2,7 @@
 
 Needed are: versions with a tag, of a branch or of a savepoint; those that a commit under way was prepared on and all
 since, which Lance looks through when it is made; and those that running work may read: what was the newest when a run
-or a rewrite began, and all since.
+or a rewrite began, and all since; and what readers of changes hold, and all since.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from deployer.datasets.storage.refs import branch_points, tags_of
 from deployer.platform.system.failpoints import reached
 from deployer.platform.text.units import describe_duration
 from deployer.state.model.entities import TableState
+from deployer.state.model.services import CHANGES_LEASE
 from deployer.tables.inspect.savepoint_tags import PREFIX
 from deployer.tables.open_table import OpenTable, ReadTable, to_change
 
@@ -145,7 +146,9 @@ def _old(
     }
     newest_first = sorted(written, reverse=True)
     # A savepoint that this state does not have yet is of its newest version or of a newer one.
-    floor = min([state.lance_version, *_read_by_others(state, written, newest_first, wanted.own_run, abandoned)])
+    floor = min(
+        [state.lance_version, *_read_by_others(state, written, newest_first, wanted.own_run, abandoned, expired)]
+    )
     beyond = [each for each in newest_first[wanted.keep :] if each < floor and each not in kept]
     return list(_older(dataset, beyond, written, at - wanted.older_than.total_seconds()))
 
@@ -169,9 +172,15 @@ def _read_by_others(
     newest_first: Sequence[int],
     own_run: str,
     abandoned: Collection[str],
+    expired: Collection[str] = (),
 ) -> Iterator[int]:
     """Yields the oldest version that each piece of work under way may need."""
     yield from (each.base_lance_version for job, each in state.intents.items() if job not in abandoned)
+    yield from (
+        each.lance_version
+        for each in state.savepoints.values()
+        if each.dataset == state.dataset and each.name.startswith(CHANGES_LEASE) and each.name not in expired
+    )
     begun = [each.since for each in state.datasets if each.status == "writing"]
     begun += [
         run.started_at
