@@ -80,7 +80,8 @@ class ColumnMethods(OpenedTable):
 
         `source` is a file, folder, glob or s3:// address, or a list of files. Rows without a match keep what they have
         (`on_missing="carry"`), get null, or are an error. At most `concurrency` fragments are written at the same time,
-        `checkpoint_size` rows at a time. Each `commit_granularity` fragments are a version; if omitted, all are one.
+        `checkpoint_size` rows at a time at first, and then as many as take `checkpoint_interval_seconds` (60), between
+        the two other sizes. Each `commit_granularity` fragments are a version; if omitted, all are one.
         A `job_id` resumes the job that was cut off, and does nothing when that job is done.
 
         Raises InvalidInput for arguments that cannot be. The job raises as `deployer.columns.load.load` says.

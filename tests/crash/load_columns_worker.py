@@ -1,4 +1,4 @@
-"""A process that loads columns, a fragment a commit: `load_columns_worker.py ROOT SOURCE JOB`."""
+"""A process that loads columns, a fragment a commit, and saves each batch: `load_columns_worker.py ROOT SOURCE JOB`."""
 
 from __future__ import annotations
 
@@ -10,4 +10,15 @@ if __name__ == "__main__":
     root, source, job = sys.argv[1:]
     with connect(root) as connection:
         table = connection.open_table("flights")
-        print(table.load_columns(source, "id", ["embedding", "label"], job_id=job, commit_granularity=1, concurrency=1))
+        print(
+            table.load_columns(
+                source,
+                "id",
+                ["embedding", "label"],
+                job_id=job,
+                commit_granularity=1,
+                concurrency=1,
+                checkpoint_size=4,
+                checkpoint_interval_seconds=0,
+            )
+        )

@@ -30,6 +30,8 @@ POINTS = (
     "tables.schema.after-state",
     "columns.run.added",
     "columns.run.claimed",
+    "columns.part.before",
+    "columns.part.saved",
     "columns.run.written",
     "columns.run.saved",
     "columns.commit.before-intent",

@@ -1,19 +1,20 @@
 """Checkpoints of jobs that write columns: what a killed run has done, so that the next run does not do it again.
 
-They are below the root, in `_work/TABLE_ID/JOB_ID/`: `job` says what the job is, and `fragment-ID` which data file
-has the values of a fragment. Each is sealed with a checksum; one that is damaged counts as missing. The data files lie
-in the dataset's own folder: a commit only names them. `table gc` and CLEAN remove the checkpoints of jobs that no run
-works on, once they are older than the grace period.
+They are below the root, in `_work/TABLE_ID/JOB_ID/`: `job` says what the job is, `fragment-ID` which data file has the
+values of a fragment, and `parts-ID` has values of a fragment that is not done (see `parts`). Each has a checksum; one
+that is damaged counts as missing. The data files lie in the dataset's own folder: a commit only names them. `table gc`
+and CLEAN remove the checkpoints of jobs that no run works on, once they are older than the grace period.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from deployer.columns.fill.parts import Parts, parts_folder, rows_of
 from deployer.columns.fill.work import FragmentWork
 from deployer.datasets.files.column_files import ColumnFile
 from deployer.datasets.storage.job_folders import job_folder, remove_job_folder
@@ -62,12 +63,15 @@ class Checkpoint:
 
 
 class JobFolder:
-    """The checkpoints of one job."""
+    """The checkpoints of one job. It can be pickled."""
 
     def __init__(self, root: str, table_id: str, job_id: str) -> None:
-        self._objects: ObjectStore = objects_at(root)
         self._root, self._table_id, self._job_id = root, table_id, job_id
         self._folder = job_folder(table_id, job_id)
+
+    @property
+    def _objects(self) -> ObjectStore:
+        return objects_at(self._root)
 
     def begin(self, document: Mapping[str, Any], where: str) -> None:
         """Notes what the job is. Raises InvalidInput where the id is that of a job that does something else."""
@@ -111,6 +115,20 @@ class JobFolder:
                 files = tuple(ColumnFile(fragment, rows, each) for each in document["files"])
                 found[fragment] = Checkpoint(document["dataset"], work, files)
         return found
+
+    def saved_parts(self) -> dict[int, list[range]]:
+        """Returns the rows of the parts that are saved, by fragment id."""
+        found: dict[int, list[range]] = {}
+        for path in self._objects.list(self._folder):
+            *_, folder, name = path.split("/")
+            kind, _, number = folder.rpartition("-")
+            if kind == "parts" and number.isdecimal() and (rows := rows_of(name)) is not None:
+                found.setdefault(int(number), []).append(rows)
+        return found
+
+    def parts(self, dataset: int, work: FragmentWork, known: Sequence[range]) -> Parts:
+        """Returns the parts of a fragment, of which `known` are saved."""
+        return Parts(self._root, parts_folder(self._folder, work.fragment_id), dataset, work, known)
 
     def remove(self) -> None:
         """Removes all checkpoints of the job."""

@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from deployer.columns.fill.added_columns import add_columns
+from deployer.columns.fill.checkpoint_sizes import CheckpointSizes
 from deployer.columns.fill.checkpoints import Checkpoint, JobFolder
 from deployer.columns.fill.commit import Filling, commit_columns, record_done
-from deployer.columns.fill.work import ColumnValues, FragmentWork, column_groups, works_of
-from deployer.datasets.files.column_files import ColumnFile, write_column_file
+from deployer.columns.fill.fragment_file import FragmentWriter
+from deployer.columns.fill.work import ColumnValues, FragmentWork, works_of
 from deployer.datasets.storage.options import objects_at
-from deployer.errors import Conflict, DeployerError, Interrupted
+from deployer.errors import Conflict, Interrupted
 from deployer.platform.storage.objects import Missing
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress
-from deployer.specs.types.arrow import arrow_field
 from deployer.tables.indexes.build import catch_up
 from deployer.tables.open_table import OpenTable, open_entry
 
@@ -39,10 +37,12 @@ TICK = 0.5  #: seconds between two looks at the progress of fragments
 
 @dataclass(frozen=True, slots=True)
 class FillSizes:
-    """How much is done at once: fragments of a commit (None: all that there are), and fragments at the same time."""
+    """How much is done at once: fragments of a commit (None: all that there are), fragments at the same time, and rows
+    of a fragment."""
 
     commit_granularity: int | None = None
     concurrency: int = 8
+    checkpoints: CheckpointSizes = CheckpointSizes()
 
     @property
     def threads(self) -> int:
@@ -76,7 +76,11 @@ class FillRun:
         self._filling, self._values, self._sizes, self._on_progress = filling, values, sizes, on_progress
         self._document = document
         self._folder = JobFolder(filling.root, filling.entry.table_id, filling.job_id)
+        self._writer = FragmentWriter(
+            self._folder, filling.location, filling.entry.dataset, filling.target, values, sizes.checkpoints
+        )
         self._saved: dict[int, Checkpoint] = {}
+        self._parts: dict[int, list[range]] = {}  # the rows that are saved of fragments that are not done
         self._done: dict[int, tuple[str | None, ...]] = {}  # the inputs of what is committed, by fragment
         self._reusable: dict[int, Checkpoint] = {}
         self._lock, self._rows, self._of, self._stopped = threading.Lock(), 0, 0, False
@@ -89,11 +93,11 @@ class FillRun:
         """
         table = self._open()
         self._folder.begin(self._document, self._filling.address)
-        self._saved = self._folder.saved()
+        self._saved, self._parts = self._folder.saved(), self._folder.saved_parts()
         try:
             table, todo = self._next(table)
         except BaseException:
-            if not self._saved:
+            if not self._saved and not self._parts:
                 self._folder.remove()
             raise
         for _ in range(ROUNDS):
@@ -198,43 +202,15 @@ class FillRun:
                 self.stats = replace(self.stats, reused=self.stats.reused + 1)
                 self._rows += work.physical_rows
             return known
-        groups = column_groups(dataset, self._filling.target, work)
-        files = tuple(self._file_of(dataset, work, names) for names in groups)
-        reached("columns.run.written")
-        checkpoint = Checkpoint(self._filling.entry.dataset, work, files)
-        self._folder.save(checkpoint)
+        checkpoint = self._writer.write(dataset, work, self._parts.get(work.fragment_id, ()), self._count)
         self._saved[work.fragment_id] = checkpoint
-        reached("columns.run.saved")
         return checkpoint
 
-    def _file_of(self, dataset: LanceDataset, work: FragmentWork, names: Sequence[str]) -> ColumnFile:
-        # Null is a placeholder for a deleted row in columns that are not nullable, too.
-        columns = [column for column in self._filling.target.columns if column.name in names]
-        schema = pa.schema([arrow_field(column).with_nullable(True) for column in columns])
-        failures: list[Exception] = []
-        batches = self._counted(dataset, work, names, failures)
-        try:
-            return write_column_file(dataset, self._filling.location, work.fragment_id, schema, batches)
-        except DeployerError:
-            if failures:
-                raise failures[0] from None
-            raise
-
-    def _counted(
-        self, dataset: LanceDataset, work: FragmentWork, names: Sequence[str], failures: list[Exception]
-    ) -> Iterator[pa.RecordBatch]:
-        """Yields the values as Lance asks for them; it would change the type of what they raise, so `failures` keeps
-        that."""
-        try:
-            for batch in self._values.of_fragment(dataset, work):
-                if self._stopped:
-                    raise Interrupted("the run was stopped")
-                yield batch.select(list(names))
-                with self._lock:
-                    self._rows += batch.num_rows
-        except Exception as failure:
-            failures.append(failure)
-            raise
+    def _count(self, rows: int) -> None:
+        if self._stopped:
+            raise Interrupted("the run was stopped")
+        with self._lock:
+            self._rows += rows
 
     def _finish(self) -> None:
         filling = self._filling

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -55,10 +55,14 @@ class ColumnValues(Protocol):
         Raises DeployerError for what cannot be: nothing is changed then.
         """
 
-    def of_fragment(self, dataset: LanceDataset, work: FragmentWork) -> Iterator[pa.RecordBatch]:
-        """Returns the values for each physical row in order; what is given for a deleted row does not count.
+    def of_fragment(
+        self, dataset: LanceDataset, work: FragmentWork, rows: range, size: Callable[[], int]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yields the values of these physical rows of the fragment in order; what is given for a deleted row does not
+        count.
 
-        Called from several threads.
+        Before each batch, `size` says how many rows it is to have at most; it has fewer where that is too much memory.
+        Called from several threads, for the rows of a fragment that no part has yet.
         """
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -200,20 +200,24 @@ class JoinedColumns:
             f"column {name}: {why}", where=part.source.name, remedy="correct the source; no value was written"
         )
 
-    def of_fragment(self, dataset: LanceDataset, work: FragmentWork) -> Iterator[pa.RecordBatch]:
-        """Yields the values of the fragment's rows, and those that they have where the source has none and they
+    def of_fragment(
+        self, dataset: LanceDataset, work: FragmentWork, rows: range, size: Callable[[], int]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yields the values of these rows of the fragment, and those that they have where the source has none and they
         stay."""
         places = self._places[work.fragment_id]
         assert self._values is not None  # noqa: S101 -- prepared
-        size = max(256, BATCH_BYTES // self._row_bytes)
-        size = min(size, self._request.batch_rows or size)
+        most = max(256, BATCH_BYTES // self._row_bytes)
         before = self._values_before(dataset, work, places)
-        for start in range(0, len(places), size):
-            own = places[start : start + size]
+        start = rows.start
+        while start < rows.stop:
+            stop = min(start + min(size(), most), rows.stop)
+            own = places[start:stop]
             values = self._values.take(work, start, own)
             if before is not None:
-                values = _carried(values, own, *before.up_to(start, start + size))
+                values = _carried(values, own, *before.between(start, stop))
             yield from values.combine_chunks().to_batches()
+            start = stop
 
     def _values_before(self, dataset: LanceDataset, work: FragmentWork, places: Places) -> _LiveRows | None:
         """Returns the values that rows have now, where some are to stay."""
@@ -233,14 +237,18 @@ class _LiveRows:
         self._left = schema.empty_table()
         self._offsets = np.empty(0, np.int64)
 
-    def up_to(self, start: int, stop: int) -> tuple[NDArray[np.int64], pa.Table]:
-        """Returns the next rows, those before the physical row `stop`, with their distances from row `start`."""
+    def between(self, start: int, stop: int) -> tuple[NDArray[np.int64], pa.Table]:
+        """Returns the rows between two physical rows, with their distances from the first. What is asked for next comes
+        behind these."""
         while not len(self._offsets) or self._offsets[-1] < stop:
             batch = next(self._batches, None)
             if batch is None:
                 break
             rows = pa.Table.from_batches([batch])
-            self._offsets = np.concatenate([self._offsets, _offsets(rows)])
+            offsets = _offsets(rows)
+            if skipped := int(np.searchsorted(offsets, start)):  # of parts that are saved
+                offsets, rows = offsets[skipped:], rows.slice(skipped)
+            self._offsets = np.concatenate([self._offsets, offsets])
             self._left = pa.concat_tables([self._left, rows.select(self._schema.names).cast(self._schema)])
         number = int(np.searchsorted(self._offsets, stop))
         found = self._offsets[:number] - start, self._left.slice(0, number)

@@ -111,7 +111,7 @@ def _loaded(
     }
     with temporary_folder("columns") as folder:
         values = JoinedColumns(source, request, target, table.address, Path(folder), on_progress)
-        sizes = FillSizes(request.commit_granularity, request.concurrency)
+        sizes = FillSizes(request.commit_granularity, request.concurrency, request.checkpoints)
         stats = FillRun(filling, values, sizes, document, on_progress).fill()
     after = table.store.table(table.entry.table_id).lance_version
     added = tuple(column.name for column in target.added)

@@ -6,17 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from deployer.columns.fill.checkpoint_sizes import CheckpointSizes, checked_checkpoint_sizes, require_positive
 from deployer.errors import InvalidInput
 
 OnMissing = Literal["carry", "null", "error"]
+
+LOAD_SECONDS = 60.0  #: between two checkpoints of a load
 
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
     """A load of `columns` of the files that `source` names, by the column `pk`.
 
-    `on_missing` says what rows get that the source has no value for: what they have (`carry`), null, or an error. Sizes
-    are in rows; `commit_granularity` is in fragments, None for one commit.
+    `on_missing` says what rows get that the source has no value for: what they have (`carry`), null, or an error.
+    `commit_granularity` is in fragments, None for one commit.
     """
 
     source: tuple[str, ...]
@@ -25,7 +28,7 @@ class LoadRequest:
     source_format: str | None = None
     on_missing: OnMissing = "carry"
     concurrency: int = 8
-    batch_rows: int | None = None
+    checkpoints: CheckpointSizes = CheckpointSizes()
     commit_granularity: int | None = None
 
 
@@ -63,27 +66,10 @@ def checked_request(
     sizes = {
         "concurrency": concurrency,
         "task_size": task_size,
-        "checkpoint_size": checkpoint_size,
-        "min_checkpoint_size": min_checkpoint_size,
-        "max_checkpoint_size": max_checkpoint_size,
         "commit_granularity": commit_granularity,
     }
     for name, size in sizes.items():
-        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
-            raise InvalidInput(
-                f"{name}={size!r} is not a positive whole number", remedy=f"leave {name} out, or give 1 or more"
-            )
-    if checkpoint_interval_seconds is not None and checkpoint_interval_seconds < 0:
-        raise InvalidInput(
-            f"checkpoint_interval_seconds={checkpoint_interval_seconds} is negative", remedy="leave it out"
-        )
-    low, high = min_checkpoint_size or 1, max_checkpoint_size
-    if high is not None and low > high:
-        raise InvalidInput(
-            f"min_checkpoint_size={low} is above max_checkpoint_size={high}",
-            remedy="give a maximum that is not below it",
-        )
-    batch = checkpoint_size if high is None else min(checkpoint_size or high, high)
+        require_positive(name, size)
     return LoadRequest(
         sources,
         pk,
@@ -91,6 +77,8 @@ def checked_request(
         source_format,
         on_missing,  # type: ignore[arg-type]
         concurrency,
-        None if batch is None else max(batch, low),
+        checked_checkpoint_sizes(
+            checkpoint_size, min_checkpoint_size, max_checkpoint_size, checkpoint_interval_seconds, LOAD_SECONDS
+        ),
         commit_granularity,
     )

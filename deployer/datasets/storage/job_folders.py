@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -50,5 +51,6 @@ def _remove(root: str, folder: str) -> None:
     paths: Iterable[str] = list(objects.list(folder))
     objects.delete(paths)
     if "://" not in root:
-        with suppress(OSError):  # it is not empty, or not there
-            (Path(root) / folder).rmdir()
+        for each, _, _ in os.walk(Path(root) / folder, topdown=False):
+            with suppress(OSError):  # it is not empty, or gone
+                Path(each).rmdir()

@@ -1,0 +1,99 @@
+"""Writes the values of one fragment as data files, with a checkpoint: in a thread of the run, or in a task of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from deployer.columns.fill.checkpoint_sizes import BatchSize, CheckpointSizes
+from deployer.columns.fill.checkpoints import Checkpoint, JobFolder
+from deployer.columns.fill.parts import HeldRows, Parts
+from deployer.columns.fill.work import ColumnValues, FragmentWork, Target, column_groups
+from deployer.datasets.files.column_files import ColumnFile, write_column_file
+from deployer.errors import DeployerError
+from deployer.platform.system.clock import Clock
+from deployer.platform.system.failpoints import reached
+from deployer.specs.types.arrow import arrow_field
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
+
+OnRows = Callable[[int], None]  #: called with the number of further rows that have values; what it raises ends the work
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentWriter:
+    """Writes fragments of dataset number `dataset` at `location` for one job. It is pickled where `values` are."""
+
+    folder: JobFolder
+    location: str
+    dataset: int
+    target: Target
+    values: ColumnValues
+    sizes: CheckpointSizes
+    clock: Clock = Clock()
+
+    def write(self, opened: LanceDataset, work: FragmentWork, parts: Sequence[range], on_rows: OnRows) -> Checkpoint:
+        """Returns the files of the fragment's values, with a checkpoint. `parts` are saved already.
+
+        Raises what the values and `on_rows` raise.
+        """
+        known = self.folder.parts(self.dataset, work, parts)
+        groups = column_groups(opened, self.target, work)
+        files = tuple(self._file_of(opened, work, names, known, on_rows) for names in groups)
+        reached("columns.run.written")
+        checkpoint = Checkpoint(self.dataset, work, files)
+        self.folder.save(checkpoint)
+        reached("columns.run.saved")
+        known.remove()
+        return checkpoint
+
+    def _file_of(
+        self, opened: LanceDataset, work: FragmentWork, names: Sequence[str], parts: Parts, on_rows: OnRows
+    ) -> ColumnFile:
+        # Null is a placeholder for a deleted row in columns that are not nullable, too.
+        columns = [column for column in self.target.columns if column.name in names]
+        schema = pa.schema([arrow_field(column).with_nullable(True) for column in columns])
+        failures: list[Exception] = []
+        batches = self._counted(opened, work, names, parts, on_rows, failures)
+        try:
+            return write_column_file(opened, self.location, work.fragment_id, schema, batches)
+        except DeployerError:
+            if failures:
+                raise failures[0] from None
+            raise
+
+    def _counted(
+        self,
+        opened: LanceDataset,
+        work: FragmentWork,
+        names: Sequence[str],
+        parts: Parts,
+        on_rows: OnRows,
+        failures: list[Exception],
+    ) -> Iterator[pa.RecordBatch]:
+        """Yields the values as Lance asks for them; it would change the type of what they raise, so `failures` keeps
+        that."""
+        try:
+            for rows, saved in parts.spans():
+                for batch in self._made(opened, work, rows, parts) if saved is None else saved:
+                    on_rows(batch.num_rows)
+                    yield batch.select(list(names))
+        except Exception as failure:
+            failures.append(failure)
+            raise
+
+    def _made(self, opened: LanceDataset, work: FragmentWork, rows: range, parts: Parts) -> Iterator[pa.RecordBatch]:
+        """Yields the values of these rows, and saves them in parts where they take long."""
+        now = self.clock.monotonic
+        size, held = BatchSize(self.sizes), HeldRows(parts, rows, self.sizes, now)
+        batches = self.values.of_fragment(opened, work, rows, lambda: size.rows)
+        begun = now()
+        for batch in batches:
+            size.took(batch.num_rows, now() - begun)
+            held.add(batch)
+            yield batch
+            begun = now()
