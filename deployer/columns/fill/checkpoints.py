@@ -61,6 +61,14 @@ class Checkpoint:
         """Returns whether the fragment has these values."""
         return self.dataset == dataset and self.work.inputs == work.inputs and self.paths <= set(work.outputs)
 
+    def is_whole(self, location: str) -> bool:
+        """Returns whether the dataset at `location` has the files, with all their bytes."""
+        objects = objects_at(location)
+        try:
+            return all(objects.size(f"data/{file.path}") == file.bytes for file in self.files)
+        except Missing:
+            return False
+
 
 class JobFolder:
     """The checkpoints of one job. It can be pickled."""
@@ -92,34 +100,37 @@ class JobFolder:
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Stores the checkpoint of a fragment; it is durable when this returns."""
-        document = {
-            "dataset": checkpoint.dataset,
-            "rows": checkpoint.work.physical_rows,
-            "inputs": checkpoint.work.inputs,
-            "outputs": checkpoint.work.outputs,
-            "files": [each.metadata for each in checkpoint.files],
-        }
-        name = f"fragment-{checkpoint.work.fragment_id}"
-        self._objects.put(f"{self._folder}/{name}", seal(json.dumps(document).encode()))
+        self._objects.put(self._path_of(checkpoint.work.fragment_id), _sealed(checkpoint))
+
+    def save_first(self, checkpoint: Checkpoint) -> bool:
+        """Stores the checkpoint where the fragment has none; returns whether it did."""
+        path = self._path_of(checkpoint.work.fragment_id)
+        return self._objects.replace(path, _sealed(checkpoint), None) is not None
 
     def saved(self) -> dict[int, Checkpoint]:
         """Returns the checkpoints by fragment id."""
         found = {}
         for path in self._objects.list(self._folder):
-            name = path.rpartition("/")[2]
-            kind, _, number = name.partition("-")
-            document = self._read(name) if kind == "fragment" and number.isdecimal() else None
-            if document is not None:
-                rows, fragment = document["rows"], int(number)
-                work = FragmentWork(fragment, rows, tuple(document["inputs"]), tuple(document["outputs"]))
-                files = tuple(ColumnFile(fragment, rows, each) for each in document["files"])
-                found[fragment] = Checkpoint(document["dataset"], work, files)
+            kind, _, number = path.rpartition("/")[2].partition("-")
+            if kind == "fragment" and number.isdecimal() and (checkpoint := self.saved_of(int(number))) is not None:
+                found[int(number)] = checkpoint
         return found
 
-    def saved_parts(self) -> dict[int, list[range]]:
-        """Returns the rows of the parts that are saved, by fragment id."""
+    def saved_of(self, fragment_id: int) -> Checkpoint | None:
+        """Returns the checkpoint of a fragment."""
+        document = self._read(f"fragment-{fragment_id}")
+        if document is None:
+            return None
+        rows = document["rows"]
+        work = FragmentWork(fragment_id, rows, tuple(document["inputs"]), tuple(document["outputs"]))
+        files = tuple(ColumnFile(fragment_id, rows, each) for each in document["files"])
+        return Checkpoint(document["dataset"], work, files)
+
+    def saved_parts(self, fragment_id: int | None = None) -> dict[int, list[range]]:
+        """Returns the rows of the parts that are saved, by fragment id; None: of all fragments."""
         found: dict[int, list[range]] = {}
-        for path in self._objects.list(self._folder):
+        folder = self._folder if fragment_id is None else parts_folder(self._folder, fragment_id)
+        for path in self._objects.list(folder):
             *_, folder, name = path.split("/")
             kind, _, number = folder.rpartition("-")
             if kind == "parts" and number.isdecimal() and (rows := rows_of(name)) is not None:
@@ -134,6 +145,9 @@ class JobFolder:
         """Removes all checkpoints of the job."""
         remove_job_folder(self._root, self._table_id, self._job_id)
 
+    def _path_of(self, fragment_id: int) -> str:
+        return f"{self._folder}/fragment-{fragment_id}"
+
     def _read(self, name: str) -> dict[str, Any] | None:
         where = f"{self._folder}/{name}"
         try:
@@ -141,3 +155,14 @@ class JobFolder:
         except (Missing, DeployerError, ValueError):
             return None
         return document if isinstance(document, dict) else None
+
+
+def _sealed(checkpoint: Checkpoint) -> bytes:
+    document = {
+        "dataset": checkpoint.dataset,
+        "rows": checkpoint.work.physical_rows,
+        "inputs": checkpoint.work.inputs,
+        "outputs": checkpoint.work.outputs,
+        "files": [each.metadata for each in checkpoint.files],
+    }
+    return seal(json.dumps(document).encode())

@@ -12,7 +12,7 @@ from deployer.columns.fill.checkpoint_sizes import BatchSize, CheckpointSizes
 from deployer.columns.fill.checkpoints import Checkpoint, JobFolder
 from deployer.columns.fill.parts import HeldRows, Parts
 from deployer.columns.fill.work import ColumnValues, FragmentWork, Target, column_groups
-from deployer.datasets.files.column_files import ColumnFile, write_column_file
+from deployer.datasets.files.column_files import ColumnFile, remove_column_files, write_column_file
 from deployer.errors import DeployerError
 from deployer.platform.system.clock import Clock
 from deployer.platform.system.failpoints import reached
@@ -42,14 +42,40 @@ class FragmentWriter:
         Raises what the values and `on_rows` raise.
         """
         known = self.folder.parts(self.dataset, work, parts)
-        groups = column_groups(opened, self.target, work)
-        files = tuple(self._file_of(opened, work, names, known, on_rows) for names in groups)
-        reached("columns.run.written")
-        checkpoint = Checkpoint(self.dataset, work, files)
+        checkpoint = Checkpoint(self.dataset, work, self._files(opened, work, known, on_rows))
         self.folder.save(checkpoint)
         reached("columns.run.saved")
         known.remove()
         return checkpoint
+
+    def write_once(self, opened: LanceDataset, work: FragmentWork, on_rows: OnRows) -> Checkpoint:
+        """As `write`, where other processes may write the same fragment: all of them return the same checkpoint."""
+        if (other := self._by_another(work)) is not None:
+            return other
+        parts = self.folder.parts(
+            self.dataset, work, self.folder.saved_parts(work.fragment_id).get(work.fragment_id, [])
+        )
+        checkpoint = Checkpoint(self.dataset, work, self._files(opened, work, parts, on_rows))
+        if not self.folder.save_first(checkpoint):
+            if (other := self._by_another(work)) is not None:
+                remove_column_files(self.location, checkpoint.files)
+                return other
+            self.folder.save(checkpoint)
+        reached("columns.task.saved")
+        parts.remove()
+        return checkpoint
+
+    def _by_another(self, work: FragmentWork) -> Checkpoint | None:
+        saved = self.folder.saved_of(work.fragment_id)
+        return (
+            saved if saved is not None and saved.holds(self.dataset, work) and saved.is_whole(self.location) else None
+        )
+
+    def _files(self, opened: LanceDataset, work: FragmentWork, parts: Parts, on_rows: OnRows) -> tuple[ColumnFile, ...]:
+        groups = column_groups(opened, self.target, work)
+        files = tuple(self._file_of(opened, work, names, parts, on_rows) for names in groups)
+        reached("columns.run.written")
+        return files
 
     def _file_of(
         self, opened: LanceDataset, work: FragmentWork, names: Sequence[str], parts: Parts, on_rows: OnRows

@@ -7,10 +7,8 @@ after all of that.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +16,10 @@ from deployer.columns.fill.added_columns import add_columns
 from deployer.columns.fill.checkpoint_sizes import CheckpointSizes
 from deployer.columns.fill.checkpoints import Checkpoint, JobFolder
 from deployer.columns.fill.commit import Filling, commit_columns, record_done
+from deployer.columns.fill.executor import Executor, InThreads
 from deployer.columns.fill.fragment_file import FragmentWriter
 from deployer.columns.fill.work import ColumnValues, FragmentWork, works_of
-from deployer.datasets.storage.options import objects_at
-from deployer.errors import Conflict, Interrupted
-from deployer.platform.storage.objects import Missing
+from deployer.errors import Conflict
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress
 from deployer.tables.indexes.build import catch_up
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
 ROUNDS = 100  #: how often fragments are looked for that are new since the round before
-TICK = 0.5  #: seconds between two looks at the progress of fragments
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +39,6 @@ class FillSizes:
     commit_granularity: int | None = None
     concurrency: int = 8
     checkpoints: CheckpointSizes = CheckpointSizes()
-
-    @property
-    def threads(self) -> int:
-        return max(1, min(self.concurrency, os.cpu_count() or 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +54,10 @@ class FillStats:
 
 
 class FillRun:
-    """One run of a job. `document` says what the job is, so that its id cannot resume another one."""
+    """One run of a job. `document` says what the job is, so that its id cannot resume another one.
+
+    Fragments are written in threads of this process unless another `executor` is given.
+    """
 
     def __init__(
         self,
@@ -71,10 +66,12 @@ class FillRun:
         sizes: FillSizes,
         document: Mapping[str, Any],
         on_progress: OnProgress,
+        executor: Executor | None = None,
     ) -> None:
         self.stats = FillStats()
         self._filling, self._values, self._sizes, self._on_progress = filling, values, sizes, on_progress
         self._document = document
+        self._executor = executor or InThreads(sizes.concurrency)
         self._folder = JobFolder(filling.root, filling.entry.table_id, filling.job_id)
         self._writer = FragmentWriter(
             self._folder, filling.location, filling.entry.dataset, filling.target, values, sizes.checkpoints
@@ -83,7 +80,7 @@ class FillRun:
         self._parts: dict[int, list[range]] = {}  # the rows that are saved of fragments that are not done
         self._done: dict[int, tuple[str | None, ...]] = {}  # the inputs of what is committed, by fragment
         self._reusable: dict[int, Checkpoint] = {}
-        self._lock, self._rows, self._of, self._stopped = threading.Lock(), 0, 0, False
+        self._lock, self._rows, self._of = threading.Lock(), 0, 0
 
     def fill(self) -> FillStats:
         """Writes the values of all fragments, and records that the job is done.
@@ -147,12 +144,7 @@ class FillRun:
         saved = self._saved.get(work.fragment_id)
         if saved is None or not saved.holds(self._filling.entry.dataset, work):
             return None
-        objects = objects_at(self._filling.location)
-        try:
-            whole = all(objects.size(f"data/{file.path}") == file.bytes for file in saved.files)
-        except Missing:
-            return None
-        return saved if whole else None
+        return saved if saved.is_whole(self._filling.location) else None
 
     def _round(self, dataset: LanceDataset, todo: Sequence[FragmentWork]) -> None:
         size = self._sizes.commit_granularity or len(todo)
@@ -175,42 +167,22 @@ class FillRun:
             )
 
     def _written(self, dataset: LanceDataset, portion: Sequence[FragmentWork]) -> list[Checkpoint]:
-        with ThreadPoolExecutor(self._sizes.threads, thread_name_prefix="columns") as pool:
-            futures = [pool.submit(self._checkpointed, dataset, work) for work in portion]
-            try:
-                self._wait(futures)
-            except BaseException:
-                self._stopped = True
-                for future in futures:
-                    future.cancel()
-                raise
-            return [future.result() for future in futures]
-
-    def _wait(self, futures: Sequence[Future[Checkpoint]]) -> None:
-        left = set(futures)
-        while left:
-            ended, left = wait(left, TICK, FIRST_EXCEPTION)
-            for future in ended:
-                future.result()
-            names = ", ".join(self._filling.target.names)
-            self._on_progress(Progress(f"writing {names}", min(self._rows, self._of), self._of))
-
-    def _checkpointed(self, dataset: LanceDataset, work: FragmentWork) -> Checkpoint:
-        """Returns the files of the fragment's values, with a checkpoint."""
-        if (known := self._reusable.get(work.fragment_id)) is not None:
-            with self._lock:
-                self.stats = replace(self.stats, reused=self.stats.reused + 1)
-                self._rows += work.physical_rows
-            return known
-        checkpoint = self._writer.write(dataset, work, self._parts.get(work.fragment_id, ()), self._count)
-        self._saved[work.fragment_id] = checkpoint
-        return checkpoint
+        """Returns the files of the fragments' values, with a checkpoint for each."""
+        known = [saved for work in portion if (saved := self._reusable.get(work.fragment_id)) is not None]
+        self.stats = replace(self.stats, reused=self.stats.reused + len(known))
+        self._count(sum(each.work.physical_rows for each in known))
+        todo = [work for work in portion if work.fragment_id not in self._reusable]
+        made = self._executor.written(self._writer, dataset, todo, self._parts, self._count, self._tick)
+        self._saved.update((each.work.fragment_id, each) for each in made)
+        return [*known, *made]
 
     def _count(self, rows: int) -> None:
-        if self._stopped:
-            raise Interrupted("the run was stopped")
         with self._lock:
             self._rows += rows
+
+    def _tick(self) -> None:
+        names = ", ".join(self._filling.target.names)
+        self._on_progress(Progress(f"writing {names}", min(self._rows, self._of), self._of))
 
     def _finish(self) -> None:
         filling = self._filling

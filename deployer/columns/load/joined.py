@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deployer.columns.fill.work import FragmentWork, Target
-from deployer.columns.load.buckets import BucketValues, HeldValues, Values, taken
+from deployer.columns.load.buckets import BucketValues, HeldValues, Values
+from deployer.columns.load.fitted import fitted, values_schema
 from deployer.columns.load.keys import NONE, SHOWN, KeyIndex, comparable, index_keys
-from deployer.columns.load.request import LoadRequest
+from deployer.columns.load.live_rows import LiveRows, carried, keys_of, live_rows
+from deployer.columns.load.request import LoadRequest, refuse_missing
 from deployer.columns.load.source import LoadSource, Part
-from deployer.errors import Refused
 from deployer.platform.system.progress import OnProgress, Progress
-from deployer.specs.types.arrow import arrow_field
-from deployer.tables.conversion.casts import lossless
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,9 +49,7 @@ class JoinedColumns:
         self.inputs = (request.pk,)
         self._source, self._request, self._target, self._where = source, request, target, where
         self._folder, self._on_progress = folder, on_progress
-        self._schema = pa.schema(
-            [arrow_field(column).with_nullable(True).remove_metadata() for column in target.columns]
-        )
+        self._schema = values_schema(target)
         self._keys: KeyIndex | None = None
         self._held: HeldValues | None = None
         self._values: Values | None = None
@@ -69,8 +65,9 @@ class JoinedColumns:
         if self._keys is None:
             self._keys = self._index()
         self._places = {}
-        missing = self._find(dataset, works, self._keys)
-        self._refuse_missing(missing, sum(work.physical_rows for work in works))
+        keys, missing = self._find(dataset, works, self._keys)
+        rows = sum(work.physical_rows for work in works)
+        refuse_missing(self._request, self._target, keys, missing, rows, self._where)
         if self._held is None and works:
             self._read_values(works)
         self._source.require_unchanged()
@@ -90,13 +87,13 @@ class JoinedColumns:
     def _name(self) -> str:
         return self._source.sources[0].name
 
-    def _find(self, dataset: LanceDataset, works: Sequence[FragmentWork], index: KeyIndex) -> list[object]:
-        """Notes the places of all rows; returns the first keys that the source does not have, and how many there are
-        as the last."""
+    def _find(self, dataset: LanceDataset, works: Sequence[FragmentWork], index: KeyIndex) -> tuple[list[object], int]:
+        """Notes the places of all rows; returns the first keys that the source does not have, and how many there
+        are."""
         first: list[object] = []
         missing = 0
         for group in _groups(works, LOOKUP_ROWS):
-            read = [_keys_of(dataset, work, self._request.pk) for work in group]
+            read = [keys_of(dataset, work, self._request.pk) for work in group]
             wanted = [comparable(own) for own, _ in read]
             keys = pa.chunked_array([each for own in wanted for each in own.chunks], wanted[0].type)
             found = index.find(keys)
@@ -114,27 +111,7 @@ class JoinedColumns:
                     whole = np.full(work.physical_rows, DELETED, np.int64)
                     whole[offsets] = places
                     self._places[work.fragment_id] = whole
-        return [*first, missing] if missing else []
-
-    def _refuse_missing(self, missing: Sequence[object], rows: int) -> None:
-        if not missing:
-            return
-        *keys, number = missing
-        shown = ", ".join(map(str, keys))
-        if self._request.on_missing == "error":
-            raise Refused(
-                f"{number:,} of {rows:,} rows have no match in the source: {self._request.pk} {shown}",
-                where=self._where,
-                remedy="add them to the source, or load with on_missing carry or null; no value was written",
-            )
-        required = [column.name for column in self._target.columns if not column.nullable]
-        if required and self._request.on_missing == "null":
-            raise Refused(
-                f"column {required[0]} must not be null, and {number:,} rows have no match in the source: "
-                f"{self._request.pk} {shown}",
-                where=self._where,
-                remedy="load with on_missing carry, or make the column nullable",
-            )
+        return first, missing
 
     def _read_values(self, works: Sequence[FragmentWork]) -> None:
         parts = self._parts()
@@ -180,25 +157,7 @@ class JoinedColumns:
                     each.cancel()
 
     def _values_of(self, part: Part) -> pa.Table:
-        rows = self._source.read(part, self._request.columns)
-        made = []
-        for column, field in zip(self._target.columns, self._schema, strict=True):
-            values = rows.column(column.name)
-            if not values.type.equals(field.type):
-                values, bad = lossless(values.combine_chunks(), field.type)
-                if bad is not None and (number := int(pc.sum(bad).as_py() or 0)):
-                    raise self._unfit(column.name, f"{number:,} values cannot become {field.type}", part)
-            if not column.nullable and values.null_count:
-                raise self._unfit(
-                    column.name, f"{values.null_count:,} values are null, which the column must not be", part
-                )
-            made.append(values)
-        return pa.table(made, schema=self._schema)
-
-    def _unfit(self, name: str, why: str, part: Part) -> Refused:
-        return Refused(
-            f"column {name}: {why}", where=part.source.name, remedy="correct the source; no value was written"
-        )
+        return fitted(self._source.read(part, self._request.columns), self._target, part.source.name)
 
     def of_fragment(
         self, dataset: LanceDataset, work: FragmentWork, rows: range, size: Callable[[], int]
@@ -215,73 +174,15 @@ class JoinedColumns:
             own = places[start:stop]
             values = self._values.take(work, start, own)
             if before is not None:
-                values = _carried(values, own, *before.between(start, stop))
+                values = carried(values, own, *before.between(start, stop))
             yield from values.combine_chunks().to_batches()
             start = stop
 
-    def _values_before(self, dataset: LanceDataset, work: FragmentWork, places: Places) -> _LiveRows | None:
+    def _values_before(self, dataset: LanceDataset, work: FragmentWork, places: Places) -> LiveRows | None:
         """Returns the values that rows have now, where some are to stay."""
         if self._request.on_missing != "carry" or not any(work.outputs) or not bool((places == NONE).any()):
             return None
-        fragment = dataset.get_fragment(work.fragment_id)
-        names = list(self._schema.names)
-        scanner = dataset.scanner(columns=names, fragments=[fragment], scan_in_order=True, with_row_address=True)
-        return _LiveRows(scanner.to_batches(), self._schema)
-
-
-class _LiveRows:
-    """The rows of a fragment that are not deleted, taken in order. They may be fewer than when their keys were read."""
-
-    def __init__(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
-        self._batches, self._schema = iter(batches), schema
-        self._left = schema.empty_table()
-        self._offsets = np.empty(0, np.int64)
-
-    def between(self, start: int, stop: int) -> tuple[NDArray[np.int64], pa.Table]:
-        """Returns the rows between two physical rows, with their distances from the first. What is asked for next comes
-        behind these."""
-        while not len(self._offsets) or self._offsets[-1] < stop:
-            batch = next(self._batches, None)
-            if batch is None:
-                break
-            rows = pa.Table.from_batches([batch])
-            offsets = _offsets(rows)
-            if skipped := int(np.searchsorted(offsets, start)):  # of parts that are saved
-                offsets, rows = offsets[skipped:], rows.slice(skipped)
-            self._offsets = np.concatenate([self._offsets, offsets])
-            self._left = pa.concat_tables([self._left, rows.select(self._schema.names).cast(self._schema)])
-        number = int(np.searchsorted(self._offsets, stop))
-        found = self._offsets[:number] - start, self._left.slice(0, number)
-        self._offsets, self._left = self._offsets[number:], self._left.slice(number)
-        return found
-
-
-def _carried(values: pa.Table, places: Places, offsets: NDArray[np.int64], old: pa.Table) -> pa.Table:
-    """Returns the values, with the `old` ones, of rows at these offsets, where the source has none."""
-    stays = places[offsets] == NONE
-    if not bool(stays.any()):
-        return values
-    chosen = np.arange(len(places), dtype=np.int64)
-    chosen[offsets[stays]] = len(places) + np.flatnonzero(stays)
-    return taken(pa.concat_tables([values, old]).combine_chunks(), chosen)
-
-
-def _keys_of(dataset: LanceDataset, work: FragmentWork, pk: str) -> tuple[pa.ChunkedArray, NDArray[np.int64] | None]:
-    """Returns the keys of the fragment's rows that are not deleted, and their physical offsets: None where none is
-    deleted."""
-    fragment = dataset.get_fragment(work.fragment_id)
-    has_deletions = bool(fragment.metadata.num_deletions)
-    scanner = dataset.scanner(columns=[pk], fragments=[fragment], scan_in_order=True, with_row_address=has_deletions)
-    rows = scanner.to_table()
-    if not has_deletions:
-        return rows.column(pk), None
-    return rows.column(pk), _offsets(rows)
-
-
-def _offsets(rows: pa.Table) -> NDArray[np.int64]:
-    """Returns the physical offsets of rows in their fragment, which the low half of their addresses is."""
-    addresses: NDArray[np.int64] = rows.column("_rowaddr").to_numpy().astype(np.int64)
-    return addresses & 0xFFFFFFFF
+        return live_rows(dataset, work, self._schema)
 
 
 def _groups(works: Sequence[FragmentWork], most: int) -> Iterator[list[FragmentWork]]:

@@ -26,29 +26,56 @@ class KeyIndex(Protocol):
     def find(self, keys: pa.ChunkedArray) -> Places:
         """Returns the source's row of each key, or NONE; null is never found."""
 
+    def repeated(self) -> list[Any]:
+        """Returns the first keys that several rows have."""
+
 
 def index_keys(keys: pa.ChunkedArray, pk: str, where: str) -> KeyIndex:
     """Indexes the keys of all rows of a source.
 
     Raises Refused for null and repeated keys, with the first ten, and InvalidInput for a source without rows.
     """
-    if not len(keys):
+    refuse_no_rows(len(keys), where)
+    refuse_null_keys(keys.null_count, null_rows(keys), len(keys), pk, where)
+    index = key_index(keys)
+    refuse_repeated_keys(index.repeated(), pk, where)
+    return index
+
+
+def key_index(keys: pa.ChunkedArray) -> KeyIndex:
+    """Indexes keys, of which there is at least one and none is null."""
+    return _Sorted(keys) if _is_number(keys.type) else _Hashed(keys)
+
+
+def null_rows(keys: pa.ChunkedArray) -> list[int]:
+    """Returns the first rows whose key is null."""
+    return np.flatnonzero(keys.is_null().to_numpy())[:SHOWN].tolist() if keys.null_count else []
+
+
+def refuse_no_rows(rows: int, where: str) -> None:
+    """Raises InvalidInput for a source without rows."""
+    if not rows:
         raise InvalidInput("the source has no rows", where=where, remedy="give files with rows")
-    if keys.null_count:
-        rows = np.flatnonzero(keys.is_null().to_numpy())[:SHOWN].tolist()
+
+
+def refuse_null_keys(number: int, first: Sequence[int], rows: int, pk: str, where: str) -> None:
+    """Raises Refused where `number` of the rows of the source have no key; `first` are some of them."""
+    if number:
         raise Refused(
-            f"{keys.null_count:,} of {len(keys):,} rows of the source have a null {pk} (rows {_listed(rows)})",
+            f"{number:,} of {rows:,} rows of the source have a null {pk} (rows {_listed(first)})",
             where=where,
             remedy="give each row a key, or leave these rows out",
         )
-    index = _Sorted(keys) if _is_number(keys.type) else _Hashed(keys)
-    if repeated := index.repeated():
+
+
+def refuse_repeated_keys(repeated: Sequence[Any], pk: str, where: str) -> None:
+    """Raises Refused where keys are those of several rows of the source."""
+    if repeated:
         raise Refused(
             f"the source has several rows for the same {pk}, such as {_listed(repeated)}",
             where=where,
             remedy="keep one row for each key",
         )
-    return index
 
 
 def refuse_key_types(pk: str, ours: pa.DataType, theirs: pa.DataType, where: str) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from deployer.columns.fill.checkpoint_sizes import CheckpointSizes, checked_checkpoint_sizes, require_positive
-from deployer.errors import InvalidInput
+from deployer.columns.fill.work import Target
+from deployer.errors import InvalidInput, Refused
 
 OnMissing = Literal["carry", "null", "error"]
 
@@ -82,3 +83,26 @@ def checked_request(
         ),
         commit_granularity,
     )
+
+
+def refuse_missing(
+    request: LoadRequest, target: Target, keys: Sequence[object], missing: int, rows: int, where: str
+) -> None:
+    """Raises Refused where `missing` of the table's rows have no match in the source, `keys` first, and must have."""
+    if not missing:
+        return
+    shown = ", ".join(map(str, keys))
+    if request.on_missing == "error":
+        raise Refused(
+            f"{missing:,} of {rows:,} rows have no match in the source: {request.pk} {shown}",
+            where=where,
+            remedy="add them to the source, or load with on_missing carry or null; no value was written",
+        )
+    required = [column.name for column in target.columns if not column.nullable]
+    if required and request.on_missing == "null":
+        raise Refused(
+            f"column {required[0]} must not be null, and {missing:,} rows have no match in the source: "
+            f"{request.pk} {shown}",
+            where=where,
+            remedy="load with on_missing carry, or make the column nullable",
+        )
