@@ -110,6 +110,31 @@ class InvalidInput(DeployerError):
     kind = "InvalidInput"
 
 
+class InvalidFunction(InvalidInput, ValueError):
+    """A function of a computed column, or its use for a column, that cannot be as it is.
+
+    It is a ValueError too, as the interface of computed columns says.
+    """
+
+    kind = "InvalidFunction"
+
+
+class FunctionFailed(DeployerError):
+    """A function of a computed column failed, and its error policy says that the work ends with it.
+
+    `row` counts from 0 in the batch, -1 where no single row is at fault; `traceback` is shortened, and secrets in it
+    are masked.
+    """
+
+    kind = "FunctionFailed"
+
+    def __init__(
+        self, what: str, *, where: object = None, remedy: str = "", row: int = -1, traceback: str = ""
+    ) -> None:
+        super().__init__(what, where=where, remedy=remedy)
+        self.row, self.traceback = row, traceback
+
+
 class Refused(DeployerError):
     """The request is understood and not carried out: it would destroy data, or is not supported."""
 
