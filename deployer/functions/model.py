@@ -87,13 +87,17 @@ class UDF:
         """Whether it makes several columns, as functions that return `Columns[T]` do."""
         return self.outputs[0].name is not None
 
+    def construct(self) -> Callable[..., Any]:
+        """Returns what is called for rows, not set up yet; a class is constructed."""
+        if not self.is_class:
+            return self.function
+        positional, named = self.arguments or ((), ())
+        made: Callable[..., Any] = self.function(*positional, **dict(named))
+        return made
+
     def instance(self) -> Callable[..., Any]:
         """Returns what is called for rows; a class is constructed, and its `setup` is called where it has one."""
-        if not self.is_class:
-            made = self.function
-        else:
-            positional, named = self.arguments or ((), ())
-            made = self.function(*positional, **dict(named))
+        made = self.construct()
         if not isinstance(made, FunctionType | type) and callable(setup := getattr(made, "setup", None)):
             setup()
         return made

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any
 
 import pyarrow as pa
 
 from deployer.errors import FunctionFailed, InvalidFunction
 from deployer.functions.calls.arrays import call_arrays
+from deployer.functions.calls.concurrent import AsyncRunner
 from deployer.functions.calls.failures import FailureLog
+from deployer.functions.calls.local import LocalRunner
+from deployer.functions.calls.processes import ProcessRunner
 from deployer.functions.calls.results import columns_of_values, output_schema, with_nulls
-from deployer.functions.calls.rows import call_rows
+from deployer.functions.calls.runner import Runner
 from deployer.functions.model import UDF, Computed
 from deployer.functions.values.reading import ColumnReader
 from deployer.platform.system.clock import Clock
@@ -39,7 +41,7 @@ class Caller:
         self._udf, self._inputs, self._clock = udf, list(inputs), clock
         self._schema = output_schema(udf)
         self._readers = [ColumnReader(each.annotation) for each in udf.inputs]
-        self._function: Callable[..., Any] | None = None
+        self._runner: Runner | None = None
         self._rows = self._failed = 0
 
     def __call__(self, batch: pa.RecordBatch) -> Computed:
@@ -56,9 +58,9 @@ class Caller:
 
     def close(self) -> None:
         """Ends what the function set up: its `teardown` is called where it has one. The caller is not used again."""
-        function, self._function = self._function, None
-        if function is not None and callable(teardown := getattr(function, "teardown", None)):
-            teardown()
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            runner.close()
 
     def __enter__(self) -> Caller:
         return self
@@ -69,15 +71,16 @@ class Caller:
         self.close()
 
     def _computed(self, batch: pa.RecordBatch, log: FailureLog) -> list[pa.Array]:
-        function = self._set_up(log)
         parts = []
         for first, part in _parts(batch, self._rows_of_a_call()):
+            if self._runner is None:
+                self._runner = self._set_up(log)
             if self._udf.form == "scalar":
                 read = [reader.read(column) for reader, column in zip(self._readers, part.columns, strict=True)]
-                values = call_rows(function, read, part.num_rows, self._udf.on_error, log, first, self._clock)
+                values = self._runner.call_rows(read, part.num_rows, log, first)
                 parts.append(columns_of_values(self._udf, values, log, first))
             else:
-                parts.append(call_arrays(self._udf, self._array_call(function), part, log, first, self._clock))
+                parts.append(call_arrays(self._udf, self._runner.call_arrays, part, log, first, self._clock))
         if not parts:
             return [pa.array([], field.type) for field in self._schema]
         return list(parts[0]) if len(parts) == 1 else [pa.concat_arrays(each) for each in zip(*parts, strict=True)]
@@ -87,16 +90,17 @@ class Caller:
             return min(self._udf.batch_size or ROWS_AT_ONCE, ROWS_AT_ONCE)
         return self._udf.batch_size
 
-    def _array_call(self, function: Callable[..., Any]) -> Callable[[pa.RecordBatch], Any]:
-        return function if self._udf.form == "batch" else lambda part: function(*part.columns)
-
-    def _set_up(self, log: FailureLog) -> Callable[..., Any]:
-        if self._function is None:
-            try:
-                self._function = self._udf.instance()
-            except Exception as error:
-                log.end(-1, error, 1)
-        return self._function
+    def _set_up(self, log: FailureLog) -> Runner:
+        try:
+            if self._udf.is_async:
+                return AsyncRunner(self._udf, self._clock)
+            return (
+                LocalRunner(self._udf, self._clock)
+                if self._udf.timeout is None
+                else ProcessRunner(self._udf, self._clock)
+            )
+        except Exception as error:
+            log.end(-1, error, 1)
 
     def _count(self, rows: int, failed: int) -> None:
         """Ends the work where the share of failed rows of all batches is above that of the policy."""

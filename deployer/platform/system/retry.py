@@ -28,8 +28,12 @@ class Backoff:
 
     def wait(self, failures: int, clock: Clock = _SYSTEM, left: float = math.inf) -> None:
         """Pauses after so many failures (from 1), for `left` seconds at most."""
+        clock.sleep(min(left, self.pause(failures, clock)))
+
+    def pause(self, failures: int, clock: Clock = _SYSTEM) -> float:
+        """Returns the seconds of a pause after so many failures (from 1), for those who cannot sleep in the thread."""
         limit = min(self.longest, self.first * 2.0 ** min(failures - 1, _MOST_DOUBLINGS))
-        clock.sleep(min(left, clock.uniform(0, limit)))
+        return clock.uniform(0, limit)
 
     def attempts(self, most: int, clock: Clock = _SYSTEM) -> Iterator[int]:
         """Counts attempts from 0, with a pause before each but the first."""

@@ -1,0 +1,33 @@
+"""Where calls run: in the thread (`local`), concurrently (`concurrent`) or in a process of their own (`processes`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from deployer.functions.calls.failures import FailureLog
+
+
+class Runner(Protocol):
+    """Calls of a function that is set up. Making one sets it up, and raises what the set-up raises."""
+
+    def call_rows(self, columns: Sequence[list[Any]], rows: int, log: FailureLog, first: int) -> list[Any]:
+        """Returns the function's value for each row, None for rows that failed, which `log` gets; `first` is the number
+        of the first row in the batch. It is called once per row, and again where the policy repeats calls."""
+        ...
+
+    def call_arrays(self, part: pa.RecordBatch) -> Any:
+        """Returns what a function of arrays or batches returns for a batch; raises what it raises."""
+        ...
+
+    def close(self) -> None:
+        """Ends what the function set up."""
+        ...
+
+
+def tear_down(function: Callable[..., Any]) -> Any:
+    """Calls the method `teardown` of an instance that has one."""
+    teardown = None if isinstance(function, type) else getattr(function, "teardown", None)
+    return teardown() if callable(teardown) else None
