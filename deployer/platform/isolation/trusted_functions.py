@@ -1,7 +1,9 @@
-"""Functions of users, by their names `package.module:function`, which are imported only where their caller allows it.
+"""Functions of users, which run only where their caller allows it: by name `package.module:function`, or packaged.
 
 A lake's state names such functions, and whoever can write the state chooses the names. So the names count for nothing
-until a person or a program that runs here allows them.
+until a person or a program that runs here allows them. A packaged function is known by its hash, by the author that it
+names, or all are allowed. Whoever can write the lake can write any author's name: trusting an author means to trust all
+who can write there.
 """
 
 from __future__ import annotations
@@ -14,8 +16,12 @@ from importlib import import_module
 from typing import Any
 
 from deployer.errors import InvalidInput, Refused
+from deployer.platform.text.visible import visible
 
-VARIABLE = "DEPLOYER_TRUSTED_FUNCTIONS"  #: names of trusted functions, parted by commas
+VARIABLE = "DEPLOYER_TRUSTED_FUNCTIONS"  #: names of trusted functions, and hashes of packaged ones, parted by commas
+AUTHORS_VARIABLE = "DEPLOYER_TRUSTED_AUTHORS"  #: authors whose packaged functions are trusted, parted by commas
+PACKAGES_VARIABLE = "DEPLOYER_TRUST_UDFS"  #: `1` trusts all packaged functions
+HASH = r"[0-9a-f]{32}"  #: of a packaged function
 FUNCTION = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*"  #: `package.module:function`
 LONGEST = 256  #: characters of a name
 
@@ -27,26 +33,46 @@ def is_function_name(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TrustedFunctions:
-    """The functions that may be imported and called in this process; `load` refuses every other."""
+    """The functions that may run in this process; `load` and `require_package` refuse every other.
+
+    `names` are `package.module:function`, and hashes of packaged functions. `authors` are those whose packaged
+    functions are trusted, `all_packages` trusts all packaged functions.
+    """
 
     names: frozenset[str] = frozenset()
+    authors: frozenset[str] = frozenset()
+    all_packages: bool = False
 
     @staticmethod
-    def allowed(names: Iterable[str] = ()) -> TrustedFunctions:
-        """Returns those given, and those of the environment variable DEPLOYER_TRUSTED_FUNCTIONS.
+    def allowed(
+        names: Iterable[str] = (), *, authors: Iterable[str] = (), all_packages: bool = False
+    ) -> TrustedFunctions:
+        """Returns those given, and those of the environment variables DEPLOYER_TRUSTED_FUNCTIONS,
+        DEPLOYER_TRUSTED_AUTHORS and DEPLOYER_TRUST_UDFS.
 
-        Raises InvalidInput for a text that is not `package.module:function`.
+        Raises InvalidInput for a text that is neither `package.module:function` nor a hash.
         """
-        if isinstance(names, str):
-            raise InvalidInput("the trusted functions are one text", remedy=f"give a list, such as [{names!r}]")
-        listed = [name.strip() for name in os.environ.get(VARIABLE, "").split(",")]
-        found = frozenset((*names, *(name for name in listed if name)))
+        found = _listed(names, VARIABLE, "the trusted functions")
         for name in sorted(found, key=str):
-            if not isinstance(name, str) or not is_function_name(name):
+            if not isinstance(name, str) or not (is_function_name(name) or re.fullmatch(HASH, name)):
                 raise InvalidInput(
-                    f"{name!r} is not the name of a function", remedy="write package.module:function, as specs do"
+                    f"{name!r} is not the name of a function",
+                    remedy="write package.module:function, as specs do, or the hash of a packaged function",
                 )
-        return TrustedFunctions(found)
+        every = all_packages or os.environ.get(PACKAGES_VARIABLE, "").strip().lower() in ("1", "true", "yes")
+        return TrustedFunctions(found, _listed(authors, AUTHORS_VARIABLE, "the trusted authors"), every)
+
+    def require_package(self, package_hash: str, author: str, name: str, where: str) -> None:
+        """Raises Refused for a packaged function that is not trusted; `where` names it."""
+        if self.all_packages or package_hash in self.names or author in self.authors:
+            return
+        raise Refused(
+            f"`{visible(name)}` is code that {visible(author)} packaged in the lake, and not trusted here, so it does "
+            "not run",
+            where=where,
+            remedy=f"if you know its code, allow it: {VARIABLE}={package_hash}; allow its author, if you trust all who "
+            f"can write the lake: {AUTHORS_VARIABLE}=NAME; or all packaged functions: --trust-udfs",
+        )
 
     def load(self, name: str, *, what: str, where: str, otherwise: str = "") -> Callable[..., Any]:
         """Imports the function; `what` describes its use in errors, such as `the embedding function`.
@@ -78,6 +104,13 @@ class TrustedFunctions:
             raise InvalidInput(f"{what} `{name}` is not a function", where=where, remedy="correct the name in the spec")
         called: Callable[..., Any] = found
         return called
+
+
+def _listed(given: Iterable[str], variable: str, what: str) -> frozenset[str]:
+    if isinstance(given, str):
+        raise InvalidInput(f"{what} are one text", remedy=f"give a list, such as [{given!r}]")
+    listed = [name.strip() for name in os.environ.get(variable, "").split(",")]
+    return frozenset((*given, *(name for name in listed if name)))
 
 
 NONE_TRUSTED = TrustedFunctions()

@@ -1,0 +1,1 @@
+"""Functions as packages: their code, what it needs, and where it is stored beside the tables."""

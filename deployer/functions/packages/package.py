@@ -1,0 +1,179 @@
+"""A function as one piece of bytes: a line of JSON that says what it is, and its pickle.
+
+The hash in its name is that of all of it, so a package is what its name says or is refused. What the line says can be
+read without running anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from dataclasses import dataclass
+from typing import Any
+
+from deployer.errors import Corrupt, InvalidFunction, Refused
+from deployer.functions.model import UDF
+from deployer.functions.packages.imports import missing_modules, requirements_of
+from deployer.functions.packages.pickling import pickled, unpickled
+from deployer.platform.text.formatting import size
+from deployer.specs.types.types import format_type
+
+FORMAT = 1
+LARGEST = 10 * 2**20  #: bytes of a package
+_DIGITS = 32  #: hexadecimal digits of a hash
+_REMEDY = "package the function again: pass it to alter_columns"
+
+
+@dataclass(frozen=True, slots=True)
+class PackedFunction:
+    """A package: `hash` names it, `bytes` are what `unpack` reads."""
+
+    hash: str
+    bytes: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PackageInfo:
+    """What a package says of its function, which is known without running it.
+
+    `modules` are the top-level modules that it imports, `requirements` the packages that have them (`name==version`)
+    where it was made, `python` the version there. `outputs` are names and types; the name is empty for a single column.
+    In bytes: `memory`.
+    """
+
+    hash: str
+    name: str
+    version: str
+    form: str
+    parameters: tuple[str, ...]
+    outputs: tuple[tuple[str, str], ...]
+    modules: tuple[str, ...]
+    requirements: tuple[str, ...]
+    python: str
+    source: str
+    num_cpus: float
+    num_gpus: float
+    memory: int | None
+
+    def missing_modules(self) -> tuple[str, ...]:
+        """Returns those of its modules that this Python does not find."""
+        return missing_modules(self.modules)
+
+
+def pack(udf: UDF) -> PackedFunction:
+    """Returns the package of a function.
+
+    Raises InvalidFunction for one that keeps what cannot be carried, that imports a package that is not installed here,
+    or that is larger than 10 MiB.
+    """
+    data, modules = pickled(udf)
+    where = f"function `{udf.name}`"
+    _refuse_missing(missing_modules(modules), where)
+    requirements = requirements_of(modules)
+    head = {
+        "format": FORMAT,
+        "name": udf.name,
+        "version": udf.version,
+        "form": udf.form,
+        "parameters": list(udf.parameters),
+        "outputs": [[each.name or "", format_type(each.type)] for each in udf.outputs],
+        "num_cpus": udf.num_cpus,
+        "num_gpus": udf.num_gpus,
+        "memory": udf.memory,
+        "modules": sorted(modules),
+        "requirements": list(requirements),
+        "requirements_hash": _hash("\n".join(requirements).encode()),
+        "python": _python(),
+        "source": udf.source,
+        "source_hash": _hash(udf.source.encode("utf-8", "surrogatepass")),
+        "pickle_hash": _hash(data),
+    }
+    packed = json.dumps(head, sort_keys=True).encode() + b"\n" + data
+    if len(packed) > LARGEST:
+        raise InvalidFunction(
+            f"its package has {size(len(packed))}, more than {size(LARGEST)}",
+            where=where,
+            remedy="load large values, such as a model, in the `setup` of a class",
+        )
+    return PackedFunction(_hash(packed), packed)
+
+
+def read_package(data: bytes, where: str = "the package of a function") -> PackageInfo:
+    """Returns what a package says, without running anything. Raises Corrupt for bytes that are no package or not as
+    they were made, Refused for a newer format."""
+    head, _ = _parts(data, where)
+    try:
+        return PackageInfo(
+            hash=_hash(data),
+            name=str(head["name"]),
+            version=str(head["version"]),
+            form=str(head["form"]),
+            parameters=tuple(map(str, head["parameters"])),
+            outputs=tuple((str(name), str(kind)) for name, kind in head["outputs"]),
+            modules=tuple(map(str, head["modules"])),
+            requirements=tuple(map(str, head["requirements"])),
+            python=str(head["python"]),
+            source=str(head["source"]),
+            num_cpus=float(head["num_cpus"]),
+            num_gpus=float(head["num_gpus"]),
+            memory=None if head["memory"] is None else int(head["memory"]),
+        )
+    except (KeyError, TypeError, ValueError):
+        raise Corrupt("this is not a package of a function", where=where, remedy=_REMEDY) from None
+
+
+def unpack(data: bytes, where: str = "the package of a function") -> UDF:
+    """Returns the function of a package, whose author the caller trusts: reading it runs code.
+
+    Raises as `read_package` does, and InvalidFunction where this Python has not what it needs.
+    """
+    found = read_package(data, where)
+    _, body = _parts(data, where)
+    if found.python != _python():
+        raise InvalidFunction(
+            f"`{found.name}` was packaged by Python {found.python}, and this is {_python()}",
+            where=where,
+            remedy=f"run it by Python {found.python}, or package it again by {_python()}",
+        )
+    _refuse_missing(found.missing_modules(), where, found.requirements)
+    try:
+        return unpickled(body)
+    except Exception as error:  # whatever the code raises that runs
+        raise InvalidFunction(
+            f"`{found.name}` cannot be read: {type(error).__name__}: {error}",
+            where=where,
+            remedy="install the packages that it was made with: " + (", ".join(found.requirements) or "none are known"),
+        ) from error
+
+
+def _parts(data: bytes, where: str) -> tuple[dict[str, Any], bytes]:
+    line, _, body = data.partition(b"\n")
+    try:
+        head = json.loads(line)
+        fits = isinstance(head, dict) and head["pickle_hash"] == _hash(body)
+    except (ValueError, KeyError):
+        fits = False
+    if not fits:
+        raise Corrupt("this is not a package of a function", where=where, remedy=_REMEDY)
+    if head.get("format") != FORMAT:
+        raise Refused("the package was written by a newer deployer", where=where, remedy="upgrade")
+    return head, body
+
+
+def _refuse_missing(missing: tuple[str, ...], where: str, requirements: tuple[str, ...] = ()) -> None:
+    if missing:
+        known = f" (it was made with {', '.join(requirements)})" if requirements else ""
+        raise InvalidFunction(
+            f"it imports {', '.join(missing)}, which this Python does not find",
+            where=where,
+            remedy=f"install the package{known}, or correct the import",
+        )
+
+
+def _python() -> str:
+    return ".".join(platform.python_version_tuple()[:2])
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:_DIGITS]
