@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 CHANGES = [
     "AddColumn",
     "ChangeClusters",
+    "ChangeColumnComputed",
     "ChangeColumnDefault",
     "ChangeColumnDescription",
     "ChangeColumnSource",

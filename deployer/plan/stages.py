@@ -151,6 +151,7 @@ def stages(changes: Iterable[c.TableAlteration], desired: TableSpec) -> list[Sta
                 | c.ChangeColumnDescription()
                 | c.ChangeColumnDefault()
                 | c.ChangeColumnSource()
+                | c.ChangeColumnComputed()
             ):
                 columns.append(change)
             case c.SetUnique(unique=False):

@@ -19,6 +19,7 @@ from deployer.plan.render.changes import describe, dotted
 from deployer.plan.render.json_form import value_as_json
 from deployer.policy.rows import ChangeRow, ColumnRow, PlanView, ResourceRow
 from deployer.specs.model import InstanceSpec, TableSpec
+from deployer.specs.types.computed import Computed, describe_computed
 from deployer.specs.types.types import Column, ColumnType, children, format_type
 
 #: Since when a table has a column, by the table's live address; None when that is unknown.
@@ -164,6 +165,8 @@ def _text(value: object) -> str | None:
             return ", ".join(value)
         case _ if isinstance(value, ColumnType):
             return format_type(value)
+        case _ if isinstance(value, Computed):
+            return describe_computed(value)
         case _:
             return json.dumps(value_as_json(value), ensure_ascii=False, sort_keys=True)
 

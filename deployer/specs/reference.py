@@ -24,6 +24,7 @@ def reference() -> str:
         *KINDS,
         "Include",
         "column",
+        "computed",
         "element",
         "nested_type",
         "sized_list",

@@ -116,3 +116,8 @@ class Rule(StrEnum):
     # SQL of columns
     SQL_OF_A_FIELD = "sql-of-a-field"
     SQL_EXPRESSION = "sql-expression"
+    # computed columns
+    COMPUTED = "computed"
+    COMPUTED_INPUT = "computed-input"
+    COMPUTED_CYCLE = "computed-cycle"
+    COMPUTED_VERSION = "computed-version"

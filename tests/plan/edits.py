@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from deployer.plan import changes as c
 from deployer.specs.model import Embedding, Hold, IndexSpec, Retention, ServiceSpec, Storage, TableSpec, Trigger
 from deployer.specs.schema.services import KINDS
+from deployer.specs.types.computed import ComputedBySql, ComputedByUdf
 from deployer.specs.types.types import Column, FixedSizeList, Scalar, Struct
 
 TEXT, INT64 = Scalar("string"), Scalar("int64")
@@ -181,6 +182,10 @@ EDITS: Mapping[type, tuple[Edit, ...]] = {
     c.ChangeColumnSource: (
         column("delay", "source", source="Delay (min.)"),
         column("late", "empty source", source=""),
+    ),
+    c.ChangeColumnComputed: (
+        column("note", "computed", computed=ComputedBySql("concat(carrier, '!')", ("carrier",))),
+        column("day", "computed", computed=ComputedByUdf("air:day", "", ("flight",), "2")),
     ),
     c.ChangeRowKeys: (
         keys("row_keys", "carrier", "flight", "delay"),

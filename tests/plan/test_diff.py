@@ -29,6 +29,7 @@ from deployer.specs.model import (
     TableSpec,
     Trigger,
 )
+from deployer.specs.types.computed import ComputedByUdf
 from deployer.specs.types.types import Column, FixedSizeList, ListOf, MapOf, Scalar, Struct
 from tests.plan.lakes import EMPTY, FLIGHTS, INSTANCE, LIVE, OWNER, graph, with_column, without_column
 
@@ -60,6 +61,9 @@ TABLES: dict[str, TableSpec] = {
     ),
     "column_default": with_column("delay", Column("delay", INT32, default="0")),
     "column_source": with_column("delay", Column("delay", INT32, source="Delay")),
+    "column_computed": with_column(
+        "stops", replace(FLIGHTS.columns[4], computed=ComputedByUdf("air:stops", "", ("flight",), "2"))
+    ),
     "rename_row_key": replace(
         with_column("carrier", Column("airline", TEXT, False, "Two letters.", renamed_from="carrier")),
         row_keys=("airline", "flight"),

@@ -44,6 +44,7 @@ TEXTS: dict[str, list[tuple[str, str, str | None, str | None]]] = {
     "describe_column": [("ChangeColumnDescription", "delay", "", "Minutes.")],
     "column_default": [("ChangeColumnDefault", "delay", "", "0")],
     "column_source": [("ChangeColumnSource", "delay", None, "Delay")],
+    "column_computed": [("ChangeColumnComputed", "stops", None, "air:stops(flight) version 2")],
     "row_keys": [("ChangeRowKeys", "", "carrier, flight", "carrier")],
     "sort_keys": [("ChangeSortKeys", "", "delay", "")],
     "split_points": [("ChangeSplitPoints", "", '[["DL"], ["UA", 100]]', '[["DL"]]')],

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.schema.fields import FieldTree, SchemaField, new_field, next_field_id
+from deployer.specs.types.arrow import computed_of
+from deployer.specs.types.computed import (
+    COMPUTED_NOTE,
+    Computed,
+    computed_note,
+    definitions_after,
+    is_stale,
+    with_renamed_inputs,
+)
 from deployer.specs.types.types import Column
 
 if TYPE_CHECKING:
     import lance
+    import pyarrow as pa
 
 
 def add_null_column(
@@ -47,8 +57,45 @@ def without_column(tree: FieldTree, path: Sequence[str]) -> FieldTree:
 
 
 def rename_column(dataset: lance.LanceDataset, path: Sequence[str], name: str) -> lance.LanceOperation.BaseOperation:
-    """Another last name for the column or field at `path`."""
-    return _altered(dataset, path, lambda field: replace(field, name=name))
+    """Another last name for the column or field at `path`; columns that are computed from it get their definitions with
+    it."""
+    tree = FieldTree.of(dataset.lance_schema)
+    definitions: dict[str, Computed | None] = {}
+    if len(path) == 1:
+        for column, computed in computed_columns(dataset.schema).items():
+            renamed = with_renamed_inputs(computed, {path[0]: name})
+            definitions |= {column: renamed} if renamed is not computed else {}
+    return _project(with_definitions(tree, definitions).changed(path, lambda field: replace(field, name=name)))
+
+
+def define_column(
+    dataset: lance.LanceDataset, name: str, computed: Computed | None
+) -> lance.LanceOperation.BaseOperation:
+    """Another definition for a computed column, or None for one that is not computed any more. Those that are computed
+    from it become stale with it."""
+    found = computed_columns(dataset.schema)
+    before = found.get(name)
+    changed = definitions_after(found, name, f"{name} is {computed.identity}") if computed is not None else {}
+    definitions = changed if is_stale(before, computed) else {}
+    return _project(with_definitions(FieldTree.of(dataset.lance_schema), {**definitions, name: computed}))
+
+
+def computed_columns(schema: pa.Schema) -> dict[str, Computed]:
+    """Returns the definitions of the computed columns, by their names."""
+    return {field.name: computed for field in schema if (computed := computed_of(field)) is not None}
+
+
+def with_definitions(tree: FieldTree, definitions: Mapping[str, Computed | None]) -> FieldTree:
+    """Returns the schema with other definitions of computed columns, by the columns' names."""
+    for name, computed in definitions.items():
+        text = computed_note(computed)
+        tree = tree.changed([name], lambda field, text=text: field.noted(COMPUTED_NOTE, text))  # type: ignore[misc]
+    return tree
+
+
+def stale_readers(schema: pa.Schema, name: str, what: str) -> dict[str, Computed]:
+    """Returns the definitions that computed columns get when the values of a column become others: `what` says how."""
+    return definitions_after(computed_columns(schema), name, what)
 
 
 def note_column(

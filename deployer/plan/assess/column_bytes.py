@@ -35,6 +35,9 @@ _WIDTHS = {
 }
 
 
+SizedChange = c.AddColumn | c.DropColumn | c.WidenColumn | c.ConvertColumn | c.ChangeColumnComputed
+
+
 @dataclass(frozen=True, slots=True)
 class Bytes:
     """A size; `about`: a share of the table's bytes, as the values' own are not known."""
@@ -44,7 +47,7 @@ class Bytes:
 
 
 def column_bytes(
-    change: c.AddColumn | c.DropColumn | c.WidenColumn | c.ConvertColumn,
+    change: SizedChange,
     statistics: TableStatistics,
     before: Sequence[Column],
     after: Sequence[Column],
@@ -66,7 +69,7 @@ def column_bytes(
 
 
 def _changed(
-    change: c.AddColumn | c.DropColumn | c.WidenColumn | c.ConvertColumn,
+    change: SizedChange,
     before: Sequence[Column],
     after: Sequence[Column],
 ) -> ColumnType | None:
@@ -78,7 +81,12 @@ def _changed(
             return column.type
         case c.WidenColumn(column=(_,), after=kind) | c.ConvertColumn(column=(_,), after=kind):
             return kind
-        case c.AddColumn(column=path) | c.WidenColumn(column=path) | c.ConvertColumn(column=path):
+        case (
+            c.ChangeColumnComputed(column=path)
+            | c.AddColumn(column=path)
+            | c.WidenColumn(column=path)
+            | c.ConvertColumn(column=path)
+        ):
             return _at(after, path[:1])
         case _:
             assert_never(change)

@@ -16,6 +16,7 @@ from deployer.plan.outside_targets import begins_to_send, places
 from deployer.platform.text.units import parse_duration
 from deployer.specs.model import Hold, IndexSpec, Retention
 from deployer.specs.types.column_names import shown
+from deployer.specs.types.computed import is_stale, readers_of
 from deployer.specs.types.types import Column
 
 
@@ -78,7 +79,8 @@ def assess(
         case c.ChangeStateBackend():
             return Assessment(Risk.DESTROYS, why="state stays behind in the old store")
         case c.WidenColumn() | c.ConvertColumn():
-            return _rewrite(statistics, "the column is rewritten", column_bytes(change, statistics, before, after))
+            why = "the column is rewritten" + _stale_readers(change, before)
+            return _rewrite(statistics, why, column_bytes(change, statistics, before, after))
         case c.ChangeRowKeys() | c.ChangeSortKeys():
             return _rewrite(statistics, "rows are sorted and placed again")
         case c.ChangeSplitPoints():
@@ -111,12 +113,16 @@ def assess(
         case c.AddColumn(definition=column) if not column.nullable:
             why = "a column that is never null needs values for existing rows"
             return _rewrite(statistics, why, column_bytes(change, statistics, before, after))
+        case c.ChangeColumnComputed():
+            return _recomputed(change, statistics, before, after)
+        case c.AddColumn(definition=column) if column.computed is not None:
+            return Assessment(Risk.SAFE, why="null until a backfill computes it, no file is written")
         case c.AddColumn():
             return Assessment(Risk.SAFE, why="null in existing rows, no file is written")
         case c.CreateIndex() | c.RebuildIndex():
             return Assessment(Risk.SAFE, why=_indexed(statistics))
         case c.RenameColumn():
-            return Assessment(Risk.SAFE, why=_followed(change, indexes))
+            return Assessment(Risk.SAFE, why=_followed(change, indexes, before))
         case c.RenameIndex():
             return Assessment(Risk.SAFE, why="its files stay, nothing is built")
         case c.DropIndex():
@@ -148,6 +154,23 @@ def assess(
             assert_never(change)
 
 
+def _recomputed(
+    change: c.ChangeColumnComputed, statistics: TableStatistics, before: Sequence[Column], after: Sequence[Column]
+) -> Assessment:
+    """Values stay as they are: rows and bytes are those that a backfill would write."""
+    if change.after is None:
+        return Assessment(Risk.SAFE, why="its values stay, and nothing computes it any more")
+    if change.before is None:
+        return Assessment(Risk.SAFE, why="its values stay; a backfill computes those that are null")
+    if not is_stale(change.before, change.after):
+        return Assessment(Risk.SAFE, why="it has the same values, so what is computed stays")
+    if not statistics.known or statistics.rows == 0:
+        return Assessment(Risk.SAFE, why="applies to rows computed from now on")
+    size = column_bytes(change, statistics, before, after)
+    why = "the column becomes stale, its values stay until a backfill computes them again"
+    return Assessment(Risk.SAFE, statistics.rows, size.number, why, size.about)
+
+
 def _expiring(statistics: TableStatistics, before: Retention | None, after: Retention | None) -> Assessment:
     """Returns the rows that go are counted by `deployer.app.planning.expiring`, where files' key ranges tell."""
     if after is None:
@@ -167,8 +190,23 @@ def _held(before: Sequence[Hold], after: Sequence[Hold]) -> str:
     return f"rows of {', '.join(released)} may be deleted again" if released else "held rows stay as they are"
 
 
-def _followed(change: c.RenameColumn, indexes: Sequence[IndexSpec]) -> str:
-    """Returns what becomes of indexes on a column that is renamed."""
+def _followed(change: c.RenameColumn, indexes: Sequence[IndexSpec], before: Sequence[Column]) -> str:
+    """Returns what becomes of indexes on a column that is renamed, and of columns that are computed from it."""
+    computed = [each.name for each in before if each.computed and change.column[0] in each.computed.inputs]
+    readers = f"the definition of {', '.join(map(shown, computed))} follows" if computed else ""
+    return "; ".join(filter(None, (_following_indexes(change, indexes), readers if len(change.column) == 1 else "")))
+
+
+def _stale_readers(change: c.WidenColumn | c.ConvertColumn, before: Sequence[Column]) -> str:
+    """Returns which computed columns become stale with it."""
+    readers = readers_of({each.name: each.computed for each in before if each.computed}, [change.column[0]])
+    if not readers:
+        return ""
+    verb = "becomes" if len(readers) == 1 else "become"
+    return f"; {', '.join(map(shown, readers))}, computed from it, {verb} stale"
+
+
+def _following_indexes(change: c.RenameColumn, indexes: Sequence[IndexSpec]) -> str:
     path = ".".join(change.column)
     names = [shown(each.name) for each in indexes if f"{each.columns[0]}.".startswith(f"{path}.")]
     if not names:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from deployer.plan.changes.columns import (
     AddColumn,
+    ChangeColumnComputed,
     ChangeColumnDefault,
     ChangeColumnDescription,
     ChangeColumnSource,
@@ -71,6 +72,7 @@ __all__ = [
     "AddColumn",
     "Change",
     "ChangeClusters",
+    "ChangeColumnComputed",
     "ChangeColumnDefault",
     "ChangeColumnDescription",
     "ChangeColumnSource",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from deployer.specs.types.computed import Computed
 from deployer.specs.types.types import Column, ColumnType
 
 ColumnPath = tuple[str, ...]
@@ -123,6 +124,18 @@ class ChangeColumnSource:
     after: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeColumnComputed:
+    """How the values are computed; None: they are not. `before` has the names that its inputs get in the same plan."""
+
+    kind = "ChangeColumnComputed"
+
+    address: str
+    column: ColumnPath
+    before: Computed | None
+    after: Computed | None
+
+
 ColumnChange = (
     AddColumn
     | DropColumn
@@ -135,4 +148,5 @@ ColumnChange = (
     | ChangeColumnDescription
     | ChangeColumnDefault
     | ChangeColumnSource
+    | ChangeColumnComputed
 )

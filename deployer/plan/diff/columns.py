@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from deployer.plan.changes import (
     AddColumn,
+    ChangeColumnComputed,
     ChangeColumnDefault,
     ChangeColumnDescription,
     ChangeColumnSource,
@@ -19,6 +21,7 @@ from deployer.plan.changes import (
     TightenNullability,
     WidenColumn,
 )
+from deployer.specs.types.computed import succeeding, with_renamed_inputs
 from deployer.specs.types.types import Column, ColumnType, Dictionary, FixedSizeList, ListOf, MapOf, Scalar, Struct
 
 
@@ -43,12 +46,15 @@ def diff_columns(
     for column in live:
         if column.name not in kept:
             yield DropColumn(address, (*parent, column.name))
+    renames = {source.name: name for name, source in origin.items() if source.name != name}
     previous: str | None = None
     for column in desired:
         source = origin.get(column.name)
         if source is None:
             yield AddColumn(address, (*parent, column.name), column, previous)
         else:
+            if not parent and source.computed is not None and renames:
+                source = replace(source, computed=with_renamed_inputs(source.computed, renames))
             yield from _diff_column(address, source, column, parent)
         previous = column.name
     yield from _diff_order(address, live, desired, origin, parent)
@@ -73,6 +79,9 @@ def _diff_column(address: str, live: Column, desired: Column, parent: ColumnPath
         yield ChangeColumnDefault(address, path, live.default, desired.default)
     if live.source != desired.source:
         yield ChangeColumnSource(address, path, live.source, desired.source)
+    if live.computed != desired.computed:
+        after = None if desired.computed is None else succeeding(live.computed, desired.computed)
+        yield ChangeColumnComputed(address, path, live.computed, after)
 
 
 def _wants_values(change: ColumnChange) -> bool:

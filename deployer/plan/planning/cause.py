@@ -37,6 +37,7 @@ _COLUMN_PROPERTY: dict[type, str] = {
     c.ChangeColumnDescription: "description",
     c.ChangeColumnDefault: "default",
     c.ChangeColumnSource: "source",
+    c.ChangeColumnComputed: "computed",
     c.RenameColumn: "renamed_from",
 }
 

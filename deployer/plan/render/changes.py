@@ -10,6 +10,7 @@ from deployer.plan.render.services import describe_service_change, service_names
 from deployer.platform.text.formatting import count
 from deployer.specs.model import Embedding, Hold, IndexSpec, Retention
 from deployer.specs.types.column_names import listed, shown
+from deployer.specs.types.computed import describe_computed
 from deployer.specs.types.types import Column, format_type
 
 _POINTS, _LONGEST = 3, 40  #: how many split points are shown, and characters of a value in one
@@ -51,7 +52,8 @@ def describe(change: c.Change) -> str:
             null = "" if column.nullable else " not null"
             default = f" default {column.default}" if column.default else ""
             source = "" if column.source is None else f" source {column.source!r}"
-            return f"add column {_path(path)}: {format_type(column.type)}{null}{default}{source}"
+            computed = "" if column.computed is None else f" computed {describe_computed(column.computed)}"
+            return f"add column {_path(path)}: {format_type(column.type)}{null}{default}{source}{computed}"
         case c.DropColumn(column=path):
             return f"drop column {_path(path)}"
         case c.RenameColumn(column=path, after=after):
@@ -76,6 +78,10 @@ def describe(change: c.Change) -> str:
         case c.ChangeColumnSource(column=path, before=old_source, after=new_source):
             named = ("none" if name is None else repr(name) for name in (old_source, new_source))
             return f"source of column {_path(path)}: {' → '.join(named)}"
+        case c.ChangeColumnComputed(column=path, before=old_computed, after=new_computed):
+            return (
+                f"compute column {_path(path)}: {describe_computed(old_computed)} → {describe_computed(new_computed)}"
+            )
         case c.ChangeRowKeys(before=old_keys, after=new_keys):
             return f"row keys {listed(old_keys) or 'none'} → {listed(new_keys) or 'none'}"
         case c.SetUnique(unique=unique, keys=keys):

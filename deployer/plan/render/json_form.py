@@ -14,6 +14,7 @@ from deployer.specs.declarations.indexes import index_to_json
 from deployer.specs.model import IndexSpec, InstanceSpec, ServiceSpec, TableSpec, Trigger
 from deployer.specs.serialized.services import service_to_json, trigger_to_json
 from deployer.specs.serialized.specs import column_to_json, instance_to_json, table_to_json
+from deployer.specs.types.computed import Computed, computed_to_json
 from deployer.specs.types.types import Column, ColumnType, format_type
 
 if TYPE_CHECKING:
@@ -168,6 +169,8 @@ def value_as_json(value: object) -> Any:
             return value
         case dict():
             return {key: value_as_json(item) for key, item in value.items()}
+        case _ if isinstance(value, Computed):
+            return computed_to_json(value)
         case _ if isinstance(value, ColumnType):
             return format_type(value)
         case _:

@@ -18,7 +18,7 @@ MOST_OPERATORS = 10_000  #: the words AND, OR and others among them; a list of v
 #: alone: 1,000 in a row end the process (tried).
 DEEPEST = 250
 
-_TOKEN = re.compile(
+TOKEN = re.compile(
     r"""
     (?P<blank>\s+)
   | (?P<comment>--|/\*|\#)
@@ -99,7 +99,7 @@ def check_one_expression(text: str, longest: int = LONGEST, *, lenient: bool = F
     levels, operators, before = [_Level()], 0, "open"
     place = 0
     while place < len(text):
-        found = _TOKEN.match(text, place)
+        found = TOKEN.match(text, place)
         if found is None:
             raise NotOneExpression(f"the character {text[place]!r}", place + 1)
         kind, piece = str(found.lastgroup), found[0]
@@ -129,7 +129,7 @@ def names_in(text: str) -> frozenset[str]:
 
     Names of functions and words of SQL are among them.
     """
-    found = [(str(each.lastgroup), each[0]) for each in _TOKEN.finditer(text)]
+    found = [(str(each.lastgroup), each[0]) for each in TOKEN.finditer(text)]
     quoted = (piece[1:-1].replace(piece[0] * 2, piece[0]) for kind, piece in found if kind == "name")
     return frozenset((*quoted, *(piece.lower() for kind, piece in found if kind == "word")))
 

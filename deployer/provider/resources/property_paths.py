@@ -33,6 +33,7 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
             | c.ChangeColumnDescription()
             | c.ChangeColumnDefault()
             | c.ChangeColumnSource()
+            | c.ChangeColumnComputed()
             | c.ReorderColumns()
         ):
             return "columns", "update"

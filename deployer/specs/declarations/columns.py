@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from deployer.errors import Position
+from deployer.specs.declarations.computed import computed_of_node
 from deployer.specs.rules import Rule
 from deployer.specs.types.column_names import MAX_SOURCE, is_source
 from deployer.specs.types.parser import parse_type
@@ -31,6 +32,10 @@ class DeclaredColumn:
     def place_of(self, name: str) -> Position:
         """Returns the position of the value of one of its properties."""
         return _properties(self.node)[name].at
+
+    def node_of(self, name: str) -> Node | None:
+        """Returns the value of one of its properties; None where it does not have it."""
+        return _properties(self.node).get(name)
 
     def places(self) -> Iterator[tuple[str, Position]]:
         """Returns where the column and its properties stand, by path: `carrier`, `carrier.type`, `trip.length.type`."""
@@ -70,13 +75,14 @@ def _column(node: Node) -> Column:
 
 def _named(node: Node, name: str) -> Column:
     properties = _properties(node)
-    nullable, description, renamed_from, default, using, source = (
+    nullable, description, renamed_from, default, using, source, computed = (
         properties.get("nullable"),
         properties.get("description"),
         properties.get("renamed_from"),
         properties.get("default"),
         properties.get("using"),
         properties.get("source"),
+        properties.get("computed"),
     )
     return Column(
         name,
@@ -88,6 +94,7 @@ def _named(node: Node, name: str) -> Column:
         str(default.value).strip() if default else "",
         str(using.value).strip() if using else None,
         str(source.value) if source else None,
+        computed_of_node(computed) if computed else None,
     )
 
 

@@ -17,6 +17,7 @@ from deployer.specs.model import InstanceSpec, Lake, TableSpec
 from deployer.specs.rules import Rule
 from deployer.specs.sources.files import Document, Sources, read_sources
 from deployer.specs.sources.limits import check_text
+from deployer.specs.sources.modules import VersionOf, source_versions
 from deployer.specs.sources.variables import Environment
 
 
@@ -41,7 +42,7 @@ def load_lake(
         problems = sources.problems
         instance = _instance(sources, problems)
         schemas = _schemas(sources, problems)
-        tables = _tables(sources, schemas, _defaults(sources, instance), problems)
+        tables = _tables(sources, schemas, _defaults(sources, instance), problems, source_versions(project))
         if (over := check_text(tables)) is not None:
             problems.append(over)
     if problems or instance is None:
@@ -140,8 +141,13 @@ def _defaults(sources: Sources, instance: InstanceSpec | None) -> Defaults:
     return Defaults(documents[0].get("services"), clusters)
 
 
-def _tables(sources: Sources, schemas: Schemas, defaults: Defaults, problems: list[Problem]) -> list[TableSpec]:
-    tables = [(read_table(document, schemas, defaults, problems), document) for document in _of_kind(sources, "Table")]
+def _tables(
+    sources: Sources, schemas: Schemas, defaults: Defaults, problems: list[Problem], versions: VersionOf
+) -> list[TableSpec]:
+    tables = [
+        (read_table(document, schemas, defaults, problems, versions), document)
+        for document in _of_kind(sources, "Table")
+    ]
     named = [pair for pair in tables if not pair[1].invalid & {"database", "name"}]
     seen: dict[str, TableSpec] = {}
     for table, document in named:

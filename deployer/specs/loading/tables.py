@@ -15,11 +15,13 @@ from deployer.specs.declarations.embeddings import read_embedding
 from deployer.specs.declarations.indexes import index_places, read_indexes
 from deployer.specs.declarations.retention import check_expire, hold_places, read_holds, read_retention
 from deployer.specs.declarations.services import Defaults, read_services, service_places
+from deployer.specs.loading.computed import LONGEST_EXPRESSION, TableColumns, check_computed
 from deployer.specs.loading.partitions import read_leaf_limit, read_split_points
 from deployer.specs.loading.schemas import ComposedColumns, Schemas
 from deployer.specs.model import Storage, TableSpec
 from deployer.specs.rules import Rule
 from deployer.specs.sources.files import Document
+from deployer.specs.sources.modules import VersionOf, no_versions
 from deployer.specs.types.lance_support import NEWER, newer_findings
 from deployer.specs.types.types import Blob, Column, Dictionary, Scalar, children, format_type
 from deployer.specs.validation.validate import check_shape
@@ -28,12 +30,20 @@ from deployer.specs.yaml.nodes import Node
 from deployer.specs.yaml.suggestions import nearest
 from deployer.state.model.location import RESERVED
 
-LONGEST_EXPRESSION = 10_000  #: characters of the SQL of a column
 Report = Callable[[Position, Rule, str, str], None]
 
 
-def read_table(document: Document, schemas: Schemas, defaults: Defaults, problems: list[Problem]) -> TableSpec:
-    """Returns the table as far as its document is valid; the rest is in `problems`, and the lake is then refused."""
+def read_table(
+    document: Document,
+    schemas: Schemas,
+    defaults: Defaults,
+    problems: list[Problem],
+    versions: VersionOf = no_versions,
+) -> TableSpec:
+    """Returns the table as far as its document is valid; the rest is in `problems`, and the lake is then refused.
+
+    `versions` gives those of functions that are declared without one.
+    """
 
     def report(at: Position, rule: Rule, what: str, remedy: str) -> None:
         problems.append(Problem(at, what, remedy, rule))
@@ -68,6 +78,10 @@ def read_table(document: Document, schemas: Schemas, defaults: Defaults, problem
     for declared in composed.columns:
         _check_sql(declared, report)
     check_sources(composed.columns, report)
+    ordered_by = dict.fromkeys(sort_keys, "sort key") | dict.fromkeys(row_keys, "row key")
+    columns = check_computed(
+        TableColumns(composed.columns, ordered_by, composed.lacks, composed.complete), versions, report
+    )
     indexes = read_indexes(document.valid("indexes"), columns, composed.lacks, report)
     embedding = read_embedding(document.valid("embedding"), columns, composed.lacks, report)
     keys = None if document.invalid & {"row_keys", "sort_keys"} else (*row_keys, *sort_keys)

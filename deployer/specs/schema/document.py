@@ -21,6 +21,7 @@ from deployer.specs.schema.parts import (
 from deployer.specs.schema.services import raw_service_schema, services_schema, trigger_schema
 from deployer.specs.schema.tables import (
     COLUMN,
+    COMPUTED,
     ELEMENT,
     HOLD,
     NESTED_TYPE,
@@ -56,6 +57,7 @@ def json_schema() -> Json:
             "Overlay": OVERLAY,
             "Include": INCLUDE,
             "column": COLUMN,
+            "computed": COMPUTED,
             "type": {
                 "description": "Type of the values, as text such as `int64` or `list<string>`, or in the long form.",
                 "anyOf": [{"type": "string", "format": "column-type", "description": "A type."}, ref("nested_type")],

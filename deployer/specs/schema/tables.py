@@ -17,6 +17,7 @@ from deployer.specs.schema.parts import (
     text,
 )
 from deployer.specs.types.column_names import MAX_SOURCE
+from deployer.specs.types.computed import VERSION
 from deployer.state.model.names import NAME
 
 COLUMN = object_schema(
@@ -46,6 +47,38 @@ COLUMN = object_schema(
             "column's own name instead. May be empty. Not inside of structs.",
             maxLength=MAX_SOURCE,
         ),
+        "computed": ref(
+            "computed",
+            "How the values are made of other columns. Loads do not bring them; a backfill computes them. Not inside "
+            "of structs, and not for row keys and sort keys.",
+        ),
+    },
+)
+
+COMPUTED = object_schema(
+    "Computed column",
+    "How the values of a column are made: by `sql`, or by `udf` with `inputs`.",
+    (),
+    {
+        "sql": text("One SQL expression over columns of the table, such as `distance * 1.609344`."),
+        "udf": text(
+            "A Python function of the project as `package.module:function`, which only jobs import; or the name of the "
+            "function whose package `function` names."
+        ),
+        "inputs": list_of("The columns that the function gets, in order.", ref("column_name")),
+        "version": text(
+            "The version of the function. Another one makes the column stale, so that a backfill computes it again. "
+            "Not given: a hash of the module's source text, where the project has the file.",
+            pattern=f"^{VERSION}$",
+            patternErrorMessage="use up to 64 letters, digits and . _ + -",
+        ),
+        "function": text(
+            "The hash of the function's package below the root, as `add_columns` makes it.",
+            pattern="^[0-9a-f]{16,128}$",
+            patternErrorMessage="write the hash that `deployer column list` shows",
+        ),
+        "output": text("The name of the output of a function that makes several columns."),
+        "on_load": flag("Whether rows that are loaded or changed get their values at once.", False),
     },
 )
 

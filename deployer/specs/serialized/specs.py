@@ -1,10 +1,10 @@
 """Specs as JSON and back: canonical, without positions, what equals its default left out. Used as Pulumi inputs.
 
 A column is `{"name", "type": canonical text, "nullable", "description", "renamed_from", "default", "using", "source",
-"fields"}`, where `fields` is what a type's text cannot hold: `{nested name: {"description", "renamed_from",
-"fields"}}`. `nullable` is left out when true. Bytes in split points are `{"base64": "…"}`; integers that a double
-cannot hold, as which a protobuf Struct carries numbers, are `{"integer": "…"}`. Whole numbers that come back as doubles
-become integers again.
+"computed", "fields"}`, where `fields` is what a type's text cannot hold: `{nested name: {"description",
+"renamed_from", "fields"}}`. `nullable` is left out when true. Bytes in split points are `{"base64": "…"}`; integers
+that a double cannot hold, as which a protobuf Struct carries numbers, are `{"integer": "…"}`. Whole numbers that come
+back as doubles become integers again.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from deployer.specs.serialized.retention import (
     retention_to_json,
 )
 from deployer.specs.serialized.services import services_from_json, services_to_json
+from deployer.specs.types.computed import Computed, computed_from_json, computed_to_json
 from deployer.specs.types.names import BINARIES, FLOATS, MAX_PRECISION, TEXTS
 from deployer.specs.types.parser import parse_type
 from deployer.specs.types.types import (
@@ -86,9 +87,19 @@ def column_from_json(form: Mapping[str, JSON]) -> Column:
         default=text(form, "default", ""),
         using=optional_text(form, "using"),
         source=optional_text(form, "source"),
+        computed=_computed(form),
     )
     fields = mapping(form, "fields", {})
     return replace(column, type=_type_with_notes(column.type, fields)) if fields else column
+
+
+def _computed(form: Mapping[str, JSON]) -> Computed | None:
+    given = mapping(form, "computed", {})
+    if not given:
+        return None
+    if (found := computed_from_json(given)) is None:
+        raise InvalidInput(f"`computed` of column {form.get('name')!r} is not a definition of `sql` or `udf`")
+    return found
 
 
 def _notes(column: Column) -> dict[str, JSON]:
@@ -103,6 +114,8 @@ def _notes(column: Column) -> dict[str, JSON]:
         form["using"] = column.using
     if column.source is not None:
         form["source"] = column.source
+    if column.computed is not None:
+        form["computed"] = computed_to_json(column.computed)
     if fields := {child.name: notes for child in children(column.type) if (notes := _notes(child))}:
         form["fields"] = fields
     return form
@@ -116,6 +129,7 @@ def _with_notes(column: Column, form: Mapping[str, JSON]) -> Column:
         default=text(form, "default", ""),
         using=optional_text(form, "using"),
         source=optional_text(form, "source"),
+        computed=_computed(form),
     )
     fields = mapping(form, "fields", {})
     return replace(column, type=_type_with_notes(column.type, fields)) if fields else column

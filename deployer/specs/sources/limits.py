@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from deployer.errors import Position, Problem
 from deployer.specs.model import TableSpec
 from deployer.specs.rules import Rule
+from deployer.specs.types.computed import describe_computed
 from deployer.specs.types.types import Column, children
 
 MAX_FILES = 20_000
@@ -69,5 +70,6 @@ def check_text(tables: Iterable[TableSpec]) -> Problem | None:
 
 def _text_of(column: Column) -> int:
     own = len(column.description) + len(column.default) + len(column.using or "") + len(column.source or "")
+    own += len(describe_computed(column.computed)) if column.computed else 0
     nested = children(column.type)
     return own + sum(map(_text_of, nested)) if nested else own

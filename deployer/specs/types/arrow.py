@@ -1,5 +1,5 @@
-"""Columns to Arrow schemas and back. Descriptions, defaults and sources travel in the fields' metadata, where Lance
-keeps them.
+"""Columns to Arrow schemas and back. Descriptions, defaults, sources and how values are computed travel in the fields'
+metadata, where Lance keeps them.
 
 What Lance gives back after a write is the measure: `columns_of(arrow_schema(columns)) == columns`, and the same for the
 schema of a dataset created with it, in file versions 2.1 and 2.2.
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from deployer.errors import Corrupt, InvalidInput
 from deployer.platform.storage.envelope import RECOVERY
+from deployer.specs.types.computed import COMPUTED_NOTE, Computed, computed_from_note, computed_note
 from deployer.specs.types.types import (
     Blob,
     Column,
@@ -102,6 +103,8 @@ def arrow_field(column: Column) -> pa.Field:
         metadata[DEFAULT] = column.default.encode()
     if column.source is not None:
         metadata[SOURCE] = source_note(column.source).encode()
+    if column.computed is not None:
+        metadata[COMPUTED_NOTE] = computed_note(column.computed).encode()
     if isinstance(column.type, Blob):
         metadata.update([BLOB_METADATA])
     return pa.field(column.name, arrow_type(column.type), column.nullable, metadata or None)
@@ -116,6 +119,16 @@ def source_note(source: str | None) -> str:
 def source_of(field: pa.Field) -> str | None:
     """Returns the name that a column of the table has in files, where that is another one than its own."""
     return _source(field.metadata or {})
+
+
+def computed_of(field: pa.Field) -> Computed | None:
+    """Returns how a column's values are computed; None for one that is not computed."""
+    return _computed(field.metadata or {})
+
+
+def _computed(metadata: Mapping[bytes, bytes]) -> Computed | None:
+    noted = metadata.get(COMPUTED_NOTE)
+    return None if noted is None else computed_from_note(noted)
 
 
 def _source(metadata: Mapping[bytes, bytes]) -> str | None:
@@ -172,7 +185,8 @@ def _column(field: pa.Field, name: str) -> Column:
         metadata.get(BLOB_METADATA[0]) == BLOB_METADATA[1] or metadata.get(EXTENSION_NAME) == _BLOB_EXTENSION_BYTES
     )
     kind = Blob() if is_blob else _type(field.type, name)
-    return Column(name, kind, field.nullable, description, default=default, source=_source(metadata))
+    source, computed = _source(metadata), _computed(metadata)
+    return Column(name, kind, field.nullable, description, default=default, source=source, computed=computed)
 
 
 def _type(arrow: pa.DataType, name: str) -> ColumnType:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from deployer.errors import Position
+from deployer.specs.types.computed import Computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class Column:
     default: str = ""  #: SQL for the values of rows that come without the column; top-level columns only
     using: str | None = None  #: SQL that makes the values of a narrower or other type; takes no part in planning else
     source: str | None = None  #: the name that the column has in files, which may be empty; top-level columns only
+    computed: Computed | None = None  #: how its values are made of other columns; top-level columns only
 
 
 _BARE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -16,11 +16,13 @@ from deployer.datasets.errors import storage_errors
 from deployer.datasets.files.writer import Layout, WrittenFragment
 from deployer.datasets.lance_transactions import Append, commit_now
 from deployer.datasets.ordering.key_ranges import key_kinds
+from deployer.datasets.schema.change import stale_readers
 from deployer.datasets.storage.options import objects_at
 from deployer.errors import NotFound
 from deployer.specs.model import Storage, TableSpec
 from deployer.specs.serialized.specs import key_to_json, storage_from_json, storage_in_full
 from deployer.specs.types.arrow import arrow_schema, arrow_type
+from deployer.specs.types.computed import COMPUTED_NOTE, computed_note
 from deployer.state.model.declared_properties import SPLIT_POINTS
 from deployer.state.model.entities import JSON, TableState
 from deployer.tables.open_table import OpenTable
@@ -99,10 +101,22 @@ def target_of(table: OpenTable, spec: TableSpec) -> Target:
     types = {column.name: arrow_type(column.type) for column in spec.columns if column.name in spec.row_keys}
     schema = pa.schema([field.with_type(types.get(field.name, field.type)) for field in table.schema])
     written = {name: value for name, value in storage_in_full(spec.storage).items() if name != "keep_replaced_for"}
+    for name, kind in types.items():
+        if kind != table.schema.field(name).type:
+            schema = _with_stale_readers(schema, name, kind)
     document = [spec.row_keys, spec.sort_keys, points, written, schema.to_string()]
     fingerprint = hashlib.blake2b(json.dumps(document, default=list).encode(), digest_size=16).hexdigest()
     kinds = key_kinds(schema, spec.row_keys)
     return Target(spec.row_keys, spec.sort_keys, points, spec.storage, kinds, schema, fingerprint)
+
+
+def _with_stale_readers(schema: pa.Schema, name: str, kind: pa.DataType) -> pa.Schema:
+    """Returns the schema in which columns that are computed from a key of another type are stale."""
+    for reader, computed in stale_readers(schema, name, f"{name} is {kind}").items():
+        place = schema.get_field_index(reader)
+        metadata = {**schema.field(place).metadata, COMPUTED_NOTE: computed_note(computed).encode()}
+        schema = schema.set(place, schema.field(place).with_metadata(metadata))
+    return schema
 
 
 def target_without_rows(spec: TableSpec) -> Target:

@@ -11,6 +11,7 @@ from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.recovery.rollforward import current
 from deployer.datasets.schema.change import (
     add_null_column,
+    define_column,
     drop_column,
     note_column,
     rename_column,
@@ -21,7 +22,8 @@ from deployer.errors import Conflict
 from deployer.plan import changes as c
 from deployer.plan.render.changes import describe
 from deployer.platform.system.progress import OnProgress, no_progress
-from deployer.specs.types.arrow import DEFAULT, DESCRIPTION, SOURCE, source_note
+from deployer.specs.types.arrow import DEFAULT, DESCRIPTION, SOURCE, computed_of, source_note
+from deployer.specs.types.computed import Computed, succeeding
 from deployer.specs.types.types import Column, ColumnType, children
 from deployer.state.log.updates import CommitAbandoned, SetTableProperties
 from deployer.state.model.declared_properties import UNIQUE
@@ -90,8 +92,15 @@ def _operation(
             return note_column(dataset, path, DEFAULT, text)
         case c.ChangeColumnSource(column=path, after=source):
             return note_column(dataset, path, SOURCE, source_note(source))
+        case c.ChangeColumnComputed(column=path, after=computed):
+            return define_column(dataset, path[0], _kept(dataset, path[0], computed))
         case _:
             assert_never(change)
+
+
+def _kept(dataset: LanceDataset, name: str, computed: Computed | None) -> Computed | None:
+    """Returns the definition with the identity of the one that is there, where both compute the same values."""
+    return None if computed is None else succeeding(computed_of(dataset.schema.field(name)), computed)
 
 
 def _declared(columns: Sequence[Column], path: c.ColumnPath) -> Sequence[Column]:

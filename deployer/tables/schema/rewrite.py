@@ -12,12 +12,29 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from deployer.datasets.schema.change import drop_column, merge_columns, with_column, without_column
+from deployer.datasets.schema.change import (
+    drop_column,
+    merge_columns,
+    stale_readers,
+    with_column,
+    with_definitions,
+    without_column,
+)
 from deployer.datasets.schema.fields import FieldTree, SchemaField, new_field, next_field_id
 from deployer.errors import Refused
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.specs.types.arrow import arrow_field, column_of
-from deployer.specs.types.types import Blob, Column, ColumnType, FixedSizeList, ListOf, MapOf, Struct, children
+from deployer.specs.types.types import (
+    Blob,
+    Column,
+    ColumnType,
+    FixedSizeList,
+    ListOf,
+    MapOf,
+    Struct,
+    children,
+    format_type,
+)
 from deployer.tables.conversion.casts import lossless
 from deployer.tables.conversion.nested_casts import cast_nested, is_nested_pair
 from deployer.tables.conversion.sql_values import named_columns, values_of
@@ -48,7 +65,8 @@ def convert_column(
     compute = _cast(top, target.type) if using is None else _expression(using, target.type)
     columns = [top] if using is None else named_columns(dataset.schema, using)
     written, fragments = write_column(dataset, column, compute, columns, on_progress)
-    return merge_columns(fragments, _replaced(dataset, top, written))
+    stale = stale_readers(dataset.schema, top, f"{'.'.join(path)} is {format_type(after)}")
+    return merge_columns(fragments, with_definitions(_replaced(dataset, top, written), stale))
 
 
 def drop_field(

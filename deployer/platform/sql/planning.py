@@ -1,0 +1,85 @@
+"""What an expression reads and gives: planned by DataFusion over columns without rows, and nothing is computed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deployer.platform.sql.one_expression import names_in
+from deployer.platform.sql.parsing import check_expression
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedExpression:
+    """The columns that an expression reads, in the table's order, and the Arrow type of its values."""
+
+    columns: tuple[str, ...]
+    type: pa.DataType
+
+
+_ROWS = {"AggregateFunction": "an aggregate", "WindowFunction": "a window function"}
+
+
+class NotComputable(ValueError):
+    """Says why an expression cannot be computed from the columns, as the end of a sentence."""
+
+
+def plan_expression(text: str, schema: pa.Schema) -> PlannedExpression:
+    """Returns what an expression over columns reads and gives.
+
+    Raises NotOneExpression as `check_expression` does, and NotComputable for columns and functions that are not there,
+    and for values of several rows.
+    """
+    check_expression(text)
+    kind = _planned(text, schema)
+    mentioned = names_in(text)
+    candidates = [name for name in schema.names if name in mentioned]
+    return PlannedExpression(tuple(name for name in candidates if _needs(text, schema, name)), kind)
+
+
+def _planned(text: str, schema: pa.Schema) -> pa.DataType:
+    from datafusion import SessionContext
+
+    frame: Any = SessionContext().from_arrow(schema.empty_table())
+    try:
+        expression = frame.parse_sql_expr(text)
+        kind: pa.DataType = frame.select(expression.alias("value")).schema().field("value").type
+    except Exception as failure:  # of what kind DataFusion does not say
+        raise NotComputable(_reason(failure)) from None
+    if found := _ROWS.keys() & _kinds(expression):
+        raise NotComputable(f"it has {_ROWS[min(found)]}, and the value of a row cannot depend on other rows")
+    return kind
+
+
+def _kinds(expression: Any) -> set[str]:
+    """Returns the kinds of the parts of an expression, as far as DataFusion shows them."""
+    kind = str(expression.variant_name())
+    if kind in ("Column", "Literal"):  # these name themselves as their parts
+        return {kind}
+    try:
+        parts = expression.rex_call_operands()
+    except Exception:  # a kind whose parts DataFusion does not show
+        return {kind}
+    return {kind}.union(*map(_kinds, parts))
+
+
+def _needs(text: str, schema: pa.Schema, name: str) -> bool:
+    """A name may be that of a function or a type, too: an expression that is planned without the column does not read
+    it."""
+    try:
+        _planned(text, schema.remove(schema.get_field_index(name)))
+    except NotComputable:
+        return True
+    return False
+
+
+def _reason(failure: BaseException) -> str:
+    text = re.sub(r"\bc[0-9a-f]{32}\.", "", str(failure).splitlines()[0])  # the name that the columns' table has here
+    for noise in ("DataFusion error: ", "Arrow error: ", "SQL error: ", "Schema error: ", "Error during planning: "):
+        text = text.replace(noise, "")
+    text = text.partition(" Valid fields are")[0].partition(" No function matches")[0].rstrip(".")
+    return text[:1].lower() + text[1:]
