@@ -13,6 +13,7 @@ from deployer.state.model.entities import RowCounts
 
 JOB, KIND, ROWS, FILES = "deployer.job", "deployer.kind", "deployer.rows", "deployer.files"
 SOURCES = "deployer.sources"
+COMPUTED = "deployer.computed"  #: which definitions computed which fragments, of a commit of columns' values
 COUNTS = "deployer.counts"  #: rows inserted, updated and deleted, of a change of rows alone
 RESTORE = "restore"  #: the kind of a restore's intent and of its commit metadata
 FENCE = "fence"  #: the kind of a version that changes nothing and keeps late appends out
@@ -28,13 +29,25 @@ class CommittedFile:
     keys: KeyRange | None
     sorted: bool
     clustered: FileClustering | None = None
+    computed: str = ""  #: as `File` has it
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedFragments:
+    """The identities of definitions by Lance's field ids, and the fragments of which they computed all rows.
+
+    Of other fragments in the commit they computed only some rows.
+    """
+
+    identities: Mapping[int, str]
+    fragments: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
     """Which job made the commit, of which kind, how many rows it wrote and where, and which files it read (`Job`).
 
-    `counts` are those of a change of rows; None for other commits.
+    `counts` are those of a change of rows, `computed` of a commit of computed values; None for other commits.
     """
 
     job_id: str
@@ -43,6 +56,7 @@ class CommitMetadata:
     files: tuple[CommittedFile, ...] = ()
     sources: str = ""
     counts: RowCounts | None = None
+    computed: ComputedFragments | None = None
 
     def to_properties(self) -> dict[str, str]:
         """As transaction properties; files are columns of one compact JSON object, keys in base64."""
@@ -62,6 +76,8 @@ class CommitMetadata:
                 "cluster_min": [_texts(file.clustered.low) if file.clustered else [] for file in files],
                 "cluster_max": [_texts(file.clustered.high) if file.clustered else [] for file in files],
             }
+        if any(file.computed for file in files):
+            columns["computed"] = [file.computed for file in files]
         properties = {
             JOB: self.job_id,
             KIND: self.kind,
@@ -70,6 +86,12 @@ class CommitMetadata:
         }
         if (counts := self.counts) is not None:
             properties[COUNTS] = f"{counts.inserted},{counts.updated},{counts.deleted}"
+        if (computed := self.computed) is not None:
+            properties[COMPUTED] = json.dumps(
+                {"by": {str(i): each for i, each in computed.identities.items()}, "fragments": [*computed.fragments]},
+                ensure_ascii=False,
+                separators=(",", ":"),
+            )
         return properties | {SOURCES: self.sources} if self.sources else properties
 
     @staticmethod
@@ -81,16 +103,18 @@ class CommitMetadata:
             columns = json.loads(properties.get(FILES) or "{}")
             rows = list(zip(*(columns[name] for name in _COLUMNS), strict=True)) if columns else []
             clustered = [*zip(*(columns[name] for name in _CLUSTERED), strict=True)] if _CLUSTERED[0] in columns else []
+            computed = [str(each) for each in columns.get("computed") or [""] * len(rows)]
             files = tuple(
-                CommittedFile(path, partition, _range(low, high, lows, highs), bool(is_sorted), _clustered(*own))
-                for (path, partition, low, high, lows, highs, is_sorted), own in zip(
-                    rows, clustered or [("", (), ())] * len(rows), strict=True
+                CommittedFile(path, partition, _range(low, high, lows, highs), bool(is_sorted), _clustered(*own), by)
+                for (path, partition, low, high, lows, highs, is_sorted), own, by in zip(
+                    rows, clustered or [("", (), ())] * len(rows), computed, strict=True
                 )
             )
             kind, wrote = properties.get(KIND, "ingest"), int(properties.get(ROWS) or 0)
             counts = RowCounts(*map(int, properties[COUNTS].split(","))) if COUNTS in properties else None
-            return CommitMetadata(properties[JOB], kind, wrote, files, properties.get(SOURCES, ""), counts)
-        except (ValueError, KeyError, TypeError):
+            filled = _computed(properties[COMPUTED]) if COMPUTED in properties else None
+            return CommitMetadata(properties[JOB], kind, wrote, files, properties.get(SOURCES, ""), counts, filled)
+        except (ValueError, KeyError, TypeError, AttributeError):
             return None
 
 
@@ -125,6 +149,12 @@ def _range(low: str | None, high: str | None, lows: Sequence[str], highs: Sequen
 
 def _clustered(by: str, lows: Sequence[str], highs: Sequence[str]) -> FileClustering | None:
     return FileClustering(by, tuple(map(b64decode, lows)), tuple(map(b64decode, highs))) if by else None
+
+
+def _computed(text: str) -> ComputedFragments:
+    document = json.loads(text)
+    identities = {int(field): str(identity) for field, identity in document["by"].items()}
+    return ComputedFragments(identities, tuple(map(int, document["fragments"])))
 
 
 def _text(value: bytes) -> str:

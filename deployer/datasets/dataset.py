@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,3 +209,14 @@ def field_ids(dataset: lance.LanceDataset, columns: Iterable[str]) -> tuple[int,
     """Lance's ids of top-level columns; columns that the dataset does not have are left out."""
     ids = {field.name(): field.id() for field in dataset.lance_schema.fields()}
     return tuple(ids[name] for name in columns if name in ids)
+
+
+def ids_by_column(dataset: lance.LanceDataset) -> dict[int, tuple[int, ...]]:
+    """Returns Lance's ids of each top-level column and of all fields below it, by the id of the column."""
+
+    def below(field: Any) -> Iterator[int]:
+        yield field.id()
+        for child in field.children():
+            yield from below(child)
+
+    return {field.id(): tuple(below(field)) for field in dataset.lance_schema.fields()}

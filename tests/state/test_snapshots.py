@@ -207,6 +207,22 @@ def test_what_clustering_noted_of_files_is_in_one_that_an_older_deployer_refuses
     assert [each.clustering for each in store_at(root).table(TABLE).files] == ["", "zorder:3,7"]
 
 
+def test_what_computed_files_is_in_one_that_an_older_deployer_refuses(root: str) -> None:
+    store = store_at(root, policy=NEVER)
+    store.commit(TABLE, [creation(), FilesAdded((file(1),), 2)])
+    store.snapshot(TABLE)
+    computed = replace(file(2), computed='{"7":["v1"]}')
+    clustered = replace(file(3), clustering="zorder:3", cluster_min=(b"\0a",), cluster_max=(b"\0b",))
+    state = store.commit(TABLE, [FilesAdded((computed, clustered), 3)])
+    store.snapshot(TABLE)
+    store.remove_old(TABLE)
+    first, second = (manifest_of(pointer) for pointer in backend_of(store).snapshots(TABLE))
+    assert (first["format"], second["format"]) == (1, 6)
+    backend_of(store).truncate(TABLE, 2)  # now only the snapshot has it
+    assert store_at(root).table(TABLE) == state
+    assert [each.computed for each in store_at(root).table(TABLE).files] == ["", '{"7":["v1"]}', ""]
+
+
 def test_what_a_restore_restores_is_in_one_that_an_older_deployer_refuses(root: str) -> None:
     store = store_at(root, policy=NEVER)
     store.commit(TABLE, [creation(), CommitStarted("run-1", "restore", 1)])

@@ -19,7 +19,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deployer.datasets.commit_metadata import CommitMetadata, CommittedFile, commit_metadata_of, properties_of
+from deployer.datasets.commit_metadata import (
+    CommitMetadata,
+    CommittedFile,
+    ComputedFragments,
+    commit_metadata_of,
+    properties_of,
+)
 from deployer.datasets.files.writer import WrittenFragment
 from deployer.datasets.ordering.clustering import FileClustering
 from deployer.datasets.ordering.key_ranges import KeyRange
@@ -52,7 +58,7 @@ OLD, NOW = HERE / "entries-df93aa6.jsonl", HERE / "entries.jsonl"
 RECORDS = HERE / "records.json"
 STATES = HERE / "states-df93aa6.jsonl"
 #: Fields of states that later releases added.
-SINCE = {"sources", "services_cluster", "restore", "target", "job", "claims", "counts"}
+SINCE = {"sources", "services_cluster", "restore", "target", "job", "claims", "counts", "computed"}
 
 
 @pytest.fixture(scope="module")
@@ -247,6 +253,8 @@ MARKS = [
         "job-2", "cluster", 3, (CommittedFile("c", "leaf", KEYS, False, FileClustering("zorder(a)", (b"l",), (b"h",))),)
     ),
     CommitMetadata("fence-1", "fence", 0),
+    CommitMetadata("job-3", "merge", 3, (CommittedFile("d", "root", None, False, None, '{"7":["v1"]}'),)),
+    CommitMetadata("job-4", "backfill", 9, computed=ComputedFragments({7: "v2"}, (0, 3))),
 ]
 TREE = (Partition("root", None, b"", None, ("l", "r"), b"m"), Partition("l", "root", b"", b"m"))
 

@@ -7,15 +7,15 @@ others rewrote or whose inputs they changed meanwhile are left out: the run make
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deployer.columns.fill.checkpoints import Checkpoint
 from deployer.columns.fill.work import Target, works_of
 from deployer.datasets.commit.protocol import Committed, TableCommits
-from deployer.datasets.commit_metadata import CommitMetadata
-from deployer.datasets.dataset import dataset_location, open_dataset
+from deployer.datasets.commit_metadata import CommitMetadata, ComputedFragments
+from deployer.datasets.dataset import dataset_location, field_ids, ids_by_column, open_dataset
 from deployer.datasets.errors import first_line
 from deployer.datasets.files.column_files import ColumnFile
 from deployer.datasets.lance_transactions import FillColumns, InDoubt, NotTaken
@@ -39,7 +39,11 @@ _BACKOFF = Backoff(first=0.04, longest=2.0)
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """A run that writes columns: its table, its job, and what it writes. `holder` has the run."""
+    """A run that writes columns: its table, its job, and what it writes. `holder` has the run.
+
+    `identities` are those of the definitions that compute the values, by column; there are none where the values are
+    from elsewhere. `completes`: in each fragment that is committed, all rows are computed by these then.
+    """
 
     store: StateStore
     root: str
@@ -50,6 +54,8 @@ class Filling:
     kind: str
     target: Target
     inputs: tuple[str, ...]
+    identities: Mapping[str, str] = field(default_factory=dict)
+    completes: bool = True
 
     @property
     def address(self) -> str:
@@ -154,7 +160,9 @@ def _committed(
         filling.require_held(filling.store.table(filling.entry.table_id))
         return False
     reached("columns.commit.before-lance")
-    info = CommitMetadata(job_id, filling.kind, sum(each.rows for each in files))
+    info = CommitMetadata(
+        job_id, filling.kind, sum(each.rows for each in files), computed=_computed(filling, dataset, files)
+    )
     outcome = commits.send(commits.prepare(intent.state, dataset, FillColumns(files), [info]))
     match outcome:
         case Committed():
@@ -173,6 +181,17 @@ def _committed(
                 where=filling.address,
                 remedy=f"run it again with the job id {filling.job_id}",
             ) from failure
+
+
+def _computed(filling: Filling, dataset: LanceDataset, files: Sequence[ColumnFile]) -> ComputedFragments | None:
+    """Returns which definitions computed these values; None where none did."""
+    if not filling.identities:
+        return None
+    written = {field_id for each in files for field_id in each.metadata["fields"]}
+    below = ids_by_column(dataset)
+    ids = dict(zip(filling.target.names, field_ids(dataset, filling.target.names), strict=True))
+    chosen = {ids[name]: each for name, each in filling.identities.items() if not written.isdisjoint(below[ids[name]])}
+    return ComputedFragments(chosen, tuple(each.fragment_id for each in files) if filling.completes else ())
 
 
 def record_done(filling: Filling, rows: int) -> None:

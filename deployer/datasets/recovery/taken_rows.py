@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.lance_transactions import TakenRows
 from deployer.state.log.updates import RowsChanged, RowsLeft
+from deployer.state.model.computed_by import joined, with_rows_of
 from deployer.state.model.entities import File, RowCounts
 
 
@@ -17,7 +19,15 @@ def rows_changed(
     version: int,
     info: CommitMetadata,
 ) -> RowsChanged:
-    """Returns what a change of rows records, given the files that there were."""
+    """Returns what a change of rows records, given the files that there were.
+
+    Rows with other values are in the added files, with the values of other columns that they had: these are computed as
+    those of the files that rows were taken from.
+    """
+    touched = [file for each in (*taken.left, *taken.removed) if (file := held(each)) is not None]
+    if added and any(file.computed for file in touched):
+        before = joined(["", *(file.computed for file in touched)])
+        added = tuple(replace(file, computed=with_rows_of(file.computed, before)) for file in added)
     left = [
         RowsLeft(fragment_id, rows)
         for fragment_id, rows in sorted(taken.left.items())

@@ -13,11 +13,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.commit_metadata import RESTORE, CommitMetadata, CommittedFile
-from deployer.datasets.dataset import Fragment, field_ids, fragment_of, fragments_of, open_dataset, require_files
+from deployer.datasets.dataset import (
+    Fragment,
+    field_ids,
+    fragment_of,
+    fragments_of,
+    open_dataset,
+    require_files,
+)
 from deployer.datasets.indexes.read import index_updates
 from deployer.datasets.lance_transactions import TakenRows, metadata_at, metadata_since, transaction_of
 from deployer.datasets.ordering.clustering import FileClustering, clustered_fields
 from deployer.datasets.ordering.key_ranges import KeyRange, fault_of_keys, key_kinds, key_range
+from deployer.datasets.recovery.computed_files import ComputedFiles
 from deployer.datasets.recovery.taken_rows import rows_changed
 from deployer.errors import DeployerError
 from deployer.specs.types.arrow import columns_of, stored_schema
@@ -94,7 +102,7 @@ def appended(
     found = _by_path(fragments, marked)
     if len(found) != len(marked):
         return []
-    view = _View(dataset, state, {}, {}, state.leaves())
+    view = _View(dataset, state, {}, {}, state.leaves(), ComputedFiles())
     updates: list[TableUpdate] = []
     version = int(dataset.version)
     for info in infos:
@@ -147,12 +155,13 @@ class _View:
     now: Mapping[int, Fragment]
     held: dict[int, File]
     leaves: Sequence[Partition]
+    computed: ComputedFiles
 
     @staticmethod
     def of(dataset: lance.LanceDataset, state: TableState, without: Collection[int] = ()) -> _View:
         held = {file.fragment_id: file for file in state.files}
         now = {fragment_id: each for fragment_id, each in fragments_of(dataset).items() if fragment_id not in without}
-        return _View(dataset, state, now, held, state.leaves())
+        return _View(dataset, state, now, held, state.leaves(), ComputedFiles.of(dataset))
 
     def record(self, version: int, info: CommitMetadata) -> TableUpdate:
         """Returns what the job of a commit with metadata would have recorded."""
@@ -168,6 +177,7 @@ class _View:
                 self.held[each.fragment_id] = replace(self.held[each.fragment_id], rows=each.rows)
             self.held.update((file.fragment_id, file) for file in added)
             return change
+        self.computed.note(self.dataset, version, operation, info, self.held, self.now)
         removed = tuple(sorted(_rewritten(operation) & self.held.keys()))
         for fragment_id in removed:
             del self.held[fragment_id]
@@ -183,7 +193,8 @@ class _View:
         if marked.keys is not None and (written_for is None or not written_for.is_leaf):
             # Split meanwhile; or not there any more, as before a split that a restore undid.
             partition = self._leaf_of(marked.keys) or (partition if written_for is not None else None)
-        return _of(fragment, partition, marked.keys, is_sorted=marked.sorted, clustered=marked.clustered)
+        made = _of(fragment, partition, marked.keys, is_sorted=marked.sorted, clustered=marked.clustered)
+        return replace(made, computed=marked.computed) if marked.computed else made
 
     def _written(self, version: int, marked: Mapping[str, CommittedFile]) -> dict[str, Fragment]:
         """Returns the fragments of files in commit metadata, by path, as the newest version has them, or else as they
@@ -230,7 +241,8 @@ class _View:
                 and was.files_of(own) != fragment.files_of(own)
             ):
                 file = replace(file, clustering="", cluster_min=(), cluster_max=())
-            after = replace(file, rows=fragment.rows, bytes=fragment.bytes)
+            computed = self.computed.now(file, fragment, was, is_recorded=fragment_id in self.state.files)
+            after = replace(file, rows=fragment.rows, bytes=fragment.bytes, computed=computed)
             if after != self.held[fragment_id]:
                 yield after
 

@@ -6,11 +6,12 @@ Appends are no conflict. What somebody else did to the same fragments is: theirs
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.commit.done_jobs import find_job
 from deployer.datasets.commit.protocol import Committed, Intent, Recorded, TableCommits
-from deployer.datasets.commit_metadata import CommitMetadata
+from deployer.datasets.commit_metadata import CommitMetadata, CommittedFile
 from deployer.datasets.dataset import open_dataset
 from deployer.datasets.files.writer import WrittenFragment
 from deployer.datasets.lance_transactions import InDoubt, NotTaken, Replace, RewrittenGroup
@@ -19,6 +20,7 @@ from deployer.datasets.recovery.rollforward import current
 from deployer.errors import Conflict, NotFound, OutcomeUnknown
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.retry import Backoff
+from deployer.state.model.computed_by import joined
 from deployer.state.model.entities import Job, TableEntry, TableState
 from deployer.state.transactions.tables import to_replace_files
 
@@ -104,9 +106,8 @@ def _committed(
             if dataset.version != read_version:
                 _require_same(entry, dataset, old)
             groups = _in_place(entry, dataset, state, rewritten) if keep_order else list(rewritten)
-            made = [each for group in groups for each in group.new]
-            rows = sum(each.rows for each in made)
-            info = CommitMetadata(intent.job_id, kind, rows, tuple(each.marked for each in made))
+            rows = sum(each.rows for group in groups for each in group.new)
+            info = CommitMetadata(intent.job_id, kind, rows, _committed_files(state, groups))
             outcome = commits.send(commits.prepare(state, dataset, Replace(groups), [info]))
             if not isinstance(outcome, Committed):
                 _require_repeatable(entry, outcome)
@@ -116,6 +117,16 @@ def _committed(
             reached("services.replace.after-state")
             return recorded
     raise _moved(entry, "others commit to the table faster than it is compacted")
+
+
+def _committed_files(state: TableState, groups: Sequence[RewrittenGroup]) -> tuple[CommittedFile, ...]:
+    """Returns the new files as commit metadata has them; the rows of a group were computed as those of its old ones."""
+    found = []
+    for group in groups:
+        files = [state.files.get(fragment.id) for fragment in group.old]
+        computed = joined("" if file is None else file.computed for file in files)
+        found += [replace(each.marked, computed=computed) for each in group.new]
+    return tuple(found)
 
 
 def _require_same(entry: TableEntry, dataset: LanceDataset, old: Fragments) -> None:

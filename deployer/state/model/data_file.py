@@ -24,6 +24,8 @@ class File:
     `clustering` names how CLUSTER arranged it, as `zorder:3,7`: the curve, and the columns by Lance's field ids; empty
     for a file that it did not write. `cluster_min` and `cluster_max` are the least and largest value of each of these
     columns (`keys.encode_nullable`), both inclusive; of long values bounds of them.
+
+    `computed` names the definitions that computed the values of columns in it (`computed_by`); empty where none did.
     """
 
     fragment_id: int
@@ -38,6 +40,7 @@ class File:
     clustering: str = field(default="", metadata=SPARSE)
     cluster_min: tuple[Key, ...] = field(default=(), metadata=SPARSE)
     cluster_max: tuple[Key, ...] = field(default=(), metadata=SPARSE)
+    computed: str = field(default="", metadata=SPARSE)
 
     @property
     def keeps_clustering(self) -> bool:

@@ -46,8 +46,8 @@ class Files:
 
     @staticmethod
     def from_arrow(table: pa.Table, *, in_order: bool = False) -> Files:
-        """Returns files of a table with the columns of `segments.SCHEMA`, and those of `segments.CLUSTERED` where some
-        file has them; `in_order`: it is known to be in their order."""
+        """Returns files of a table with the columns of `segments.SCHEMA`, and those of `segments.CLUSTERED` and
+        `segments.COMPUTED` where some file has them; `in_order`: it is known to be in their order."""
         from deployer.state.model.segments import Segment
 
         return Files._of((Segment.of(table, in_order=in_order),) if table.num_rows else ())

@@ -38,7 +38,8 @@ CLUSTERED = pa.schema(
         pa.field("cluster_max", pa.list_(pa.binary())),
     ]
 )
-_FULL = pa.schema([*SCHEMA, *CLUSTERED])
+#: The column of files with computed values, which a segment without any does not have; empty for the others.
+COMPUTED = pa.schema([pa.field("computed", pa.dictionary(pa.int32(), pa.string()))])
 _ORDER = [("min_key", "ascending"), ("fragment_id", "ascending")]  # nulls at the end
 _BLOCK = 4096
 
@@ -57,7 +58,7 @@ class Segment:
 
     @staticmethod
     def of(table: pa.Table, *, in_order: bool = False) -> Segment:
-        table = table.cast(_FULL if CLUSTERED.names[0] in table.column_names else SCHEMA)
+        table = table.cast(_schema(set(table.column_names)))
         if not in_order:
             table = table.take(pc.sort_indices(table, sort_keys=_ORDER))
         segment = Segment(table.unify_dictionaries().combine_chunks())
@@ -67,7 +68,8 @@ class Segment:
     @staticmethod
     def of_files(files: Iterable[File]) -> Segment:
         listed = list(files)
-        schema = _FULL if any(file.clustering for file in listed) else SCHEMA
+        known = {name for name in ("clustering", "computed") if any(getattr(file, name) for file in listed)}
+        schema = _schema(known)
         arrays = [pa.array([getattr(file, field.name) for file in listed], field.type) for field in schema]
         return Segment.of(pa.Table.from_arrays(arrays, schema=schema))
 
@@ -78,7 +80,7 @@ class Segment:
         tables = [segment.table for segment in segments]
         return Segment.of(
             pa.concat_tables(tables, promote_options="default")
-        )  # some may lack the columns of clustering
+        )  # some may lack the columns of clustering or of computed values
 
     @property
     def table(self) -> pa.Table:
@@ -178,10 +180,11 @@ class Segment:
         columns = [taken[field.name].to_pylist() for field in SCHEMA]
         clustered = [taken[name].to_pylist() for name in CLUSTERED.names if name in taken.column_names]
         more = zip(*clustered, strict=True) if clustered else repeat((None, (), ()))
-        for row, (clustering, least, most) in zip(zip(*columns, strict=True), more, strict=False):
+        computed = taken[COMPUTED.names[0]].to_pylist() if COMPUTED.names[0] in taken.column_names else repeat("")
+        for row, (clustering, least, most), by in zip(zip(*columns, strict=True), more, computed, strict=False):
             fragment_id, partition, count, size, low, high, lows, highs, in_order = row
             ranges = tuple(lows), tuple(highs)
-            if clustering:
+            if clustering or by:
                 yield File(
                     fragment_id,
                     partition,
@@ -191,9 +194,10 @@ class Segment:
                     high,
                     *ranges,
                     in_order,
-                    clustering,
-                    tuple(least),
-                    tuple(most),
+                    clustering or "",
+                    tuple(least or ()),
+                    tuple(most or ()),
+                    by or "",
                 )
             else:
                 yield File(fragment_id, partition, count, size, low, high, *ranges, in_order)
@@ -237,6 +241,12 @@ class Segment:
         column = self._column("partition")
         codes = pc.fill_null(column.indices, -1).to_numpy(zero_copy_only=False)
         return codes, {name: code for code, name in enumerate(column.dictionary.to_pylist())}
+
+
+def _schema(names: set[str]) -> pa.Schema:
+    """Returns the schema of files of which some have what these columns are for."""
+    more = [each for each in (CLUSTERED, COMPUTED) if each.names[0] in names]
+    return pa.schema([*SCHEMA, *(field for each in more for field in each)])
 
 
 def _nth(lists: pa.Array, position: int) -> pa.Array:

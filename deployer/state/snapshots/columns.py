@@ -133,12 +133,14 @@ def format_of(parts: Parts) -> int:
     """Returns the format of a snapshot with these parts: the lowest whose readers lose nothing of it.
 
     Format 2 has services, runs and savepoints too, format 3 what CLUSTER notes of files, format 4 the files of loads,
-    format 5 what restores under way restore, and the cluster of a table's services, format 6 what runs write, and how
-    many rows changes of rows touched.
+    format 5 what restores under way restore, and the cluster of a table's services, format 6 what runs write, how many
+    rows changes of rows touched, and which definitions computed columns of files.
     """
     if "runs" in parts and "target" in parts["runs"].column_names:
         return 6
     if "jobs" in parts and "counts" in parts["jobs"].column_names:
+        return 6
+    if "files" in parts and "computed" in parts["files"].column_names:
         return 6
     if "intents" in parts and "restore" in parts["intents"].column_names:
         return 5

@@ -1,0 +1,79 @@
+"""Which definitions computed the values of fragments, as the log lacks it: from commit metadata, and from what others
+wrote or removed since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from deployer.datasets.commit_metadata import CommitMetadata
+from deployer.datasets.dataset import Fragment, fragments_of, ids_by_column
+from deployer.state.model.computed_by import definitions_of, with_definitions, without_fields
+
+if TYPE_CHECKING:
+    import lance
+
+    from deployer.state.model.entities import File
+
+
+@dataclass(slots=True)
+class ComputedFiles:
+    """What is known of fragments that got values of columns since the state."""
+
+    columns: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  #: as `ids_by_column` has them
+    texts: dict[int, str] = field(default_factory=dict)  #: by fragment id, as `File` is to have it
+    left: dict[int, Fragment] = field(default_factory=dict)  #: the fragments as these commits left them
+
+    @staticmethod
+    def of(dataset: lance.LanceDataset) -> ComputedFiles:
+        return ComputedFiles(ids_by_column(dataset))
+
+    def note(
+        self,
+        dataset: lance.LanceDataset,
+        version: int,
+        operation: Any,
+        info: CommitMetadata,
+        held: Mapping[int, File],
+        now: Mapping[int, Fragment],
+    ) -> None:
+        """Notes the values that the commit of `version` gave to fragments, which are `held` and of which `now` is the
+        newest version."""
+        groups = getattr(operation, "replacements", None) or ()
+        if not groups:
+            return
+        after = now if version == dataset.version else fragments_of(dataset.checkout_version(version))
+        complete = set(info.computed.fragments) if info.computed else set[int]()
+        for group in groups:
+            number = int(group.fragment_id)
+            if number not in held or number not in after:
+                continue
+            text = self.texts.get(number, held[number].computed)
+            if info.computed is None:
+                text = without_fields(text, self._columns_of(group.new_file.fields))
+            elif number in complete:
+                text = with_definitions(text, info.computed.identities)
+            self.texts[number], self.left[number] = text, after[number]
+
+    def now(self, file: File, fragment: Fragment, was: Fragment | None, *, is_recorded: bool) -> str:
+        """Returns what computed the fragment's values, without columns that others wrote or removed since it `was`.
+
+        `is_recorded`: the state has the fragment. Where it is not known how that was, all may be from others.
+        """
+        text = self.texts.get(file.fragment_id, file.computed)
+        before = self.left.get(file.fragment_id, was)
+        if not text or (before is None and not is_recorded):
+            return text
+        gone = [
+            number
+            for number in definitions_of(text)
+            if (ids := self.columns.get(number)) is None
+            or before is None
+            or (before is not fragment and before.files_of(ids) != fragment.files_of(ids))
+        ]
+        return without_fields(text, gone) if gone else text
+
+    def _columns_of(self, written: Iterable[int]) -> set[int]:
+        own = set(written)
+        return {column for column, ids in self.columns.items() if not own.isdisjoint(ids)}
