@@ -37,6 +37,21 @@ def add_null_column(
     return _project(tree, preserves_nullability=column.nullable)
 
 
+def add_null_columns(dataset: lance.LanceDataset, columns: Sequence[Column]) -> lance.LanceOperation.BaseOperation:
+    """Returns the operation that adds columns behind all others. Existing rows read null."""
+    tree = FieldTree.of(dataset.lance_schema)
+    number = next_field_id(dataset)
+    for column in columns:
+        added = new_field(column, number)
+        number = _last_id(added) + 1
+        tree = replace(tree, fields=(*tree.fields, added))
+    return _project(tree)
+
+
+def _last_id(field: SchemaField) -> int:
+    return max([field.id, *map(_last_id, field.children)])
+
+
 def with_column(tree: FieldTree, parent: Sequence[str], added: SchemaField, after: str | None) -> FieldTree:
     """Returns the schema with one more field at `parent`, behind the sibling `after`."""
     siblings = list(tree.siblings(parent))

@@ -119,12 +119,19 @@ def problems_of_table(form: Mapping[str, Any]) -> list[Problem]:
 
     The place of a problem is the property that it is in as the file, and the item of a list as the line.
     """
+    return table_of_document(form)[1]
+
+
+def table_of_document(form: Mapping[str, Any]) -> tuple[TableSpec | None, list[Problem]]:
+    """Returns the table of a document as plain values as far as it is valid, and its problems, as `problems_of_table`
+    does."""
     node = Node({name: _placed(value, name) for name, value in form.items()}, "", 1, 1)
     problems: list[Problem] = []
+    table = None
     if shape := check_shape(node, problems):
         document, schemas = Document(node, *shape), Schemas({}, False, problems)
-        read_table(document, schemas, Defaults(None, None), problems)
-    return list(dict.fromkeys(problems))
+        table = read_table(document, schemas, Defaults(None, None), problems)
+    return table, list(dict.fromkeys(problems))
 
 
 def _placed(value: Any, name: str, line: int = 1) -> Node:

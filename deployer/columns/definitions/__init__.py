@@ -1,0 +1,1 @@
+"""Definitions of columns by calls: computed columns that are added, changed, dropped and shown."""

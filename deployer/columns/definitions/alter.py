@@ -1,0 +1,130 @@
+"""Changes columns by a call: their names, types, nullability and definitions, all of one call or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from deployer.columns.definitions.checked import checked_spec, live_spec
+from deployer.columns.definitions.drop import known_column
+from deployer.columns.definitions.runs import refuse_while_written
+from deployer.errors import Refused
+from deployer.plan.assess.holds import hold_refusal
+from deployer.plan.diff.lakes import diff_tables
+from deployer.platform.sql.planning import NotComputable, plan_expression
+from deployer.specs.model import IndexSpec, TableSpec
+from deployer.specs.types.arrow import arrow_schema
+from deployer.specs.types.computed import ComputedBySql, with_renamed_inputs
+from deployer.specs.types.types import Column
+from deployer.tables.admin.tables import update_table
+
+if TYPE_CHECKING:
+    from deployer.specs.types.computed import Computed
+    from deployer.specs.types.types import ColumnType
+    from deployer.tables.open_table import OpenTable
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """What becomes another one of a column; None: it stays. `using` is SQL that converts values to the new type."""
+
+    column: str
+    rename: str | None = None
+    nullable: bool | None = None
+    type: ColumnType | None = None
+    using: str | None = None
+    computed: Computed | None = None
+
+
+def alter_columns(table: OpenTable, alterations: Sequence[Alteration]) -> None:
+    """Makes the alterations, by the same changes as `up`.
+
+    Raises InvalidInput for columns that are not there and what specs could not say; Refused where rows, keys or holds
+    do not allow it; Conflict while a run writes the columns. Nothing is changed then.
+    """
+    before = live_spec(table)
+    after = before
+    for each in alterations:
+        known_column(before, each.column)
+    for each in alterations:
+        after = _altered(after, each)
+    for each in alterations:
+        if each.rename is not None and each.rename != each.column:
+            after = _renamed(after, each.column, each.rename)
+    after = checked_spec(before, after)
+    refuse_while_written(table, [each.column for each in alterations])
+    for change in diff_tables(before, after):
+        if refusal := hold_refusal(change, before.holds, has_rows=table.state.files.rows > 0):
+            raise Refused(refusal, where=table.address)
+    update_table(table.store, table.root, table.entry.table_id, after)
+
+
+def _altered(spec: TableSpec, alteration: Alteration) -> TableSpec:
+    def altered(column: Column) -> Column:
+        if column.name != alteration.column:
+            return column
+        return replace(
+            column,
+            nullable=column.nullable if alteration.nullable is None else alteration.nullable,
+            type=alteration.type or column.type,
+            using=alteration.using,
+            computed=alteration.computed or column.computed,
+        )
+
+    return replace(spec, columns=tuple(map(altered, spec.columns)))
+
+
+def _renamed(spec: TableSpec, before: str, after: str) -> TableSpec:
+    """Returns the spec in which a column has another name, wherever the table refers to it."""
+
+    def name_of(name: str) -> str:
+        return after if name == before else name
+
+    def path_of(path: str) -> str:
+        top, dot, rest = path.partition(".")
+        return f"{name_of(top)}{dot}{rest}"
+
+    def column_of(column: Column) -> Column:
+        computed = column.computed and with_renamed_inputs(column.computed, {before: after})
+        if column.name != before:
+            return replace(column, computed=computed)
+        return replace(column, name=after, renamed_from=before, computed=computed)
+
+    def index_of(index: IndexSpec) -> IndexSpec:
+        return replace(index, columns=tuple(map(path_of, index.columns)))
+
+    columns = tuple(map(column_of, spec.columns))
+    embedding, retention = spec.embedding, spec.retention
+    if embedding is not None:
+        embedding = replace(embedding, column=path_of(embedding.column), vector=path_of(embedding.vector))
+    if retention is not None:
+        retention = replace(retention, column=name_of(retention.column))
+    found = replace(
+        spec,
+        columns=columns,
+        row_keys=tuple(map(name_of, spec.row_keys)),
+        sort_keys=tuple(map(name_of, spec.sort_keys)),
+        indexes=tuple(map(index_of, spec.indexes)),
+        embedding=embedding,
+        retention=retention,
+    )
+    _refuse_unclear_names(found, before)
+    return found
+
+
+def _refuse_unclear_names(spec: TableSpec, before: str) -> None:
+    """Raises Refused where the new name in an expression does not mean the column: it reads others than before."""
+    schema = arrow_schema(spec.columns)
+    wanted: Mapping[str, ComputedBySql] = {
+        each.name: each.computed for each in spec.columns if isinstance(each.computed, ComputedBySql)
+    }
+    for name, computed in wanted.items():
+        try:
+            found = plan_expression(computed.sql, schema).columns
+        except (NotComputable, ValueError):
+            found = ()
+        if set(found) != set(computed.inputs):
+            what = f"column {before} is an input of {name}, and a new name cannot be written into its expression"
+            remedy = f"declare the rename and the new `sql` of {name} in the spec, and run `deployer up`"
+            raise Refused(what, where=spec.address, remedy=remedy)

@@ -1,0 +1,52 @@
+"""Changes of a table's declaration by calls, checked as specs are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from deployer.errors import InvalidInput
+from deployer.live.reader import live_table
+from deployer.specs.editing.write import table_document
+from deployer.specs.loading.tables import table_of_document
+from deployer.specs.model import TableSpec
+
+if TYPE_CHECKING:
+    from deployer.specs.types.computed import Computed
+    from deployer.specs.types.types import Column
+    from deployer.tables.open_table import ReadTable
+
+
+def live_spec(table: ReadTable) -> TableSpec:
+    """Returns what the table is now, as a spec."""
+    return live_table(table.entry, table.state).spec
+
+
+def checked_spec(before: TableSpec, after: TableSpec) -> TableSpec:
+    """Returns the spec with what is left to find of it, the inputs of SQL among it.
+
+    Raises InvalidInput, a ValueError where it is about a computed column, for all that specs could not say. What was so
+    before is not reported.
+    """
+    known = {problem.what for problem in table_of_document(table_document(before))[1]}
+    found, problems = table_of_document(table_document(after))
+    new = [problem for problem in problems if problem.what not in known]
+    if new:
+        remedies = dict.fromkeys(problem.remedy for problem in new)
+        what = "; ".join(problem.what.replace("`", "") for problem in new)
+        raise InvalidInput(what, where=after.address, remedy="; ".join(remedies).replace("`", ""))
+    return after if found is None else replace(after, columns=_resolved(after.columns, found.columns))
+
+
+def _resolved(columns: Sequence[Column], found: Sequence[Column]) -> tuple[Column, ...]:
+    """The document has no identities that were kept."""
+    computed: Mapping[str, Computed | None] = {each.name: each.computed for each in found}
+
+    def resolved(column: Column) -> Column:
+        read = computed.get(column.name)
+        if column.computed is None or read is None:
+            return column
+        return replace(column, computed=replace(read, kept_identity=column.computed.kept_identity))
+
+    return tuple(map(resolved, columns))
