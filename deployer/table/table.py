@@ -10,6 +10,7 @@ import pyarrow as pa
 from deployer.platform.isolation.trusted_functions import NONE_TRUSTED, TrustedFunctions
 from deployer.search import SearchBuilder, SearchTarget, search
 from deployer.table.column_methods import ColumnMethods
+from deployer.table.definition_methods import DefinitionMethods
 from deployer.table.index_methods import IndexMethods
 from deployer.table.row_methods import RowMethods
 from deployer.tables.changes.feed import ChangeFeed, open_feed
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from deployer.table.optimize import CleanupResult, OptimizeResult
 
 
-class Table(RowMethods, ColumnMethods, IndexMethods):
+class Table(RowMethods, ColumnMethods, DefinitionMethods, IndexMethods):
     """A table of an instance. Each call works on the newest version; what it returns is of one version.
 
     Not for several threads at once; open one for each.

@@ -75,6 +75,11 @@ def _print(found: TableDescription) -> None:
         in_files = [repr(column.source) if column.source is not None else ""] if has_sources else []
         columns.add_row(column.name, column.type, null, column.key, *in_files, column.description.strip())
     console.print(columns)
+    if found.computed:
+        computed = Table("computed column", "by", "rows", box=SIMPLE_HEAD, pad_edge=False)
+        for each in found.computed:
+            computed.add_row(each.name, each.definition + (" on load" if each.on_load else ""), each.summary)
+        console.print(computed)
     if found.indexes:
         indexes = Table("index", "on", "status", box=SIMPLE_HEAD, pad_edge=False)
         indexes.add_column("rows in it", justify="right")

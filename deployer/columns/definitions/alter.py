@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from deployer.columns.definitions.checked import checked_spec, live_spec
-from deployer.columns.definitions.drop import known_column
 from deployer.columns.definitions.runs import refuse_while_written
-from deployer.errors import Refused
+from deployer.errors import InvalidInput, Refused
 from deployer.plan.assess.holds import hold_refusal
 from deployer.plan.diff.lakes import diff_tables
 from deployer.platform.sql.planning import NotComputable, plan_expression
@@ -38,26 +37,38 @@ class Alteration:
 
 
 def alter_columns(table: OpenTable, alterations: Sequence[Alteration]) -> None:
-    """Makes the alterations, by the same changes as `up`.
+    """Makes the alterations, by the same changes as `up`. Raises as `check_alterations`; nothing is changed then."""
+    update_table(table.store, table.root, table.entry.table_id, check_alterations(table, alterations))
 
-    Raises InvalidInput for columns that are not there and what specs could not say; Refused where rows, keys or holds
-    do not allow it; Conflict while a run writes the columns. Nothing is changed then.
+
+def check_alterations(table: OpenTable, alterations: Sequence[Alteration]) -> TableSpec:
+    """Returns the table's spec after the alterations.
+
+    Raises InvalidInput for columns that are not there and what specs could not say; Refused where keys or holds do not
+    allow it; Conflict while a run writes the columns.
     """
     before = live_spec(table)
     after = before
     for each in alterations:
-        known_column(before, each.column)
-    for each in alterations:
         after = _altered(after, each)
+    after = checked_spec(before, after)
     for each in alterations:
         if each.rename is not None and each.rename != each.column:
+            _refuse_taken(after, each.rename)
             after = _renamed(after, each.column, each.rename)
     after = checked_spec(before, after)
     refuse_while_written(table, [each.column for each in alterations])
     for change in diff_tables(before, after):
         if refusal := hold_refusal(change, before.holds, has_rows=table.state.files.rows > 0):
             raise Refused(refusal, where=table.address)
-    update_table(table.store, table.root, table.entry.table_id, after)
+    return after
+
+
+def _refuse_taken(spec: TableSpec, name: object) -> None:
+    if not isinstance(name, str):
+        raise InvalidInput(f"{name!r} is not a name of a column", where=spec.address, remedy="give a text")
+    if any(column.name == name for column in spec.columns):
+        raise InvalidInput(f"column {name} is there already", where=spec.address, remedy="use another name")
 
 
 def _altered(spec: TableSpec, alteration: Alteration) -> TableSpec:

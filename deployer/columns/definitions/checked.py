@@ -26,8 +26,7 @@ def live_spec(table: ReadTable) -> TableSpec:
 def checked_spec(before: TableSpec, after: TableSpec) -> TableSpec:
     """Returns the spec with what is left to find of it, the inputs of SQL among it.
 
-    Raises InvalidInput, a ValueError where it is about a computed column, for all that specs could not say. What was so
-    before is not reported.
+    Raises InvalidInput for all that specs could not say. What was so before is not reported.
     """
     known = {problem.what for problem in table_of_document(table_document(before))[1]}
     found, problems = table_of_document(table_document(after))

@@ -3,33 +3,88 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from deployer.platform.sql.one_expression import TOKEN
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+#: Words that are no columns unless they are quoted.
+_WORDS = frozenset(
+    [
+        "all",
+        "and",
+        "as",
+        "between",
+        "case",
+        "cast",
+        "distinct",
+        "else",
+        "end",
+        "exists",
+        "false",
+        "from",
+        "ilike",
+        "in",
+        "is",
+        "like",
+        "not",
+        "null",
+        "or",
+        "select",
+        "then",
+        "true",
+        "try_cast",
+        "when",
+    ]
+)
 
 
 def canonical_expression(text: str) -> str:
     """Returns a text that is equal for expressions that differ only in blanks, capitals and quotes of names."""
-    return " ".join(_written(name) if name is not None else piece for _, piece, name in _pieces(text) if piece.strip())
+    return " ".join(_canonical(*each) for each in _pieces(text) if each[1].strip())
+
+
+def _canonical(kind: str, piece: str, name: str | None) -> str:
+    if name is None:
+        return piece
+    return name if kind == "word" else _written(name)
 
 
 def rename_in_expression(text: str, renames: Mapping[str, str]) -> str:
     """Returns the expression with the new names of columns, by the old ones, in each place that may mean a column.
 
-    That is a name at the beginning of a path, neither a type (`AS date`) nor followed by `(`. It may be a word of SQL,
-    too: the caller plans the result, and compares what it reads with what the expression read before.
+    That is a name at the beginning of a path, but no word, function or type of SQL, as far as the place shows. The
+    caller plans the result, and compares what it reads with what the expression read before.
     """
     pieces = list(_pieces(text))
-    written: list[str] = []
-    previous = ""
-    for number, (kind, piece, name) in enumerate(pieces):
-        following = next((each for what, each, _ in pieces[number + 1 :] if what != "blank"), "")
-        means = name in renames and previous.lower() not in (".", "::", "as") and following != "("
-        written.append(_written(renames[str(name)]) if means else piece)
-        previous = previous if kind == "blank" else piece
+    solid = [(number, kind, piece) for number, (kind, piece, _) in enumerate(pieces) if kind != "blank"]
+    written = [piece for _, piece, _ in pieces]
+    for place, (number, kind, _) in enumerate(solid):
+        name = pieces[number][2]
+        if name is not None and name in renames and (kind == "name" or not _is_word_of_sql(solid, place)):
+            before = solid[place - 1][2] if place else ""
+            if before != ".":
+                written[number] = _written(renames[name])
     return "".join(written)
+
+
+def _is_word_of_sql(pieces: Sequence[tuple[int, str, str]], place: int) -> bool:
+    """Returns whether a name without quotes is no column: `DATE '2020-01-01'`, `INTERVAL '1' day`, `AS date`,
+    `extract(year FROM at)`, `year(at)`."""
+
+    def at(step: int) -> tuple[str, str]:
+        inside = 0 <= place + step < len(pieces)
+        return (pieces[place + step][1], pieces[place + step][2].lower()) if inside else ("", "")
+
+    (kind_before, before), (kind_after, after) = at(-1), at(1)
+    in_extract = (at(-2)[1], before, after) == ("extract", "(", "from")
+    return (
+        at(0)[1] in _WORDS
+        or before in ("as", "::")
+        or after == "("
+        or "text" in (kind_before, kind_after)
+        or in_extract
+    )
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str, str | None]]:
@@ -41,4 +96,4 @@ def _pieces(text: str) -> Iterator[tuple[str, str, str | None]]:
 
 
 def _written(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+    return name if _PLAIN.fullmatch(name) and name not in _WORDS else '"' + name.replace('"', '""') + '"'

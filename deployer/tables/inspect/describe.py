@@ -22,6 +22,7 @@ from deployer.state.model.entities import TableEntry, TableState
 from deployer.state.model.keys import decode_key
 from deployer.state.reader import StateReader
 from deployer.tables.indexes.build import IndexInfo, index_infos
+from deployer.tables.inspect.computed import ComputedColumnInfo, computed_infos
 from deployer.tables.inspect.versions import foreign_write_at, last_rows_at
 from deployer.tables.open_table import ReadTable
 from deployer.tables.partitions.sizes import sizes_of
@@ -97,6 +98,7 @@ class TableDescription:
     dataset: int = 1  #: the number of its Lance dataset: a rewrite makes the next
     retired: tuple[str, ...] = ()  #: where datasets of before a rewrite are kept
     unique: bool = False  #: no two rows may have the same row keys
+    computed: tuple[ComputedColumnInfo, ...] = ()
 
 
 def summaries(store: StateReader, root: str) -> tuple[list[TableSummary], list[Unreadable]]:
@@ -171,6 +173,7 @@ def describe(table: ReadTable) -> TableDescription:
         state.dataset,
         tuple(each.location for each in state.datasets if each.status == "retired"),
         has_unique_keys(state),
+        computed_infos(table),
     )
 
 
