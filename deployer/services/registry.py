@@ -11,6 +11,7 @@ from deployer.services.cluster import CLUSTER
 from deployer.services.compact import COMPACT
 from deployer.services.definition import ServiceDefinition
 from deployer.services.expire import EXPIRE
+from deployer.services.ingest import INGEST
 from deployer.services.metasync import METASYNC
 from deployer.services.restore import RESTORE
 from deployer.services.savepoints.autosavepoint import AUTOSAVEPOINT
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from deployer.services.cluster.results import ClusterResult
     from deployer.services.compact.results import CompactResult
     from deployer.services.expire.results import ExpireResult
+    from deployer.services.ingest.results import IngestFilesResult
     from deployer.services.metasync.results import MetasyncResult
     from deployer.services.restore.restoring import Restored
     from deployer.services.rewriting.run import Engine
@@ -31,11 +33,18 @@ if TYPE_CHECKING:
     from deployer.tables.open_table import ReadTable
 
     ServiceResult = (
-        CompactResult | ClusterResult | CleanResult | MetasyncResult | ExpireResult | AutosavepointResult | Restored
+        CompactResult
+        | ClusterResult
+        | CleanResult
+        | MetasyncResult
+        | IngestFilesResult
+        | ExpireResult
+        | AutosavepointResult
+        | Restored
     )
 
 SERVICES: Mapping[ServiceKind, ServiceDefinition[Any, Any]] = {
-    each.kind: each for each in (COMPACT, CLUSTER, CLEAN, METASYNC, EXPIRE, AUTOSAVEPOINT, RESTORE)
+    each.kind: each for each in (COMPACT, CLUSTER, CLEAN, METASYNC, INGEST, EXPIRE, AUTOSAVEPOINT, RESTORE)
 }
 
 

@@ -32,6 +32,7 @@ def reference() -> str:
         "storage",
         "retention",
         "hold",
+        "ingest",
         "services",
         "raw_service",
         "trigger",

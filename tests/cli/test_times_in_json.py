@@ -50,7 +50,7 @@ WITHOUT = {
     "column load", "cost", "destroy", "import", "package", "plugin install", "plugin list", "plugin remove",
     "preview", "query", "render", "rows delete", "rows erase", "rows merge", "rows update",
     "savepoint delete", "schema infer", "search", "service alter", "service create", "service delete",
-    "service move", "service pause", "service resume", "sql", "stack change-secrets-provider", "stack export",
+    "service files", "service move", "service pause", "service resume", "service retry-files", "sql", "stack change-secrets-provider", "stack export",
     "stack import", "state export", "state import", "state rebuild", "state repair", "state verify",
     "table add", "table delete", "table files", "table gc", "table offline", "table online",
     "table partitions", "table rename", "table split", "table split-points estimate", "up", "validate",

@@ -103,7 +103,7 @@ def test_a_lake_with_services_is_read_back_from_json_and_yaml(tmp_path: Path) ->
       expire: {trigger: {schedule: "0 4 * * *"}, options: {dry_run: true}}
       autosavepoint: {}
     """
-    found = lake(tmp_path, "\n" + own, more=RETENTION)
+    found = lake(tmp_path, "\n" + own, more=RETENTION + INGEST)
     [table] = found.tables
     assert [each.kind for each in table.services] == list(KINDS)
     assert table.services[0].trigger == Trigger("0 3 * * *", "Europe/Berlin", deleted_share=1)
@@ -122,6 +122,7 @@ def test_places_lead_to_the_file_that_says_it(tmp_path: Path) -> None:
     assert places["services.compact.options.strategy"].line < places["services.compact.options.min_files"].line
 
 
+INGEST = "ingest: {files: 's3://landing/*.csv', mode: append, max_bytes: 1GB, trigger: {schedule: '0 * * * *'}}\n"
 RETENTION = "retention: {column: day, keep: 48h}\nholds: [{name: z}, {name: a, where: delay > 3, reason: case 12}]\n"
 
 

@@ -20,6 +20,7 @@ from deployer.plan.render.services import service_name
 from deployer.platform.text.visible import visible
 from deployer.specs.declarations.embeddings import embedding_to_json
 from deployer.specs.declarations.indexes import index_to_json
+from deployer.specs.declarations.ingest import ingest_document
 from deployer.specs.editing.edits import SpecEdits
 from deployer.specs.editing.nodes import Uneditable
 from deployer.specs.editing.write import service_document, table_document
@@ -197,6 +198,9 @@ def _edit_service(edits: SpecEdits, change: c.ServiceChange, declared: TableSpec
     """The table's own declaration of a service becomes the whole of what the service is; the instance's stays."""
     name = service_name(change)
     form: dict[str, Any] | None = next((service_document(each) for each in live.services if each.name == name), None)
+    if name == "ingest":  # declared by a property of its own
+        edits.set_property(_place(declared, name), name, None if form is None else ingest_document(form))
+        return
     implied = name == "expire" and declared.retention is not None
     if form is None and (implied or _of_instance(declared, name)):
         form = {"enabled": False}

@@ -10,7 +10,7 @@ import typer
 from deployer.cli.column import load
 from deployer.cli.rows import change as row_change
 from deployer.cli.rows import erase as row_erase
-from deployer.cli.service import change, check, run, show
+from deployer.cli.service import change, check, files, run, show
 from deployer.cli.state import log, rebuild, transfer, verify
 from deployer.cli.state import show as show_state
 from deployer.cli.table import add, delete, flags, gc, partitions, reinitialise, split
@@ -74,6 +74,8 @@ service_group = _group(
         "resume": change.resume,
         "cancel": change.cancel,
         "runs": show.runs,
+        "files": files.files,
+        "retry-files": files.retry_files,
     },
 )
 state_group = _group(

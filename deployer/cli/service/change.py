@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 ServiceName = Annotated[
     str,
-    typer.Argument(metavar="SERVICE", help="COMPACT, CLUSTER, CLEAN, METASYNC, EXPIRE or AUTOSAVEPOINT, any case."),
+    typer.Argument(
+        metavar="SERVICE", help="COMPACT, CLUSTER, CLEAN, METASYNC, INGEST, EXPIRE or AUTOSAVEPOINT, any case."
+    ),
 ]
 Option = Annotated[
     list[str] | None,

@@ -12,6 +12,7 @@ from deployer.services.cluster.depth import Depth
 from deployer.services.cluster.results import ClusterResult
 from deployer.services.compact.results import CompactResult
 from deployer.services.expire.results import ExpireResult
+from deployer.services.ingest.results import IngestFilesResult
 from deployer.services.metasync.results import MetasyncResult, PublishedEntry
 from deployer.services.restore.restoring import Restored
 from deployer.services.savepoints.autosavepoint import AutosavepointResult
@@ -25,7 +26,9 @@ def print_done(
     done: ServiceResult,
 ) -> None:
     """Prints what was done, or why nothing was."""
-    if done.status == "SKIPPED":
+    if isinstance(done, IngestFilesResult):
+        _ingested(done)
+    elif done.status == "SKIPPED":
         stdout().print(f"{done.table}: nothing to do: {done.why}")
         if isinstance(done, ClusterResult):
             stdout().print(f"overlap depth {_depth(done.depth_before.of_all, done.columns)}")
@@ -79,6 +82,25 @@ def _expired(done: ExpireResult) -> None:
     )
     if done.holds:
         note(f"{done.why}: {', '.join(done.holds)}")
+
+
+def _ingested(done: IngestFilesResult) -> None:
+    if done.files:
+        rate = done.rows / done.seconds if done.seconds else 0
+        stdout().print(
+            f"{done.table}: {count(done.files, 'file')} loaded, {count(done.rows, 'row')}, {size(done.bytes)}, in "
+            f"{count(done.commits, 'commit')} ({done.seconds:.1f} s, {rate:,.0f} rows/s)"
+        )
+    else:
+        stdout().print(f"{done.table}: nothing to do: {done.why}")
+    for each in done.problems:
+        note(f"{each.path}: {each.reason}")
+    if done.set_aside or done.changed:
+        note(f"{done.why}: `deployer service files {done.table} --status set-aside` (or changed) lists them")
+    if done.messages or done.unknown:
+        outside = f", {done.outside:,} of them of no file of the place" if done.outside else ""
+        unknown = f"; {done.unknown:,} that are no notification stay in it" if done.unknown else ""
+        note(f"{count(done.messages, 'message')} of the queue{outside}{unknown}")
 
 
 def _ranges(numbers: Sequence[int], most: int = 8) -> str:

@@ -11,6 +11,7 @@ from deployer.datasets.storage.options import objects_at
 from deployer.platform.storage.objects import ObjectInfo
 
 WORK = "_work"
+FILE_LISTS = "_ingest"  #: `_ingest/TABLE_ID/` has the files that a table's INGEST loaded and set aside
 
 
 def job_folder(table_id: str, job_id: str) -> str:
@@ -44,6 +45,11 @@ def remove_job_folders(root: str, table_id: str) -> None:
     for job_id in job_files(root, table_id):
         remove_job_folder(root, table_id, job_id)
     _remove(root, f"{WORK}/{table_id}")
+
+
+def remove_file_lists(root: str, table_id: str) -> None:
+    """Removes what INGEST recorded of a table."""
+    _remove(root, f"{FILE_LISTS}/{table_id}")
 
 
 def _remove(root: str, folder: str) -> None:

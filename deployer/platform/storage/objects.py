@@ -26,11 +26,13 @@ class Missing(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """An object without its content; `changed` is in seconds since 1970."""
+    """An object without its content; `changed` is in seconds since 1970. `tag` is the bucket's tag of its content, and
+    empty for files."""
 
     path: str
     bytes: int
     changed: float
+    tag: str = ""
 
 
 class ObjectReader(Protocol):

@@ -61,9 +61,17 @@ class S3Objects:
 
     def described(self, prefix: str) -> Sequence[ObjectInfo]:
         return [
-            ObjectInfo(path, int(each["size"]), each["last_modified"].timestamp())
+            ObjectInfo(path, int(each["size"]), each["last_modified"].timestamp(), str(each["e_tag"] or ""))
             for path, each in self._listed(prefix)
         ]
+
+    def about(self, path: str) -> ObjectInfo | None:
+        """Returns one object without its content; None when there is none."""
+        try:
+            found = self._asked("HeadObject", path, lambda store, key: obstore.head(store, key))
+        except Missing:
+            return None
+        return ObjectInfo(path, int(found["size"]), found["last_modified"].timestamp(), str(found["e_tag"] or ""))
 
     def first_page(self, prefix: str) -> Sequence[str]:
         """Returns the first 1,000 paths in the folder `prefix` and below, in the order of their names. One request."""

@@ -10,9 +10,10 @@ import yaml
 
 from deployer.platform.text.units import exact_size
 from deployer.platform.text.visible import is_visible, visible_yaml
+from deployer.specs.declarations.ingest import ingest_document
 from deployer.specs.model import InstanceSpec, KeyValue, Lake, ServiceSpec, TableSpec
 from deployer.specs.schema.aws_settings import aws_document
-from deployer.specs.schema.services import option_document
+from deployer.specs.schema.services import OWN_PROPERTY, option_document
 from deployer.specs.serialized.services import service_to_json
 from deployer.specs.serialized.specs import column_to_json, instance_to_json, table_to_json
 from deployer.specs.sources.variables import escaped
@@ -60,8 +61,12 @@ def table_document(spec: TableSpec) -> dict[str, Any]:
         by_name = {column.name: column for column in spec.columns}
         keys = [by_name[name] for name in spec.row_keys if name in by_name]  # rules may not have been checked
         form["partitions"] |= {"split_points": [split_point_document(point, keys) for point in spec.split_points]}
-    if spec.services:
-        form["services"] = {service.name: service_document(service) for service in spec.services}
+    form.pop("services", None)
+    if services := [service for service in spec.services if service.kind not in OWN_PROPERTY]:
+        form["services"] = {service.name: service_document(service) for service in services}
+    for service in spec.services:
+        if service.kind in OWN_PROPERTY:
+            form[OWN_PROPERTY[service.kind]] = ingest_document(service_document(service))
     first = ("database", "name", "renamed_from", "description", "columns")
     return {"kind": "Table"} | {name: form[name] for name in first if name in form} | form
 

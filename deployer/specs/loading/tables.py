@@ -13,6 +13,7 @@ from deployer.platform.text.units import SPEC_DURATION, canonical_duration
 from deployer.specs.declarations.columns import DeclaredColumn, Places, check_sources
 from deployer.specs.declarations.embeddings import read_embedding
 from deployer.specs.declarations.indexes import index_places, read_indexes
+from deployer.specs.declarations.ingest import check_ingest, with_ingest
 from deployer.specs.declarations.retention import check_expire, hold_places, read_holds, read_retention
 from deployer.specs.declarations.services import Defaults, read_services, service_places
 from deployer.specs.loading.computed import LONGEST_EXPRESSION, TableColumns, check_computed
@@ -87,9 +88,16 @@ def read_table(
     keys = None if document.invalid & {"row_keys", "sort_keys"} else (*row_keys, *sort_keys)
     expires = document.get("retention")
     services = read_services(
-        document.valid("services"), defaults, columns, keys, composed.lacks, report, expires=expires is not None
+        with_ingest(document.valid("services"), document.valid("ingest")),
+        defaults,
+        columns,
+        keys,
+        composed.lacks,
+        report,
+        expires=expires is not None,
     )
     services = check_expire(services, expires, document.get("services"), report)
+    check_ingest(document.valid("ingest"), columns, row_keys, composed.lacks, report)
     return TableSpec(
         database=database,
         name=name,
@@ -178,7 +186,7 @@ def _places(document: Document, columns: Sequence[DeclaredColumn], defaults: Def
         places["services.expire"] = expires.key_at
     for path, at in index_places(document.valid("indexes")):
         places["indexes." + path] = at
-    for path, at in service_places(document.get("services"), defaults):
+    for path, at in service_places(with_ingest(document.get("services"), document.get("ingest")), defaults):
         places["services." + path] = at
     return places
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from deployer.specs.schema.environments import INCLUDE, OVERLAY, VARIABLES
+from deployer.specs.schema.ingest import ingest_schema
 from deployer.specs.schema.instances import INSTANCE
 from deployer.specs.schema.parts import (
     DASHED_NAME,
@@ -82,7 +83,8 @@ def json_schema() -> Json:
             "storage": STORAGE,
             "retention": RETENTION,
             "hold": HOLD,
-            "services": services_schema(),
+            "services": services_schema(in_specs=True),
+            "ingest": ingest_schema(),
             "raw_service": raw_service_schema(),
             "trigger": trigger_schema(),
             "name": text(

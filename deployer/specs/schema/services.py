@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deployer.errors import InvalidInput
 from deployer.platform.text.units import canonical_duration, exact_size, parse_size
+from deployer.specs.schema.ingest import INGEST_OPTIONS
 from deployer.specs.schema.parts import (
     Json,
     choice,
@@ -110,6 +111,11 @@ _KINDS: Mapping[str, _Kind] = {
         },
         {"commits": 1},
     ),
+    "INGEST": _Kind(
+        "Loads the files that come to a place, each once. Declared by a table's `ingest`.",
+        INGEST_OPTIONS,
+        {"schedule": "*/15 * * * *"},
+    ),
     "EXPIRE": _Kind(
         "Removes rows that are older than the table's `retention`. Tables with retention have it; others cannot.",
         {"dry_run": flag("Whether it only says what would go.", False)},
@@ -179,13 +185,18 @@ def _service_schema(kind: str) -> Json:
     return {"description": about.description, "anyOf": [ref("raw_service"), typed]}
 
 
-def services_schema() -> Json:
-    """Returns the `services` of a table, and of an instance for all of its tables."""
+#: Kinds that are declared by a property of their own beside `services`, with its name.
+OWN_PROPERTY: Mapping[str, str] = {"INGEST": "ingest"}
+
+
+def services_schema(*, in_specs: bool = False) -> Json:
+    """Returns the services of a table, and of an instance for all of its tables; `in_specs`: those that the property
+    `services` declares."""
     return object_schema(
         "Services",
         "What keeps the table healthy, one of each kind.",
         (),
-        {kind.lower(): _service_schema(kind) for kind in KINDS},
+        {kind.lower(): _service_schema(kind) for kind in KINDS if not (in_specs and kind in OWN_PROPERTY)},
     )
 
 

@@ -253,6 +253,7 @@ TABLE = object_schema(
         "embedding": EMBEDDING,
         "services": ref("services", "What keeps the table healthy; over what the instance declares for all tables."),
         "retention": ref("retention", "How long rows are kept; for ever unless set."),
+        "ingest": ref("ingest", "Files that are loaded by themselves as they come, each once; none unless set."),
         "holds": list_of("Legal holds: rows that stay whatever else is asked for.", ref("hold"), default=[]),
         "online": flag(
             "Whether services and splits of leaves run on the table by themselves; loads, queries and what is run by "

@@ -36,6 +36,8 @@ SYNONYMS: Mapping[str, str] = {
     "splits": "split_points",
     "unique_keys": "unique",
     "ttl": "retention",
+    "auto_load": "ingest",
+    "autoload": "ingest",
     "uri": "root",
 }
 _TRUE, _FALSE = ("yes", "y", "on"), ("no", "n", "off")

@@ -18,7 +18,9 @@ from deployer.state.model.names import NAME, Form, has_control_characters
 LONGEST = 900  #: bytes; keys in a bucket have at most 1,024 together with the root's prefix
 
 #: Folders of the root that are deployer's own or Lance's catalog, so that no database may be called that.
-RESERVED = frozenset({"_state", "_state-removed", "_work", "_jobs", "_runs", "_uploads", "_job-logs", "__manifest"})
+RESERVED = frozenset(
+    {"_state", "_state-removed", "_work", "_jobs", "_runs", "_uploads", "_job-logs", "_ingest", "__manifest"}
+)
 _OF_LANCE = frozenset({"_versions", "_transactions", "_deletions", "_indices", "_refs", "_rewrite", "_deployer"})
 
 _MADE = re.compile(rf"(?P<database>{NAME})/{NAME}-[0-9a-f]{{8}}(-g[1-9][0-9]{{0,8}})?\.lance")

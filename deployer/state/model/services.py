@@ -10,7 +10,9 @@ from deployer.platform.files.json_values import JSON
 from deployer.state.model.names import SavepointName
 from deployer.state.model.times import TIME
 
-ServiceKind = Literal["COMPACT", "CLUSTER", "CLEAN", "METASYNC", "AUTOSAVEPOINT", "LOAD_COLUMNS", "RESTORE", "EXPIRE"]
+ServiceKind = Literal[
+    "COMPACT", "CLUSTER", "CLEAN", "METASYNC", "AUTOSAVEPOINT", "LOAD_COLUMNS", "RESTORE", "INGEST", "EXPIRE"
+]
 TriggerMode = Literal["AUTOMATIC", "ON_DEMAND"]
 RunStatus = Literal["QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
 FinalStatus = Literal["SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
@@ -33,9 +35,10 @@ EXCLUDES: Mapping[ServiceKind, tuple[ServiceKind, ...]] = {
     "CLEAN": ("RESTORE",),
     "METASYNC": (),
     "AUTOSAVEPOINT": (),
-    "RESTORE": ("COMPACT", "CLUSTER", "CLEAN", "LOAD_COLUMNS", "EXPIRE"),
+    "RESTORE": ("COMPACT", "CLUSTER", "CLEAN", "LOAD_COLUMNS", "EXPIRE", "INGEST"),
     "LOAD_COLUMNS": ("RESTORE",),
     "EXPIRE": ("COMPACT", "CLUSTER", "RESTORE"),
+    "INGEST": ("RESTORE",),
 }
 
 LEASE = "reader-"  #: what the names of savepoints begin with that are leases of readers

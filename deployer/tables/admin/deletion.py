@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deployer.datasets.storage.job_folders import remove_job_folders
+from deployer.datasets.storage.job_folders import remove_file_lists, remove_job_folders
 from deployer.datasets.storage.options import objects_at
 from deployer.datasets.storage.places import dataset_uri
 from deployer.datasets.storage.removal import locations_of, remove_dataset, require_removable
@@ -152,6 +152,7 @@ def _remove(store: StateStore, root: str, entry: TableEntry) -> None:
     for location in locations:
         remove_dataset(store, root, entry.table_id, location)
     remove_job_folders(root, entry.table_id)
+    remove_file_lists(root, entry.table_id)
     reached("tables.delete.removed")
     store.remove_table_log(entry.table_id)
     reached("tables.delete.forgotten")

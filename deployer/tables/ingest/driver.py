@@ -32,18 +32,21 @@ def load_in_driver(plan: LoadPlan, on_progress: OnProgress) -> LoadedFragments:
     Raises the error of the first split that has one.
     """
     reports = {split.number: SplitReport(split.number) for split in plan.splits}
-    written: list[WrittenFragment] = []
-    duplicates = Duplicates()
-    batches = _batches(plan, reports, on_progress)
-    if plan.layout.order:
-        found = _gathered(plan, batches, reports)
-        written, duplicates = found.written, found.duplicates
-    else:
-        written += write_stream(plan.layout, batches, plan.ranges.partitions[0])
+    written, duplicates = write_rows(plan, _batches(plan, reports, on_progress), reports)
     if error := next((report.error for report in reports.values() if report.error), None):
         discard(plan.layout.location, written)
         raise error.as_error()
     return LoadedFragments(tuple(written), reports, duplicates)
+
+
+def write_rows(
+    plan: LoadPlan, batches: Iterator[pa.RecordBatch], reports: dict[int, SplitReport]
+) -> tuple[list[WrittenFragment], Duplicates]:
+    """Writes rows of the table, sorted and each range apart where it has keys, in the memory of `FLUSH_BYTES`."""
+    if plan.layout.order:
+        found = _gathered(plan, batches, reports)
+        return found.written, found.duplicates
+    return [*write_stream(plan.layout, batches, plan.ranges.partitions[0])], Duplicates()
 
 
 def _batches(plan: LoadPlan, reports: dict[int, SplitReport], on_progress: OnProgress) -> Iterator[pa.RecordBatch]:

@@ -53,7 +53,7 @@ def find_sources(paths: Sequence[str], format_name: Format | None) -> list[Sourc
     found: dict[str, Source] = {}
     for given in paths:
         for path, is_lance in _expanded(given, format_name):
-            source = replace(_source(path, format_name, is_lance), folders=folder_values(path, given))
+            source = replace(source_of(path, format_name, is_lance), folders=folder_values(path, given))
             found.setdefault(path if is_on_s3(path) else str(Path(path).resolve()), source)
     sources = list(found.values())
     check_same_folders([(source.name, source.folders) for source in sources])
@@ -65,7 +65,7 @@ def _expanded(given: str, format_name: Format | None) -> list[tuple[str, bool]]:
     if is_on_s3(given):
         from deployer.tables.ingest.files.s3_sources import expanded
 
-        return expanded(given, lambda name: format_name is not None or _known(name) is not None)
+        return expanded(given, lambda name: format_name is not None or known_format(name) is not None)
     found = [(path, _is_lance(path)) for path in _expanded_here(given, format_name)]
     for path, is_lance in found:
         if not is_lance:
@@ -109,7 +109,7 @@ def _in_folder(folder: Path, format_name: Format | None) -> list[Path]:
             found.append(path)
         elif path.is_dir():
             found += _in_folder(path, format_name)
-        elif _known(path.name) is not None or format_name is not None:
+        elif known_format(path.name) is not None or format_name is not None:
             found.append(path)
     return found
 
@@ -118,13 +118,15 @@ def _is_lance(path: Path) -> bool:
     return path.is_dir() and (path / "_versions").is_dir()
 
 
-def _known(name: str) -> Format | None:
+def known_format(name: str) -> Format | None:
+    """Returns the format that a file's name shows; None when it shows none."""
     return SUFFIXES.get(Path(without_codec(name.lower())).suffix)
 
 
-def _source(path: str, format_name: Format | None, is_lance: bool) -> Source:
+def source_of(path: str, format_name: Format | None, is_lance: bool) -> Source:
+    """Returns one file as a source, by its name or as the format given. Raises InvalidInput for what is not read."""
     name = path.rpartition("/")[2].lower()
-    form = Format.LANCE if is_lance else format_name or _known(name)
+    form = Format.LANCE if is_lance else format_name or known_format(name)
     if name.endswith(".zip"):
         raise InvalidInput("zip archives are not read", where=path, remedy="unzip it first")
     if form is None:

@@ -11,7 +11,7 @@ from deployer.platform.storage.s3_objects import S3Objects
 from deployer.tables.ingest.files.folder_names import is_hidden
 from deployer.tables.ingest.files.source_files import SCHEME
 
-_GLOB = re.compile(r"[*?[]")
+GLOB = re.compile(r"[*?[]")
 
 
 def expanded(given: str, wanted: Callable[[str], bool]) -> list[tuple[str, bool]]:
@@ -24,7 +24,7 @@ def expanded(given: str, wanted: Callable[[str], bool]) -> list[tuple[str, bool]
     if not bucket:
         raise InvalidInput("there is no bucket in the address", where=given, remedy="write s3://BUCKET/PATH")
     pattern = key.split("/") if key else []
-    fixed = next((i for i, part in enumerate(pattern) if _GLOB.search(part)), len(pattern))
+    fixed = next((i for i, part in enumerate(pattern) if GLOB.search(part)), len(pattern))
     is_glob = fixed < len(pattern)
     folder = "/".join(pattern[:fixed])
     found = []
@@ -32,7 +32,7 @@ def expanded(given: str, wanted: Callable[[str], bool]) -> list[tuple[str, bool]
         return [(given, False)]
     for path, is_lance in _entries(bucket, folder):
         place = path.split("/") if path else []
-        depth = _fit(place, pattern[fixed:])
+        depth = fit(place, pattern[fixed:])
         if depth is None:
             continue
         below = place[depth:]
@@ -59,7 +59,7 @@ def _entries(bucket: str, folder: str) -> list[tuple[str, bool]]:
     return sorted([(path, True) for path in datasets] + [(path, False) for path in outside])
 
 
-def _fit(place: Sequence[str], pattern: Sequence[str]) -> int | None:
+def fit(place: Sequence[str], pattern: Sequence[str]) -> int | None:
     """Returns how many leading parts of a path a glob matches: all, or those of a folder around it. None: no match.
 
     As on a disk, only a part of it that begins with a dot takes a name that does.
@@ -68,11 +68,11 @@ def _fit(place: Sequence[str], pattern: Sequence[str]) -> int | None:
         return 0
     if pattern[0] == "**":
         seen = next((i for i, part in enumerate(place) if part.startswith(".")), len(place))
-        fits = (_fit(place[skip:], pattern[1:]) for skip in range(seen + 1))
+        fits = (fit(place[skip:], pattern[1:]) for skip in range(seen + 1))
         return next((skip + depth for skip, depth in enumerate(fits) if depth is not None), None)
     if not place or not re.match(translate(pattern[0]), place[0]):
         return None
     if place[0].startswith(".") and not pattern[0].startswith("."):
         return None
-    depth = _fit(place[1:], pattern[1:])
+    depth = fit(place[1:], pattern[1:])
     return None if depth is None else depth + 1

@@ -1,0 +1,195 @@
+"""The files at the place that `ingest` names, as they are now: listed without opening any of them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from deployer.errors import InvalidInput, Refused
+from deployer.platform.storage.objects import ObjectInfo
+from deployer.platform.storage.s3_objects import S3Objects
+from deployer.tables.ingest.files.find import known_format, refuse_credentials
+from deployer.tables.ingest.files.folder_names import is_hidden
+from deployer.tables.ingest.files.s3_sources import GLOB, fit
+from deployer.tables.ingest.files.source_files import SCHEME, is_on_s3
+
+AT_ONCE = 16  #: requests for single objects at the same time
+FEW = 64  #: files up to which each is asked for by itself instead of listing the place
+_VERSIONS = "_versions"
+_PART = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LandedFile:
+    """A file or Lance dataset. `tag` differs when its content does: the entity tag of an object, else made of size and
+    time. `changed` is in seconds since 1970."""
+
+    path: str
+    bytes: int
+    tag: str
+    changed: float
+    is_lance: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """A place: its `folder` (a path, or s3://…), and the parts of the glob below it, if there is one."""
+
+    files: str
+    folder: str
+    pattern: tuple[str, ...]
+    any_name: bool  #: also files whose names show no format
+
+    @staticmethod
+    def of(files: str, root: str, *, any_name: bool) -> Landing:
+        """Reads the place as it is declared. Raises InvalidInput, and Refused where it lies within the lake's root."""
+        refuse_credentials([files])
+        scheme = SCHEME if is_on_s3(files) else "/"
+        if not files.startswith(scheme) or not files.removeprefix(scheme).strip("/"):
+            raise InvalidInput(
+                "the place is no folder or glob", where=files, remedy="write s3://BUCKET/PATH, or a path from /"
+            )
+        parts = [part for part in files.removeprefix(scheme).split("/") if part]
+        fixed = next((i for i, part in enumerate(parts) if GLOB.search(part)), len(parts))
+        if is_on_s3(files) and not fixed:
+            raise InvalidInput("the bucket's name is a glob", where=files, remedy="name one bucket")
+        place = Landing(files, scheme + "/".join(parts[:fixed]), tuple(parts[fixed:]), any_name)
+        if place.covers(root):
+            raise Refused(
+                f"the place lies within the lake's own root {root}, or covers it",
+                where=files,
+                remedy="let files come to a place of their own, outside of the root",
+            )
+        return place
+
+    def covers(self, root: str) -> bool:
+        """Returns whether the place is within the root, or may have files of the root among its own."""
+        if is_on_s3(root) != is_on_s3(self.folder):
+            return False
+        own, lake = (each if is_on_s3(each) else os.path.realpath(each) for each in (self.folder, root.rstrip("/")))
+        if f"{own}/".startswith(f"{lake}/"):
+            return True
+        if not f"{lake}/".startswith(f"{own.rstrip('/')}/"):
+            return False
+        below = lake.removeprefix(own.rstrip("/")).strip("/").split("/")
+        depth = len(self.pattern) if self.pattern and "**" not in self.pattern else None
+        return depth is None or any(fit(below[:n], self.pattern) is not None for n in range(1, len(below) + 1))
+
+    def takes(self, path: str) -> bool:
+        """Returns whether the file of that full path is one of the place."""
+        below = path.removeprefix(self.folder).strip("/").split("/")
+        return path.startswith(f"{self.folder.rstrip('/')}/") and self._fits(below, is_lance=False)
+
+    def list(self) -> list[LandedFile]:
+        """Returns all files of the place by their paths; none where the folder is not there yet."""
+        listed = self._on_s3() if is_on_s3(self.folder) else self._here()
+        return sorted((each for each in _with_datasets(listed)), key=lambda each: each.path)
+
+    def now(self, paths: Sequence[str]) -> Mapping[str, LandedFile]:
+        """Returns those of the paths that are there, as they are now."""
+        if not is_on_s3(self.folder):
+            found = (_stat(path) for path in paths)
+            return {each.path: each for each in found if each is not None} | self._datasets(paths)
+        if len(paths) > FEW:
+            wanted = frozenset(paths)
+            return {each.path: each for each in self.list() if each.path in wanted}
+        objects = S3Objects(self.folder)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            infos = pool.map(lambda path: objects.about(path.removeprefix(self.folder).strip("/")), paths)
+            there = {path: self._of_object(info) for path, info in zip(paths, infos, strict=True) if info is not None}
+        return there | self._datasets([path for path in paths if path not in there])
+
+    def _datasets(self, paths: Sequence[str]) -> dict[str, LandedFile]:
+        """Returns the Lance datasets among the paths; only names that may be of one are looked at."""
+        wanted = {path for path in paths if path.endswith(".lance")}
+        return {each.path: each for each in self.list() if each.path in wanted} if wanted else {}
+
+    def _of_object(self, info: ObjectInfo) -> LandedFile:
+        return LandedFile(f"{self.folder}/{info.path}", info.bytes, info.tag, info.changed)
+
+    def _fits(self, below: Sequence[str], *, is_lance: bool) -> bool:
+        depth = fit(below, self.pattern)
+        if depth is None:
+            return False
+        rest = below[depth:]
+        if any(map(is_hidden, rest)):
+            return False
+        return not rest or is_lance or self.any_name or known_format(rest[-1]) is not None
+
+    def _kept(self, below: str) -> bool:
+        parts = below.split("/")
+        if _VERSIONS in parts:
+            return self._fits(parts[: parts.index(_VERSIONS)], is_lance=True)
+        return self._fits(parts, is_lance=False)
+
+    def _on_s3(self) -> Iterator[LandedFile]:
+        for info in S3Objects(self.folder).described(""):
+            if info.path and self._kept(info.path):
+                yield self._of_object(info)
+
+    def _here(self) -> Iterator[LandedFile]:
+        deep = not self.pattern or "**" in self.pattern
+        yield from self._below(self.folder, "", None if deep else len(self.pattern) + 1)
+
+    def _below(self, folder: str, below: str, levels: int | None) -> Iterator[LandedFile]:
+        try:
+            entries = [*os.scandir(folder)]
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for entry in entries:
+            name = f"{below}{entry.name}"
+            try:
+                if entry.is_dir():
+                    if levels is None or levels > 0:
+                        yield from self._below(entry.path, f"{name}/", None if levels is None else levels - 1)
+                elif self._kept(name) and (found := _landed(entry.path, entry.stat())) is not None:
+                    yield found
+            except FileNotFoundError:  # removed at this moment
+                continue
+
+
+def _with_datasets(files: Iterator[LandedFile]) -> Iterator[LandedFile]:
+    """Yields the files, with one entry for each Lance dataset, whose tag is that of its manifests."""
+    manifests: dict[str, list[LandedFile]] = {}
+    others = []
+    for each in files:
+        dataset, within, _ = each.path.partition(f"/{_VERSIONS}/")
+        if within:
+            manifests.setdefault(dataset, []).append(each)
+        else:
+            others.append(each)
+    for path, found in manifests.items():
+        text = "\n".join(sorted(f"{each.path} {each.tag}" for each in found))
+        tag = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
+        yield LandedFile(path, sum(each.bytes for each in found), tag, max(each.changed for each in found), True)
+    for each in others:
+        if not any(each.path.startswith(f"{dataset}/") for dataset in manifests):
+            yield each
+
+
+def _stat(path: str) -> LandedFile | None:
+    try:
+        return _landed(path, Path(path).stat())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _landed(path: str, about: os.stat_result) -> LandedFile | None:
+    """Returns a regular file; None for others, such as pipes, which would be waited for."""
+    if not stat.S_ISREG(about.st_mode):
+        return None
+    return LandedFile(path, about.st_size, f"{about.st_size}-{about.st_mtime_ns}", about.st_mtime)
+
+
+def content_of(path: str) -> str:
+    """Returns a hash of a file's whole content: by it a file is known that was only touched, or copied again."""
+    found = hashlib.blake2b(digest_size=16)
+    with Path(path).open("rb") as file:
+        while block := file.read(_PART):
+            found.update(block)
+    return found.hexdigest()

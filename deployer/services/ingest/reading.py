@@ -1,0 +1,266 @@
+"""Reads the files of one commit: the good rows of those that can be loaded, and why the others cannot.
+
+A file is taken whole or not at all: its rows are passed on once all of them were checked. Small columnar files of one
+schema are read side by side and checked together, since a check of each would take longer than reading it; where
+anything is wrong with one of them, each is checked by itself, and so has the messages that `ingest` has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deployer.errors import DeployerError
+from deployer.platform.storage.objects import Missing
+from deployer.services.ingest.landing import LandedFile
+from deployer.services.ingest.options import IngestOptions
+from deployer.tables.ingest.files.columnar import ALIGNED
+from deployer.tables.ingest.files.dialects import with_dialects
+from deployer.tables.ingest.files.find import source_of, splits_of
+from deployer.tables.ingest.files.folder_names import folder_values
+from deployer.tables.ingest.files.model import Format, Source, Split
+from deployer.tables.ingest.files.source_files import SCHEME, is_on_s3
+from deployer.tables.ingest.readers.splits import Reading, SplitReport, checked_rows, plan_reading
+from deployer.tables.ingest.rows.bad_rows import BadRows
+from deployer.tables.ingest.rows.check import SourceRows, check
+from deployer.tables.ingest.rows.field_map import field_map
+from deployer.tables.ingest.rows.mapped_rows import fields_to_read, in_columns
+from deployer.tables.ingest.rows.missing_columns import missing, unnamed_columns
+from deployer.tables.open_table import OpenTable
+
+SMALL_BYTES = 1 << 20  #: of a file that is read together with others
+GROUP_FILES, GROUP_BYTES = 256, 32 << 20  #: that are checked together
+READ_AT_ONCE = 8
+HELD_BYTES = 256 << 20  #: of a file whose rows are held until all are checked; a larger one is read twice
+SHOWN = 3  #: problems of a file that its reason names
+
+Groups = Iterator[list[LandedFile]]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """A file whose fields fit the table, and how it is read."""
+
+    file: LandedFile
+    reading: Reading
+    splits: tuple[Split, ...]
+
+
+@dataclass(slots=True)
+class FileReader:
+    """Reads files for one table. `bad` fills up with the reasons of those that cannot be loaded, by path, and `splits`
+    with the files by the numbers of their splits. `places`: rows get the columns by which duplicates are found."""
+
+    table: OpenTable
+    options: IngestOptions
+    places: bool
+    on_files: Callable[[int], None]
+    bad: dict[str, str] = field(default_factory=dict)
+    splits: dict[int, str] = field(default_factory=dict)
+    files: int = 0
+    _fitting: dict[bytes, bool] = field(default_factory=dict)
+
+    def rows(self, files: Sequence[LandedFile]) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of all good files, in the order of the files."""
+        with ThreadPoolExecutor(READ_AT_ONCE) as pool:
+            for group in self._groups(files):
+                together = self._together(group, pool) if len(group) > 1 else None
+                if together is not None:
+                    yield from together
+                else:
+                    for each in group:
+                        yield from self._checked(each)
+                self.files += len(group)
+                self.on_files(self.files)
+
+    def plan(self, file: LandedFile) -> PlannedFile | None:
+        """Returns how the file is read; None for one that cannot be, which is bad then."""
+        try:
+            given = source_of(file.path, self.options.format, file.is_lance)
+            source = replace(given, folders=folder_values(file.path, self.options.files))
+            [source] = with_dialects([source], self.options.read)
+            fields = field_map(self.table.schema, (), ())
+            reading = plan_reading(
+                [source],
+                self.table.schema,
+                self.table.row_keys,
+                self.options.read,
+                ignore_extra=self.options.ignore_extra,
+                listed=SHOWN,
+                fields=fields,
+            )
+            if not self.options.missing_as_null and source.format is not Format.JSON:
+                unnamed = unnamed_columns(self.table.schema, [source], reading.names, fields)
+                if unnamed:
+                    raise missing(unnamed, self.table.schema, self.table.address)
+            first = len(self.splits)
+            splits = tuple(replace(split, number=first + split.number) for split in splits_of([source]))
+        except (DeployerError, OSError, pa.ArrowException) as failure:
+            self.bad[file.path] = reason_of(failure)
+            return None
+        self.splits.update((split.number, file.path) for split in splits)
+        return PlannedFile(file, replace(reading, places=self.places), splits)
+
+    def reading_of(self, planned: Sequence[PlannedFile]) -> Reading:
+        """Returns how several files are read together."""
+        table = self.table
+        names = {path: own for each in planned for path, own in each.reading.names.items()}
+        inputs = {path: own for each in planned for path, own in each.reading.inputs.items()}
+        schema, fields = table.schema.serialize().to_pybytes(), field_map(table.schema, (), ())
+        return Reading(
+            schema, table.row_keys, names, self.options.read, self.options.ignore_extra, SHOWN, (), fields, inputs,
+            self.places,
+        )  # fmt: skip
+
+    def _checked(self, file: LandedFile) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of a file once all of them are found good."""
+        planned = self.plan(file)
+        if planned is None:
+            return
+        reports: list[SplitReport] = []
+        batches = self._batches(planned, reports)
+        if sum(split.bytes for split in planned.splits) <= HELD_BYTES:
+            held = [*batches]
+            if not self._is_bad(file, reports):
+                yield from held
+            return
+        for _ in batches:
+            pass
+        if not self._is_bad(file, reports):
+            yield from self._batches(planned, [])
+
+    def _batches(self, planned: PlannedFile, reports: list[SplitReport]) -> Iterator[pa.RecordBatch]:
+        for split in planned.splits:
+            reports.append(report := SplitReport(split.number))
+            try:
+                yield from checked_rows(split, planned.reading, report)
+            except (OSError, pa.ArrowException) as failure:
+                self.bad[planned.file.path] = reason_of(failure)
+            if report.error or planned.file.path in self.bad:
+                return
+
+    def _is_bad(self, file: LandedFile, reports: Sequence[SplitReport]) -> bool:
+        if (reason := bad_reason(reports)) and file.path not in self.bad:
+            self.bad[file.path] = reason
+        return file.path in self.bad
+
+    def _groups(self, files: Sequence[LandedFile]) -> Groups:
+        """Yields small columnar files together, all others one by one."""
+        for small, run in groupby(files, self._is_small):
+            group: list[LandedFile] = []
+            size = 0
+            for each in run:
+                if group and (not small or len(group) >= GROUP_FILES or size >= GROUP_BYTES):
+                    yield group
+                    group, size = [], 0
+                group.append(each)
+                size += each.bytes
+            yield group
+
+    def _is_small(self, file: LandedFile) -> bool:
+        if self.places or file.is_lance or file.bytes > SMALL_BYTES:
+            return False
+        try:
+            source = source_of(file.path, self.options.format, is_lance=False)
+            folders = folder_values(file.path, self.options.files)
+        except DeployerError:
+            return False
+        return source.format in (Format.PARQUET, Format.ARROW) and not folders
+
+    def _together(self, group: Sequence[LandedFile], pool: ThreadPoolExecutor) -> list[pa.RecordBatch] | None:
+        """Returns the rows of all files of the group; None where anything is wrong with one of them."""
+        try:
+            tables = list(pool.map(self._read_small, group))
+        except (DeployerError, Missing, OSError, pa.ArrowException):
+            return None
+        schema = tables[0].schema
+        if not all(each.schema.equals(schema) for each in tables) or not self._fits(group[0], schema):
+            return None
+        found = list[pa.RecordBatch]()
+        fields = field_map(self.table.schema, (), ())
+        for batch in pa.concat_tables(tables).combine_chunks().to_batches():
+            rows = SourceRows(batch, np.arange(1, batch.num_rows + 1, dtype=np.int64))
+            rows = in_columns(rows, self.table.schema, fields)
+            checked = check(rows, self.table.schema, self.table.row_keys, text=False, listed=0)
+            if checked.bad.rows:
+                return None
+            found.append(checked.rows)
+        return found
+
+    def _read_small(self, file: LandedFile) -> pa.Table:
+        """Returns all rows of a file with the fields that are needed, which is opened once."""
+        data: Any = file.path
+        if is_on_s3(file.path):
+            data = pa.BufferReader(_object(file.path))
+        if source_of(file.path, self.options.format, is_lance=False).format is Format.PARQUET:
+            opened = pq.ParquetFile(data)
+            names = self._needed(file, opened.schema_arrow)
+            return opened.read(names, use_threads=False).select(names).replace_schema_metadata(None)
+        source = pa.memory_map(data) if isinstance(data, str) else data
+        is_file = source.read(6) == b"ARROW1"
+        source.seek(0)
+        reader = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(source, options=ALIGNED)
+        return reader.read_all().select(self._needed(file, reader.schema)).replace_schema_metadata(None)
+
+    def _needed(self, file: LandedFile, schema: pa.Schema) -> list[str]:
+        if not self._fits(file, schema):
+            raise DeployerError("its fields do not fit", where=file.path, remedy="it is looked at by itself")
+        return fields_to_read(schema.names, self.table.schema, field_map(self.table.schema, (), ()))
+
+    def _fits(self, file: LandedFile, schema: pa.Schema) -> bool:
+        """Returns whether a file with these fields can be loaded, which is found out once for all such files."""
+        key = schema.serialize().to_pybytes()
+        if key not in self._fitting:
+            self._fitting[key] = self._fields_fit(file, schema)
+        return self._fitting[key]
+
+    def _fields_fit(self, file: LandedFile, schema: pa.Schema) -> bool:
+        from deployer.tables.ingest.rows.check import match_columns
+        from deployer.tables.ingest.rows.field_map import check_one_field_each
+
+        table, fields = self.table.schema, field_map(self.table.schema, (), ())
+        source = Source(file.path, Format.ARROW, file.path)
+        try:
+            check_one_field_each(schema.names, fields, file.path)
+            match_columns(
+                schema, table, where=file.path, text=False, ignore_extra=self.options.ignore_extra, fields=fields
+            )
+        except DeployerError:
+            return False
+        return self.options.missing_as_null or not unnamed_columns(table, [source], {file.path: schema.names}, fields)
+
+
+def _object(path: str) -> bytes:
+    """Returns an object in one request."""
+    from deployer.datasets.storage.options import objects_at
+
+    bucket, _, key = path.removeprefix(SCHEME).partition("/")
+    return objects_at(f"{SCHEME}{bucket}").get(key)
+
+
+def bad_reason(reports: Sequence[SplitReport]) -> str:
+    """Returns why the splits of one file cannot be loaded; empty where they can."""
+    if error := next((report.error for report in reports if report.error), None):
+        return reason_of(error.as_error())
+    bad, before = BadRows(), 0
+    for report in reports:
+        bad = bad.joined(report.bad.moved(before))
+        before += report.rows
+    if not bad.rows:
+        return ""
+    shown = "; ".join(str(each) for each in bad.problems[:SHOWN])
+    return f"{bad.rows:,} of {before:,} rows cannot be loaded: {shown}"
+
+
+def reason_of(failure: BaseException) -> str:
+    """Returns an error as the reason of its file, whose name stands beside it."""
+    if isinstance(failure, DeployerError):
+        return f"{failure.what}; {failure.remedy}" if failure.remedy else failure.what
+    return f"it cannot be read: {str(failure).splitlines()[0] if str(failure) else type(failure).__name__}"

@@ -1,0 +1,60 @@
+"""The result of a run of INGEST."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deployer.services.rewriting.run import TableStats
+from deployer.state.model.services import Figures, FinalStatus
+
+
+@dataclass(frozen=True, slots=True)
+class FileProblem:
+    """A file that was not loaded, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class IngestFilesResult:
+    """The result of a run. `why` is the reason where it is SKIPPED or CANCELLED, and what was not loaded otherwise.
+
+    `files` with `rows` rows and `bytes` bytes were loaded, in `commits` commits. `set_aside` and `changed` count all
+    files of the place that are not loaded, `problems` are the first of those that this run found. `messages` of a queue
+    were taken from it; of these, `outside` name no file of the place or one that is gone, and `unknown` are left in it.
+    """
+
+    table: str
+    run_id: str
+    status: FinalStatus
+    why: str
+    place: str
+    files: int
+    rows: int
+    bytes: int
+    commits: int
+    set_aside: int
+    changed: int
+    problems: tuple[FileProblem, ...]
+    messages: int
+    outside: int
+    unknown: int
+    before: TableStats
+    after: TableStats
+    seconds: float
+
+    @property
+    def figures(self) -> Figures:
+        """The figures of the run record."""
+        counts = {"files_loaded": self.files, "set_aside": self.set_aside, "changed": self.changed}
+        return Figures(
+            self.before.rows,
+            self.after.rows,
+            self.bytes,
+            max(0, self.after.bytes - self.before.bytes),
+            lance_version_before=self.before.lance_version,
+            lance_version_after=self.after.lance_version,
+            before=self.before.as_json(),
+            after={**self.after.as_json(), **counts},
+        )

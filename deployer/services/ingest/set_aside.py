@@ -1,0 +1,128 @@
+"""The files of a table's `ingest` that were not loaded: set aside with their reasons, and loaded files that changed.
+
+They are one document, numbered anew with each change, so that a change made on an old one is made again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, field, replace
+
+from deployer.datasets.storage.job_folders import FILE_LISTS
+from deployer.datasets.storage.options import objects_at
+from deployer.errors import Conflict, Corrupt, DeployerError
+from deployer.platform.files.reading import parse_json
+from deployer.platform.storage.envelope import seal, unseal
+from deployer.platform.storage.objects import Missing
+
+_NAME = re.compile(r"aside-(?P<number>[0-9]{10})")
+ATTEMPTS = 20
+LONGEST = 600  #: characters of a reason
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A file that cannot be loaded as it is; it is tried again once its `tag` is another one, or on request. `at` is in
+    ms."""
+
+    path: str
+    tag: str
+    bytes: int
+    reason: str
+    at: int
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """A loaded file that is another one now; what it holds now is not loaded. `at` is when that was seen first (ms)."""
+
+    path: str
+    loaded_tag: str
+    tag: str
+    bytes: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotLoaded:
+    """What was not loaded, by path."""
+
+    files: Mapping[str, SetAside] = field(default_factory=dict)
+    changed: Mapping[str, ChangedFile] = field(default_factory=dict)
+
+    def without(self, paths: Collection[str]) -> NotLoaded:
+        """Returns the rest."""
+        gone = frozenset(paths)
+        return NotLoaded(
+            {path: each for path, each in self.files.items() if path not in gone},
+            {path: each for path, each in self.changed.items() if path not in gone},
+        )
+
+    def with_files(self, files: Collection[SetAside]) -> NotLoaded:
+        """Returns it with more files set aside."""
+        return replace(self, files={**self.files, **{each.path: each for each in files}})
+
+
+@dataclass(frozen=True, slots=True)
+class NotLoadedFiles:
+    """The stored document of one table."""
+
+    root: str
+    table_id: str
+
+    def read(self) -> NotLoaded:
+        """Returns what was not loaded. Raises Corrupt."""
+        return self._newest()[1]
+
+    def change(self, change: Callable[[NotLoaded], NotLoaded]) -> NotLoaded:
+        """Stores a change of the newest document, made again where another process was first; returns the new one."""
+        for _ in range(ATTEMPTS):
+            number, now = self._newest()
+            after = change(now)
+            if after == now:
+                return now
+            data = json.dumps(
+                {
+                    "format": 1,
+                    "files": [asdict(each) for each in after.files.values()],
+                    "changed": [asdict(each) for each in after.changed.values()],
+                },
+                separators=(",", ":"),
+            )
+            objects = objects_at(self.root)
+            if objects.replace(self._path(number + 1), seal(data.encode()), None) is not None:
+                objects.delete([self._path(number)] if number else [])
+                return after
+        raise Conflict("others change what was set aside without end", where=self._path(0), remedy="try again")
+
+    def _newest(self) -> tuple[int, NotLoaded]:
+        for _ in range(ATTEMPTS):
+            names = (path.rpartition("/")[2] for path in objects_at(self.root).list(f"{FILE_LISTS}/{self.table_id}"))
+            number = max((int(found["number"]) for name in names if (found := _NAME.fullmatch(name))), default=0)
+            if not number:
+                return 0, NotLoaded()
+            path = self._path(number)
+            try:
+                data = unseal(objects_at(self.root).get(path), f"{self.root}/{path}")
+            except Missing:
+                continue  # another process has put a newer one
+            try:
+                form = parse_json(data.decode())
+                aside, changed = (
+                    [SetAside(**each) for each in form["files"]],
+                    [ChangedFile(**each) for each in form["changed"]],
+                )
+            except (ValueError, KeyError, TypeError):
+                raise Corrupt(
+                    "it is no list of files that were set aside",
+                    where=f"{self.root}/{path}",
+                    remedy="remove it: the next run sets aside again what cannot be loaded",
+                ) from None
+            return number, NotLoaded({each.path: each for each in aside}, {each.path: each for each in changed})
+        raise DeployerError("what was set aside changes without end", where=self.root, remedy="try again")
+
+    def _path(self, number: int) -> str:
+        return f"{FILE_LISTS}/{self.table_id}/aside-{number:010d}"
