@@ -27,6 +27,7 @@ from deployer.cli.options import (
     StackName,
     TableName,
 )
+from deployer.cli.rows.engine import tasks_by
 from deployer.cli.rows.options import DryRun, Engine, JobId, NoIndexes, Yes
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from deployer.platform.system.progress import OnProgress
     from deployer.tables.open_table import OpenTable
     from deployer.tables.rows.change import RowChange
-    from deployer.tables.rows.tasks import RunTasks
 
     #: Makes the change, or only counts: the table, whether it is a dry run, and where progress is reported.
     Change = Callable[[OpenTable, bool, OnProgress], RowChange]
@@ -104,7 +104,7 @@ def delete(
             dry_run=is_dry,
             allow_destroy=allowed,
             on_progress=on_progress,
-            run_tasks=_tasks_by(engine, project, stack, specs, on_progress),
+            run_tasks=tasks_by(engine, project, stack, specs, on_progress),
         )
 
     return _run(table, change, project, stack, specs, dry_run=dry_run, yes=yes, as_json=as_json)
@@ -153,7 +153,7 @@ def update(
             dry_run=is_dry,
             indexes=not no_indexes,
             on_progress=on_progress,
-            run_tasks=_tasks_by(engine, project, stack, specs, on_progress),
+            run_tasks=tasks_by(engine, project, stack, specs, on_progress),
         )
 
     return _run(table, change, project, stack, specs, dry_run=dry_run, yes=yes, as_json=as_json)
@@ -242,26 +242,10 @@ def merge(
                 allow_destroy=opened.address in (allow_destroy or ()),
                 indexes=not no_indexes,
                 on_progress=on_progress,
-                run_tasks=_tasks_by(engine, project, stack, specs, on_progress),
+                run_tasks=tasks_by(engine, project, stack, specs, on_progress),
             )
 
         return _run(table, change, project, stack, specs, dry_run=dry_run, yes=yes, as_json=as_json)
-
-
-def _tasks_by(
-    engine: EngineName, project: Path | None, stack: str, specs: Path | None, on_progress: OnProgress
-) -> RunTasks:
-    """Returns what does the parts of a change; Spark runs on the declared local cluster."""
-    from deployer.app.workspace import open_workspace
-    from deployer.compute.clusters import local_cluster
-    from deployer.compute.spark.local import LocalCluster
-    from spark_jobs.rows import tasks_by
-
-    def cluster() -> LocalCluster:
-        instance = open_workspace(project, stack, specs).lake().instance
-        return local_cluster(instance.clusters, None, instance.address)
-
-    return tasks_by(engine.value, cluster, on_progress)
 
 
 def _assignments(given: list[str]) -> dict[str, str]:

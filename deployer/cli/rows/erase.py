@@ -11,12 +11,14 @@ from deployer.cli.options import (
     AllowDestroy,
     AsJson,
     DeleteSavepoints,
+    EngineName,
     ProjectDir,
     SpecsPath,
     StackName,
     TableName,
 )
-from deployer.cli.rows.options import Yes
+from deployer.cli.rows.engine import session_of, tasks_by
+from deployer.cli.rows.options import Engine, Yes
 
 if TYPE_CHECKING:
     from deployer.services.erasure.results import ErasurePlan, ErasureResult
@@ -33,6 +35,7 @@ def erase(
     ],
     delete_savepoints: DeleteSavepoints = False,
     allow_destroy: AllowDestroy = None,
+    engine: Engine = EngineName.AUTO,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what holds the rows and would go, and change nothing.")
     ] = False,
@@ -54,7 +57,7 @@ def erase(
     from deployer.cli.console.progress_display import Meter
     from deployer.cli.deploy.up import confirm
     from deployer.cli.inputs.table import changed_by_state
-    from deployer.platform.system.progress import Progress
+    from deployer.platform.system.progress import Progress, no_progress
     from deployer.platform.text.formatting import count
     from deployer.services.erasure.erase import erase as erase_rows
     from deployer.services.erasure.erase import refuse_savepoints_of
@@ -62,7 +65,7 @@ def erase(
 
     with changed_by_state(project, stack, specs, table) as opened:
         if dry_run or not yes:
-            plan = plan_erasure(opened, where)
+            plan = plan_erasure(opened, where, None, tasks_by(engine, project, stack, specs, no_progress))
             if dry_run and as_json:
                 print_json(plan.as_json())
             elif not as_json:
@@ -83,6 +86,8 @@ def erase(
                 delete_savepoints=delete_savepoints,
                 allow_destroy=opened.address in (allow_destroy or ()),
                 on_progress=report_progress,
+                engine=engine.value,
+                session=session_of(project, stack, specs),
             )
     if as_json:
         print_json(done.as_json())

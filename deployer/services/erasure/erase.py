@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from deployer.datasets.commit.protocol import TableCommits
@@ -21,13 +21,14 @@ from deployer.plan.assess.savepoints import OPTION, describe_savepoints
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.platform.system.retry import Backoff
+from deployer.services.erasure.counting import Values
 from deployer.services.erasure.history import forget_keys
 from deployer.services.erasure.planning import plan_erasure, values_of
 from deployer.services.erasure.proof import proven
 from deployer.services.erasure.results import ErasurePlan, ErasureResult
 from deployer.services.erasure.rewrite import rewrite_files
-from deployer.services.erasure.scan import Values
-from deployer.services.rewriting.run import again
+from deployer.services.rewriting.row_tasks import tasks_by
+from deployer.services.rewriting.run import Engine, again
 from deployer.services.savepoints.savepoints import remove_savepoint
 from deployer.state.log.service_updates import SavepointsExpired
 from deployer.state.log.updates import DatasetRemoved
@@ -39,9 +40,12 @@ from deployer.tables.rows.change import RowPlan
 from deployer.tables.rows.commit import RowJob
 from deployer.tables.rows.delete import deletion
 from deployer.tables.rows.holds import refuse_held
-from deployer.tables.rows.matching import ADDRESS, Deletions, matching_rows, offsets_of
+from deployer.tables.rows.matching import Deletions
+from deployer.tables.rows.tasks import RunTasks, first_error, tasks_of
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from deployer.datasets.lance_types import LanceDataset
 
 ATTEMPTS = 8  #: how often a version without the rows is made, while others commit
@@ -55,9 +59,12 @@ def erase(
     delete_savepoints: bool = False,
     allow_destroy: bool = False,
     on_progress: OnProgress = no_progress,
+    engine: Engine = "auto",
+    session: Callable[[], SparkSession] | None = None,
 ) -> ErasureResult:
     """Erases the rows for which the SQL condition is true from all that is stored of the table, and reads the rest.
 
+    Where much has to be read or written, Spark does it, unless `engine` says otherwise; `session` starts it.
     A condition that is null for a row does not erase it. What another process needs at the moment stays, and the result
     reports it; run again, it finishes. Raises InvalidInput for the condition; Refused where rows are under a legal
     hold, where a savepoint or a tag has them unless `delete_savepoints`, and where no row would be left of a table that
@@ -66,17 +73,19 @@ def erase(
     table = table.refreshed()
     values = values_of(table, where)
     on_progress(Progress("reading all versions", 0, None, "versions"))
-    plan = plan_erasure(table, where, values)
+    session = session or _local_session
+    run_tasks = tasks_by(engine, session, on_progress)
+    plan = plan_erasure(table, where, values, run_tasks)
     refuse_savepoints_of(plan, table.address, allowed=delete_savepoints)
-    rows = _delete(table, where, on_progress, allow_destroy=allow_destroy)
+    rows = _delete(table, where, on_progress, run_tasks, allow_destroy=allow_destroy)
     reached("services.erasure.deleted")
     table = again(table)
-    rewritten = rewrite_files(table, plan.scans[0].files, on_progress)
+    rewritten = rewrite_files(table, plan.scans[0].files, on_progress, engine, session)
     reached("services.erasure.rewritten")
     indexes, foreign = _rebuild_indexes(again(table), on_progress)
     reached("services.erasure.indexed")
     on_progress(Progress("removing versions that hold the rows", 0, None, "versions"))
-    table, before = _fenced(again(table), where, values)
+    table, before = _fenced(again(table), where, values, run_tasks)
     table = _release(table, before)
     reached("services.erasure.released")
     history = before.stored_rows > 0 and forget_keys(table, frozenset(values.keys))
@@ -86,7 +95,7 @@ def erase(
     datasets = _remove_datasets(table, before)
     reached("services.erasure.datasets")
     table.store.keep_record(table.entry.table_id)
-    left, searched = proven(again(table), where, values, on_progress)
+    left, searched = proven(again(table), where, values, on_progress, run_tasks)
     return ErasureResult(
         table.entry.full_name,
         rows,
@@ -120,13 +129,22 @@ def refuse_savepoints_of(plan: ErasurePlan, address: str, *, allowed: bool) -> N
     )
 
 
-def _delete(table: OpenTable, where: str, on_progress: OnProgress, *, allow_destroy: bool) -> int:
+def _local_session() -> SparkSession:
+    from deployer.compute.spark.local import LocalCluster, job_session
+
+    return job_session(LocalCluster)
+
+
+def _delete(table: OpenTable, where: str, on_progress: OnProgress, run_tasks: RunTasks, *, allow_destroy: bool) -> int:
     """Deletes the rows; the commit does not have the condition, which may have values of theirs."""
     files = Deletions(table.location)
 
     def plan(now: OpenTable, dataset: LanceDataset) -> RowPlan:
         refuse_held(now, where, "erased")
-        found = offsets_of([batch.column(ADDRESS) for batch in matching_rows(now, dataset, where)])
+        done = run_tasks(dataset, tasks_of(now, dataset, where, in_parts=True))
+        if error := first_error(done):
+            raise error
+        found = {number: rows for part in done for number, rows in part.offsets.items()}
         on_progress(Progress("deleting", 0, sum(map(len, found.values()))))
         return deletion(now, dataset, found, files, dry_run=False, why="true")
 
@@ -153,10 +171,10 @@ def _rebuild_indexes(table: OpenTable, on_progress: OnProgress) -> tuple[tuple[s
     return tuple(built), notes
 
 
-def _fenced(table: OpenTable, where: str, values: Values) -> tuple[OpenTable, ErasurePlan]:
+def _fenced(table: OpenTable, where: str, values: Values, run_tasks: RunTasks) -> tuple[OpenTable, ErasurePlan]:
     """Returns the table at a version that has nothing of the rows, so that all that have may go; and what these are."""
     for _ in _BACKOFF.attempts(ATTEMPTS):
-        plan = plan_erasure(table, where, values)
+        plan = plan_erasure(table, where, values, run_tasks)
         dataset = table.dataset()
         if dataset.version not in plan.scans[0].holding:
             return table, plan

@@ -14,8 +14,9 @@ from deployer.errors import NotFound, Refused
 from deployer.live.former_datasets import FormerDataset, former_datasets
 from deployer.live.reader import holds_of
 from deployer.platform.text.formatting import timestamp
+from deployer.services.erasure.counting import Values, searchable
 from deployer.services.erasure.results import ErasurePlan
-from deployer.services.erasure.scan import DatasetScan, Values, scan_dataset, searchable
+from deployer.services.erasure.scan import DatasetScan, scan_dataset
 from deployer.state.model.entities import TableState
 from deployer.state.model.services import LEASE, Savepoint
 from deployer.tables.collect.versions import oldest_in_use
@@ -27,10 +28,13 @@ from deployer.tables.read.conditions import check_condition
 from deployer.tables.read.table import Table
 from deployer.tables.rewrite.cleanup import came_late
 from deployer.tables.rows.holds import is_usable, refuse_held
+from deployer.tables.rows.tasks import RunTasks, run_here
 
 
-def plan_erasure(table: OpenTable, where: str, values: Values | None = None) -> ErasurePlan:
-    """Reads all versions of all datasets of the table, and changes nothing.
+def plan_erasure(
+    table: OpenTable, where: str, values: Values | None = None, run_tasks: RunTasks = run_here
+) -> ErasurePlan:
+    """Reads all versions of all datasets of the table, and changes nothing; `run_tasks` reads files elsewhere.
 
     Raises InvalidInput for the condition, and Refused, naming the hold, where rows are under a legal hold.
     """
@@ -38,10 +42,10 @@ def plan_erasure(table: OpenTable, where: str, values: Values | None = None) -> 
     refuse_held(table, where, "erased")
     rows = Table(table).count_where(where)  # which reports a condition that does not fit the newest version
     values = values if values is not None else values_of(table, where)
-    scans = [scan_dataset(table.state.dataset, table.location, where, values)]
+    scans = [scan_dataset(table.state.dataset, table.location, where, values, run_tasks=run_tasks)]
     retired = [each for each in former_datasets(table.state) if each.status == "retired"]
-    scans += [_scan_retired(table, each, where, values) for each in retired]
-    _refuse_held_before(table, where, scans)
+    scans += [_scan_retired(table, each, where, values, run_tasks) for each in retired]
+    _refuse_held_before(table, where, scans, run_tasks)
     plan = _assembled(table, rows, tuple(scans), retired)
     writing = [each for each in former_datasets(table.state) if each.status == "writing"]
     unreached = [
@@ -52,11 +56,13 @@ def plan_erasure(table: OpenTable, where: str, values: Values | None = None) -> 
     return replace(plan, unreached=(*plan.unreached, *unreached))
 
 
-def _scan_retired(table: OpenTable, dataset: FormerDataset, where: str, values: Values) -> DatasetScan:
+def _scan_retired(
+    table: OpenTable, dataset: FormerDataset, where: str, values: Values, run_tasks: RunTasks
+) -> DatasetScan:
     """One whose removal was cut off counts as holding the rows: its files may not all be gone."""
     location = dataset_uri(table.root, dataset.location)
     try:
-        return scan_dataset(dataset.number, location, where, values)
+        return scan_dataset(dataset.number, location, where, values, run_tasks=run_tasks)
     except NotFound:
         return DatasetScan(dataset.number, location, holding=frozenset({0}))
 
@@ -67,13 +73,16 @@ def values_of(table: OpenTable, where: str) -> Values:
     return Values(searchable(table.schema, names), table.row_keys, table.kinds)
 
 
-def _refuse_held_before(table: OpenTable, where: str, scans: Sequence[DatasetScan]) -> None:
+def _refuse_held_before(table: OpenTable, where: str, scans: Sequence[DatasetScan], run_tasks: RunTasks) -> None:
     """Raises Refused where versions have such rows under a hold which the newest version has not."""
     held = [each for each in scans if each.holding and each.versions]
     for hold in holds_of(table.state) if held else ():
         both = f"({where}) AND ({hold.where})"
         covers = not hold.where or not is_usable(table, hold)
-        if covers or any(scan_dataset(each.number, each.location, both, Values(frozenset())).rows for each in held):
+        scanned = (
+            scan_dataset(each.number, each.location, both, Values(frozenset()), run_tasks=run_tasks) for each in held
+        )
+        if covers or any(each.rows for each in scanned):
             raise Refused(
                 f"earlier versions have rows to be erased under legal hold {hold.name}; nothing was changed",
                 where=table.address,

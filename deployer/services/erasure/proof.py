@@ -13,12 +13,14 @@ from deployer.datasets.storage.options import objects_at
 from deployer.datasets.storage.places import dataset_uri
 from deployer.live.former_datasets import former_datasets
 from deployer.platform.system.progress import OnProgress, Progress
+from deployer.services.erasure.counting import Values
 from deployer.services.erasure.history import has_keys
 from deployer.services.erasure.planning import plan_erasure
 from deployer.services.erasure.results import ErasurePlan
-from deployer.services.erasure.scan import SEARCHED, Values, file_has_any
+from deployer.services.erasure.scan import SEARCHED, file_has_any
 from deployer.state.model.entities import TableState
 from deployer.tables.open_table import OpenTable
+from deployer.tables.rows.tasks import RunTasks
 
 STATE = "_state"  #: the folder of the state store below the root
 #: Other folders of deployer's own below the root, which texts of rows may have come into, such as logs of jobs.
@@ -35,10 +37,12 @@ class Searched:
     notes: tuple[str, ...] = ()
 
 
-def proven(table: OpenTable, where: str, values: Values, on_progress: OnProgress) -> tuple[ErasurePlan, Searched]:
+def proven(
+    table: OpenTable, where: str, values: Values, on_progress: OnProgress, run_tasks: RunTasks
+) -> tuple[ErasurePlan, Searched]:
     """Returns what is left of the rows: every file is read again, and searched for values that no other row has."""
     on_progress(Progress("reading what is left", 0, None, "versions"))
-    left = plan_erasure(table, where, Values(values.columns))
+    left = plan_erasure(table, where, Values(values.columns), run_tasks)
     on_progress(Progress("searching files", 0, None, "files"))
     searched = _searched(table, _only_theirs(table, values))
     if has_keys(table, frozenset(values.keys)):

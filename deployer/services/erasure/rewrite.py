@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from deployer.platform.system.progress import OnProgress
 from deployer.services.compact.job import Merging
 from deployer.services.compact.options import CompactOptions
 from deployer.services.rewriting.pieces import pieces_of
-from deployer.services.rewriting.run import RewriteRun
+from deployer.services.rewriting.run import Engine, RewriteRun
 from deployer.services.rewriting.tasks import Sizes, Task
 from deployer.tables.open_table import OpenTable
 
@@ -19,16 +19,17 @@ if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
 
-def rewrite_files(table: OpenTable, paths: frozenset[str], on_progress: OnProgress) -> int:
+def rewrite_files(
+    table: OpenTable,
+    paths: frozenset[str],
+    on_progress: OnProgress,
+    engine: Engine,
+    session: Callable[[], SparkSession],
+) -> int:
     """Writes each fragment again that has one of these data files, without its deleted rows; returns how many.
 
     Raises Conflict where others change these fragments again and again.
     """
-
-    def session() -> SparkSession:
-        from deployer.compute.spark.local import LocalCluster, job_session
-
-        return job_session(LocalCluster)
 
     def plan(table: OpenTable, dataset: LanceDataset, sizes: Sizes, *, any_kind: bool) -> Sequence[Task]:
         return _tasks(table, dataset, paths)
@@ -36,7 +37,7 @@ def rewrite_files(table: OpenTable, paths: frozenset[str], on_progress: OnProgre
     options = CompactOptions()
     sizes = options.sizes(table.layout().max_rows_per_file)
     merging = Merging(options.portion_bytes, sizes, plan, "writing files without the rows")
-    run = RewriteRun(merging, session, "auto", on_progress, None)
+    run = RewriteRun(merging, session, engine, on_progress, None)
     run.rounds(table)
     return run.work.tasks
 

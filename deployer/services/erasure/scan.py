@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING
 
 from deployer.datasets.dataset import open_dataset, versions_written
-from deployer.datasets.errors import is_of_lance
-from deployer.datasets.ordering.key_ranges import comparable, key_value
 from deployer.datasets.storage.options import objects_at
-from deployer.errors import DeployerError
 from deployer.platform.storage.objects import Missing
-from deployer.state.model.keys import encode_key
-from deployer.tables.read.typed_texts import with_typed_texts
-from deployer.tables.read.zoned_literals import with_instants
+from deployer.services.erasure.counting import CountTask, Values
+from deployer.tables.rows.tasks import TASK_ROWS, RunTasks, first_error, run_here
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-SHORTEST = 6  #: bytes of a value that is searched for: shorter ones are found by chance
-MOST_VALUES = 10_000  #: distinct values, and row keys, that are kept
 SEARCHED = 200  #: values that files are searched for
 CHUNK = 64 * 2**20  #: bytes of a file on a disk that are in memory at once
-
-#: Rows of the condition in fragments that were read, by the dataset and the data files of each, which never change.
-Counts = dict[tuple[str, tuple[str, ...]], int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,72 +48,32 @@ class DatasetScan:
         return max((each.rows or 0 for each in self.versions), default=0)
 
 
-@dataclass(slots=True)
-class Values:
-    """What is looked for of rows of the condition: values of text and binary `columns`, and encoded row keys.
-
-    At most MOST_VALUES of each are kept.
-    """
-
-    columns: frozenset[str]
-    row_keys: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()  #: of the row keys
-    found: dict[str, set[bytes]] = field(default_factory=dict)
-    keys: set[bytes] = field(default_factory=set)
-    counts: Counts = field(default_factory=dict)
-
-    @property
-    def read(self) -> frozenset[str]:
-        """The columns that are read."""
-        return self.columns | {*self.row_keys}
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        names = {*batch.schema.names}
-        for name in self.columns & names:
-            values = self.found.setdefault(name, set())
-            for value in pc.unique(batch.column(name)).to_pylist():
-                data = value.encode() if isinstance(value, str) else bytes(value or b"")
-                if len(data) >= SHORTEST and len(values) < MOST_VALUES:
-                    values.add(data)
-        if self.row_keys and names.issuperset(self.row_keys) and len(self.keys) < MOST_VALUES:
-            columns = [comparable(batch.column(name)) for name in self.row_keys]
-            for row in range(min(batch.num_rows, MOST_VALUES)):
-                if all(column[row].is_valid for column in columns):
-                    self.keys.add(encode_key(self.kinds, [key_value(column[row]) for column in columns]))
-
-    @property
-    def all(self) -> frozenset[bytes]:
-        return frozenset(each for values in self.found.values() for each in values)
-
-
-def searchable(schema: pa.Schema, names: Sequence[str]) -> frozenset[str]:
-    """Returns those of the columns whose values are stored as their bytes."""
-    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    return frozenset(name for name in names if name in schema.names and any(k(schema.field(name).type) for k in kinds))
-
-
 def scan_dataset(
-    number: int, location: str, where: str, values: Values, sought: frozenset[bytes] = frozenset()
+    number: int,
+    location: str,
+    where: str,
+    values: Values,
+    sought: frozenset[bytes] = frozenset(),
+    run_tasks: RunTasks = run_here,
 ) -> DatasetScan:
     """Looks through all versions of a dataset; each data file is read once, however many versions have it.
 
     `values` get those of the rows that are found. A version whose manifest or transaction has one of these or of the
-    `sought` bytes, such as in the predicate of a deletion, holds them too.
+    `sought` bytes, such as in the predicate of a deletion, holds them too. `run_tasks` reads the files elsewhere.
     """
     newest = open_dataset(location)
-    counts: dict[tuple[str, ...], int | None] = {}
-    known = values.counts
+    unread: dict[tuple[str, ...], tuple[int, int, int]] = {}
     opened: list[tuple[int, list[tuple[str, ...]], dict[str, frozenset[int]], list[int]]] = []
     for version in sorted(versions_written(location), reverse=True):
         dataset = newest if version == newest.version else newest.checkout_version(version)
         fragments = dataset.get_fragments()
         names = [tuple(file.path for file in each.metadata.files) for each in fragments]
         for fragment, files in zip(fragments, names, strict=True):
-            if files not in counts:
-                if (location, files) not in known:
-                    known[location, files] = _count(dataset, fragment, where, values)
-                counts[files] = known[location, files]
+            if (location, files) not in values.counts:
+                unread.setdefault(files, (version, fragment.fragment_id, fragment.metadata.physical_rows))
         opened.append((version, names, _segments(dataset), [each.fragment_id for each in fragments]))
+    _count(newest, location, where, values, unread, run_tasks)
+    counts = {files: values.counts[location, files] for _, names, _, _ in opened for files in names}
     counts = _resolved(counts)
     dirty_files = {file for files, rows in counts.items() if rows is None or rows for file in files}
     dirty_segments: set[str] = set()
@@ -146,36 +94,30 @@ def scan_dataset(
     return DatasetScan(number, location, tuple(found), frozenset(holding), frozenset(dirty_files), frozenset(unknown))
 
 
-def _count(dataset: LanceDataset, fragment: Any, where: str, values: Values) -> int | None:
-    """Returns the rows of the condition in a fragment's files; None where the version has no such column."""
-    schema = dataset.schema
-    try:
-        condition = with_typed_texts(with_instants(where), schema)
-        columns = sorted(values.read & {*schema.names})
-        scanner = dataset.scanner(
-            columns=columns or [_first_plain(schema)],
-            filter=condition,
-            fragments=[fragment],
-            with_row_id=True,
-            include_deleted_rows=True,
-            use_scalar_index=False,
-            late_materialization=False,  # beside which Lance refuses to read deleted rows
-        )
-        rows = 0
-        for batch in scanner.to_batches():
-            rows += batch.num_rows
-            values.add(batch)
-        return rows
-    except DeployerError:
-        raise
-    except BaseException as failure:
-        if is_of_lance(failure) and ("No field named" in str(failure) or "does not exist" in str(failure)):
-            return None
-        raise
-
-
-def _first_plain(schema: pa.Schema) -> str:
-    return str(next((field.name for field in schema if not pa.types.is_nested(field.type)), schema.names[0]))
+def _count(
+    newest: LanceDataset,
+    location: str,
+    where: str,
+    values: Values,
+    unread: Mapping[tuple[str, ...], tuple[int, int, int]],
+    run_tasks: RunTasks,
+) -> None:
+    """Puts the rows of the condition in data files into `values`. `unread` has a version of the dataset, a fragment of it
+    with these files, and how many rows they have."""
+    groups: list[list[tuple[tuple[str, ...], int]]] = []
+    tasks: list[CountTask] = []
+    for files, (version, fragment_id, rows) in unread.items():
+        if not tasks or tasks[-1].version != version or tasks[-1].rows >= TASK_ROWS:
+            groups.append([])
+            tasks.append(CountTask(location, version, (), where, values.empty()))
+        groups[-1].append((files, fragment_id))
+        tasks[-1] = tasks[-1].with_fragment(fragment_id, rows)
+    done = run_tasks(newest, tasks)
+    if error := first_error(done):
+        raise error
+    for group, each in zip(groups, done, strict=True):
+        values.join(each.values)
+        values.counts |= {(location, files): each.counts[fragment_id] for files, fragment_id in group}
 
 
 def _resolved(counts: Mapping[tuple[str, ...], int | None]) -> dict[tuple[str, ...], int | None]:

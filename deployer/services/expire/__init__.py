@@ -30,8 +30,10 @@ class ExpireOptions:
 
 def _work(work: Work[ExpireOptions]) -> ExpireResult:
     from deployer.services.expire.job import expire
+    from deployer.services.rewriting.row_tasks import tasks_by
 
-    return expire(work.table, work.options.dry_run, work.on_progress, work.run_id, work.now)
+    by = tasks_by(work.engine, work.session, work.on_progress)
+    return expire(work.table, work.options.dry_run, work.on_progress, work.run_id, work.now, by)
 
 
 def _result() -> type[ExpireResult]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.ordering.clustering import field_of
 from deployer.live.reader import holds_of
@@ -16,10 +16,11 @@ from deployer.services.expire.results import ExpireResult
 from deployer.services.rewriting.run import TableStats, again
 from deployer.state.model.entities import RowCounts
 from deployer.tables.open_table import OpenTable
-from deployer.tables.rows.change import FragmentCounts, Offsets, RowPlan, leaf_changes, total
+from deployer.tables.rows.change import FragmentCounts, RowPlan, leaf_changes, total
 from deployer.tables.rows.commit import RowJob
 from deployer.tables.rows.holds import held_rows, without_held
-from deployer.tables.rows.matching import ADDRESS, Deletions, matching_rows, offsets_of, rows_by_partition
+from deployer.tables.rows.matching import Deletions, rows_by_partition
+from deployer.tables.rows.tasks import RunTasks, first_error, run_here, tasks_of
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
@@ -31,10 +32,12 @@ def expire(
     on_progress: OnProgress = no_progress,
     run_id: str = "",
     now: float | None = None,
+    run_tasks: RunTasks = run_here,
 ) -> ExpireResult:
     """Removes the rows of a table that are older than its retention at `now` (seconds since 1970), as one version.
 
-    Rows under a legal hold stay. Raises Refused for a table without retention.
+    Rows under a legal hold stay. `run_tasks` looks for rows elsewhere, in the files of each leaf apart. Raises Refused
+    for a table without retention; Interrupted, with nothing removed, where `on_progress` does.
     """
     started = time.monotonic()
     at = time.time() if now is None else now
@@ -46,7 +49,7 @@ def expire(
     def plan(newest: OpenTable, dataset: LanceDataset) -> RowPlan:
         nonlocal dropped
         on_progress(Progress("looking for expired rows", 0, newest.state.files.rows, "rows"))
-        dropped, made = _planned(newest, dataset, cutoff, files, dry_run=dry_run)
+        dropped, made = _planned(newest, dataset, cutoff, files, run_tasks, dry_run=dry_run)
         return made
 
     done = RowJob("expire", plan, files, f"{run_id}-expire" if run_id else None, dry_run, may_empty=True).run(table)
@@ -79,7 +82,7 @@ def expire(
 
 
 def _planned(
-    table: OpenTable, dataset: LanceDataset, cutoff: Cutoff, files: Deletions, *, dry_run: bool
+    table: OpenTable, dataset: LanceDataset, cutoff: Cutoff, files: Deletions, run_tasks: RunTasks, *, dry_run: bool
 ) -> tuple[ExpiredFiles, RowPlan]:
     """Returns the files that are dropped whole, and the plan for all expired rows. Of a table with holds, every file
     that may hold expired rows is read, since any may hold rows that stay."""
@@ -87,11 +90,14 @@ def _planned(
     found = expired_files(table.state, cutoff, None if field is None else field.id())
     if holds_of(table.state):
         found = ExpiredFiles((), (*found.whole, *found.mixed))
-    offsets: Offsets = {}
+    offsets: dict[int, Any] = {}
     if found.mixed:
         mixed = frozenset(file.fragment_id for file in found.mixed)
-        where = without_held(table, cutoff.where)
-        offsets = offsets_of([batch.column(ADDRESS) for batch in matching_rows(table, dataset, where, only=mixed)])
+        tasks = tasks_of(table, dataset, without_held(table, cutoff.where), in_parts=True, only=mixed)
+        done = run_tasks(dataset, tasks)
+        if error := first_error(done):
+            raise error
+        offsets = {number: rows for part in done for number, rows in part.offsets.items()}
     whole = {file.fragment_id: file.rows for file in found.whole}
     gone: Mapping[int, int] = {**whole, **{number: len(rows) for number, rows in offsets.items()}}
     leaves = leaf_changes((leaf, RowCounts(deleted=n)) for leaf, n in rows_by_partition(table, gone))

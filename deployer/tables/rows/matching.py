@@ -33,21 +33,17 @@ def matching_rows(
     dataset: LanceDataset,
     where: str,
     columns: Sequence[str] = (),
-    *,
-    only: frozenset[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yields rows for which the condition is true, with the column `_rowaddr`.
 
-    `only` are the fragments that are looked into; None: all. Those whose ranges of keys exclude them are not opened.
-    Raises InvalidInput for a condition that cannot be used.
+    Fragments whose ranges of keys exclude them are not opened. Raises InvalidInput for a condition that cannot be used.
     """
     reader = Reader(table, dataset)
-    condition, fragments = reader.candidates(where)
-    every = [each for each in dataset.get_fragments() if only is None or each.fragment_id in only]
-    candidates = [each for each in fragments if only is None or each.fragment_id in only]
+    condition, candidates = reader.candidates(where)
+    every = list(dataset.get_fragments())
     # Lance is to see the condition in any case: it may report a problem with it.
     candidates = candidates or every[:1]
-    chosen = None if only is None and len(candidates) == len(every) else candidates
+    chosen = None if len(candidates) == len(every) else candidates
     place = (table.location, table.address)
     yield from scanned(place, dataset, chosen, columns, condition.sql, condition, with_ids=False)
 

@@ -25,14 +25,13 @@ from deployer.tables.rows.change import FragmentCounts, RowChange, RowPlan, leaf
 from deployer.tables.rows.commit import RowJob, moved
 from deployer.tables.rows.holds import refuse_held_addresses
 from deployer.tables.rows.matching import Deletions, addresses_of, offsets_of, rows_by_partition
-from deployer.tables.rows.merge_part import CheckDone, CheckTask, MergeDone, MergePart, MergeTarget, MergeTask
+from deployer.tables.rows.merge_part import CheckTask, MergeDone, MergePart, MergeTarget, MergeTask
 from deployer.tables.rows.merge_rules import MergeRules
 from deployer.tables.rows.new_rows import among, refuse_taken_keys, written_keys
 from deployer.tables.rows.source import RepeatedKeys, keys_of, refuse_repeated
 from deployer.tables.rows.source_parts import MergeInput, merge_input
 from deployer.tables.rows.tasks import (
     DoneT,
-    RowsDone,
     RowTask,
     RunTasks,
     first_error,
@@ -132,8 +131,7 @@ class _Merge:
         """Returns what the tasks did. Raises the error of one, and nothing that they wrote is left."""
         target = MergeTarget.of(self.table, self.dataset)
         parts = [MergePart(target, self.source.on, each) for each in self.source.parts]
-        checks = list[CheckDone]()
-        self._run([CheckTask(part) for part in parts], "reading the rows", checks)
+        checks = self._run([CheckTask(part) for part in parts], "reading the rows")
         if error := first_error(checks):
             raise error
         repeated = RepeatedKeys()
@@ -161,7 +159,7 @@ class _Merge:
         """Returns what the tasks did; where one fails, nothing is left of what they wrote, and others `before`."""
         done = list[MergeDone]()
         try:
-            self._run(tasks, doing, done)
+            done = self._run(tasks, doing)
             if error := first_error(done):
                 raise error
         except BaseException:
@@ -169,16 +167,13 @@ class _Merge:
             raise
         return done
 
-    def _run(self, tasks: Sequence[RowTask[DoneT]], doing: str, done: list[DoneT]) -> None:
-        """Does the tasks, and puts what each did into `done`; in this process none follows one with an error."""
+    def _run(self, tasks: Sequence[RowTask[DoneT]], doing: str) -> list[DoneT]:
+        """Does the tasks, in this process with progress by task."""
         if self.run_tasks is not run_here:
-            done += self.run_tasks(self.dataset, tasks)
-            return
-        for task in tasks:
-            self.on_progress(Progress(doing, len(done), len(tasks), "parts"))
-            done.append(task.done(self.dataset))
-            if done[-1].error is not None:
-                return
+            return self.run_tasks(self.dataset, tasks)
+        return run_here(
+            self.dataset, tasks, lambda now: self.on_progress(Progress(doing, now.done, now.total, "parts"))
+        )
 
     def _groups(self, rows: dict[int, int]) -> list[dict[int, int]]:
         """Returns the fragments of a part, with their rows, as those of its tasks: there is one task at least."""
@@ -197,8 +192,7 @@ class _Merge:
             return none
         where = self.rules.where or "true"
         in_parts = self.run_tasks is not run_here
-        done = list[RowsDone]()
-        self._run(tasks_of(self.table, self.dataset, where, in_parts=in_parts), "looking for other rows", done)
+        done = self._run(tasks_of(self.table, self.dataset, where, in_parts=in_parts), "looking for other rows")
         if error := first_error(done):
             raise error
         found = np.sort(np.concatenate([none, *(addresses_of(part.offsets) for part in done)]))

@@ -117,6 +117,7 @@ class CheckDone:
 
     repeated: RepeatedKeys = RepeatedKeys()
     spans: KeySpans = KeySpans(())
+    written: tuple[WrittenFragment, ...] = ()  #: always empty
     error: DeployerError | None = None
 
 

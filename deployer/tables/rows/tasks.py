@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from deployer.datasets.files.row_ids import ROW_ID
-from deployer.datasets.files.writer import Layout, WrittenFragment
+from deployer.datasets.files.writer import Layout, WrittenFragment, discard
 from deployer.errors import DeployerError, InvalidInput
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.conversion.sql_values import computed_here
 from deployer.tables.ingest.rows.bad_rows import BadRows, refusal
 from deployer.tables.ingest.rows.check import SourceRows, check
@@ -46,8 +47,11 @@ class Assignments:
 
 
 class Done(Protocol):
-    """The result of a task, or the error that it ended with."""
+    """The result of a task: what it wrote, which is not committed; or the error that it ended with, and nothing is left
+    then."""
 
+    @property
+    def written(self) -> tuple[WrittenFragment, ...]: ...
     @property
     def error(self) -> DeployerError | None: ...
 
@@ -152,13 +156,22 @@ class RunTasks(Protocol):
     def __call__(self, dataset: LanceDataset, tasks: Sequence[RowTask[DoneT]], /) -> list[DoneT]: ...
 
 
-def run_here(dataset: LanceDataset, tasks: Sequence[RowTask[DoneT]], /) -> list[DoneT]:
-    """Does the tasks in this process, until one ends with an error."""
+def run_here(
+    dataset: LanceDataset, tasks: Sequence[RowTask[DoneT]], /, on_progress: OnProgress = no_progress
+) -> list[DoneT]:
+    """Does the tasks in this process, until one ends with an error. Where `on_progress` raises, nothing is left of what
+    they wrote."""
     done: list[DoneT] = []
-    for task in tasks:
-        done.append(task.done(dataset))
-        if done[-1].error is not None:
-            break
+    try:
+        for task in tasks:
+            on_progress(Progress("changing rows", len(done), len(tasks), "tasks"))
+            done.append(task.done(dataset))
+            if done[-1].error is not None:
+                break
+    except BaseException:
+        if done:
+            discard(tasks[0].location, [each for part in done for each in part.written])
+        raise
     return done
 
 
@@ -168,16 +181,25 @@ def first_error(done: Sequence[Done]) -> DeployerError | None:
 
 
 def tasks_of(
-    table: OpenTable, dataset: LanceDataset, where: str, assign: Assignments | None = None, *, in_parts: bool = False
+    table: OpenTable,
+    dataset: LanceDataset,
+    where: str,
+    assign: Assignments | None = None,
+    *,
+    in_parts: bool = False,
+    only: frozenset[int] | None = None,
 ) -> list[RowsTask]:
     """Returns one task for all fragments that can hold a row of the condition, or one for those of each leaf,
-    `in_parts`, and more where a leaf has many rows.
+    `in_parts`, and more where a leaf has many rows. `only` are the fragments that are looked into; None: all.
 
     Raises InvalidInput for a condition that is not one SQL expression.
     """
     condition, fragments = Reader(table, dataset).candidates(where)
+    every = dataset.get_fragments()
+    if only is not None:
+        fragments, every = ([each for each in some if each.fragment_id in only] for some in (fragments, every))
     # Lance is to see the condition in any case: it may report a problem with it.
-    fragments = fragments or dataset.get_fragments()[:1]
+    fragments = fragments or every[:1]
     layout, ranges = table.layout(), leaf_ranges(table)
     groups: list[list[int]] = []
     rows: list[int] = []

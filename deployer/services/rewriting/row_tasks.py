@@ -1,4 +1,4 @@
-"""Changes of rows whose parts Spark's tasks do, one for the fragments of each leaf; the driver commits once."""
+"""Changes of rows whose parts Spark's tasks do, such as one for the fragments of each leaf; the driver commits once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deployer.compute.spark.failures import job_failed
-from deployer.compute.spark.local import LocalCluster, job_session
 from deployer.compute.spark.progress import Tasks, run_job
 from deployer.datasets.dataset import open_dataset
 from deployer.errors import Interrupted
@@ -26,15 +25,15 @@ if TYPE_CHECKING:
 SMALL_ROWS = 20_000_000  #: up to here this process looks through the rows before Spark would have started
 
 
-def tasks_by(engine: Engine, cluster: Callable[[], LocalCluster], on_progress: OnProgress = no_progress) -> RunTasks:
-    """Returns what does the tasks of a change; `cluster` is asked when they turn out to need Spark."""
+def tasks_by(engine: Engine, session: Callable[[], SparkSession], on_progress: OnProgress = no_progress) -> RunTasks:
+    """Returns what does the tasks of a change; `session` is called when they turn out to need Spark."""
     if engine == "driver":
         return run_here
 
     def run(dataset: LanceDataset, tasks: Sequence[RowTask[DoneT]], /) -> list[DoneT]:
         if engine == "auto" and sum(task.rows for task in tasks) <= SMALL_ROWS:
-            return run_here(dataset, tasks)
-        return run_with_spark(job_session(cluster), tasks, on_progress)
+            return run_here(dataset, tasks, on_progress)
+        return run_with_spark(session(), tasks, on_progress)
 
     return run
 
