@@ -76,6 +76,39 @@ def test_retention_is_previewed_applied_and_run(command: Run) -> None:
     assert "EXPIRE" not in command("service", "list")[1]
 
 
+def test_a_preview_of_a_run_says_what_would_go(command: Run) -> None:
+    declared(RETENTION)
+    assert command("up", "--yes", "--allow-destroy", "table/air.days")[0] == 0
+    code, out, _ = command("service", "run", "days", "EXPIRE", "--dry-run")
+    assert code == 0 and "dry run: would remove 2 rows of before" in out and rows(command) == 4
+    found = json.loads(command("service", "run", "days", "EXPIRE", "--dry-run", "--json")[1])
+    assert (found["rows"], found["whole_files"], found["whole_rows"], found["dry_run"]) == (2, 1, 2, True)
+    code, out, _ = command("report", "--html", "days.html")
+    page = Path("days.html").read_text(encoding="utf-8")
+    assert code == 0, out
+    assert "drops 1 file whole: 2 rows" in page and "EXPIRE" in page
+
+
+def test_expire_is_checked_paused_and_run_by_the_agent(command: Run) -> None:
+    declared(RETENTION + "services:\n  expire: {trigger: {commits: 1}}\n")
+    assert command("up", "--yes", "--allow-destroy", "table/air.days")[0] == 0
+    assert command("ingest", "days", "old.csv", "--no-services")[0] == 0
+    code, out, _ = command("service", "check", "--grace", "0s")
+    assert code == 2 and out.startswith("air.days EXPIRE: OVERDUE: its condition holds since")
+    listed = json.loads(command("service", "list", "--json")[1])["services"]
+    assert [(each["service"], each["status"], each["due"]) for each in listed] == [("EXPIRE", "DUE", "3 commits")]
+    assert "air.days EXPIRE: 3 commits" in command("service", "run", "--all", "--dry-run")[1]
+    assert command("service", "pause", "days", "EXPIRE")[0] == 0
+    assert command("agent", "--once")[0] == 0 and rows(command) == 6
+    assert command("service", "check", "--grace", "0s")[0] == 0
+    assert command("service", "resume", "days", "EXPIRE")[0] == 0
+    assert command("agent", "--once")[0] == 0 and rows(command) == 2
+    [run] = json.loads(command("service", "runs", "days", "--json")[1])["runs"]
+    assert (run["service"], run["status"], run["cause"]) == ("EXPIRE", "SUCCEEDED", "trigger: 3 commits")
+    assert (run["figures"]["before"]["rows"], run["figures"]["after"]["rows"]) == (6, 2)
+    assert command("service", "run", "--all")[1] == "nothing is due\n"
+
+
 def test_a_held_table_is_kept_until_the_hold_is_released(command: Run) -> None:
     hold = "holds:\n  - { name: audit, where: id = 1, reason: case 12 }\n"
     declared(hold)

@@ -71,6 +71,16 @@ def test_each_service_with_a_schedule_is_started_by_one(on_aws: MakeProject, dep
     assert deployer("preview", "--exit-code").code == 0
 
 
+def test_a_table_with_retention_has_a_schedule_of_its_own(on_aws: MakeProject, deployer: Deployer) -> None:
+    retention = "retention: {column: day, keep: 400d}\n"
+    project = applied(on_aws, deployer, tables=table("flights", "day: date32", more=retention))
+    [(name, expire)] = schedules(project).items()
+    assert name == "EXPIRE of table air.flights, by 0 2 * * * cron(0 2 * * ? *)"
+    said = json.loads(expire["Target"]["Input"])["JobDriver"]["SparkSubmit"]["EntryPointArguments"]
+    assert {"--table=air.flights", "--service=EXPIRE"} <= {*said}
+    assert expire["State"] == "ENABLED" and deployer("preview", "--exit-code").code == 0
+
+
 def test_what_a_schedule_starts_is_a_job_that_aws_takes(on_aws: MakeProject, deployer: Deployer) -> None:
     """Its input, with what Scheduler puts in, is taken by botocore and by EMR Serverless."""
     project = applied(on_aws, deployer)

@@ -102,7 +102,7 @@ def _count(
     unread: Mapping[tuple[str, ...], tuple[int, int, int]],
     run_tasks: RunTasks,
 ) -> None:
-    """Puts the rows of the condition in data files into `values`. `unread` has a version of the dataset, a fragment of it
+    """Puts the rows of the condition in data files into `values`. `unread` has a version, a fragment of it
     with these files, and how many rows they have."""
     groups: list[list[tuple[tuple[str, ...], int]]] = []
     tasks: list[CountTask] = []
