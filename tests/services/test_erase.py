@@ -15,13 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from deployer.errors import InvalidInput, Refused
+from deployer.errors import Interrupted, InvalidInput, Refused
 from deployer.live.declared_properties import declare
 from deployer.live.reader import read_table
+from deployer.platform.system.progress import Progress
 from deployer.services.compact import compact_table
 from deployer.services.erasure.erase import erase
 from deployer.services.erasure.planning import plan_erasure
 from deployer.services.erasure.results import ErasureResult
+from deployer.services.rewriting.row_tasks import run_with_spark
 from deployer.services.savepoints.read_lease import leased
 from deployer.services.savepoints.savepoints import delete_savepoint, make_savepoint
 from deployer.specs.model import IndexSpec
@@ -31,6 +33,7 @@ from deployer.tables.admin.tables import update_table
 from deployer.tables.indexes.build import build_index
 from deployer.tables.open_table import open_to_change
 from deployer.tables.rows.delete import delete_rows
+from deployer.tables.rows.tasks import run_here
 from tests import forks
 from tests.tables.lakes import Lake
 
@@ -342,3 +345,35 @@ def test_an_erasure_that_was_killed_is_finished_by_the_next(tmp_path: Path, poin
     assert forks.run(command, env=environment).returncode < 0
     assert people.erase(delete_savepoints=True).is_proven
     require_erased(people, 2 * ROWS - 2)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "keyless"])
+def test_tasks_of_spark_erase_the_same(tmp_path: Path, spark: Any, keyed: bool) -> None:
+    people = People(tmp_path, keyed=keyed)
+    people.index()
+    people.savepoint("before")
+    opened = open_to_change(people.lake.root, "people")
+
+    def tasks(_: Any, tasks: Any, /) -> Any:
+        return run_with_spark(spark, tasks)
+
+    here, there = (plan_erasure(opened, people.where, None, by) for by in (run_here, tasks))
+    assert here == there and here.versions
+    done = erase(opened, people.where, delete_savepoints=True, engine="spark", session=lambda: spark)
+    assert done.is_proven and done.rows == 2
+    require_erased(people, 2 * ROWS - 2)
+
+
+def test_an_erasure_that_is_stopped_while_it_reads_changes_nothing(tmp_path: Path) -> None:
+    people = People(tmp_path)
+    opened = open_to_change(people.lake.root, "people")
+
+    def stop(now: Progress) -> None:
+        if now.doing == "reading files":
+            raise Interrupted("stopped")
+
+    with pytest.raises(Interrupted, match="stopped"):
+        erase(opened, people.where, on_progress=stop)
+    assert people.lake.open("people").opened.state == opened.state
+    assert people.erase().is_proven

@@ -64,7 +64,7 @@ def test_a_run_that_is_cancelled_removes_nothing(lake: Lake) -> None:
 
     def stop(now: Progress) -> None:
         seen.append(now)
-        if now.doing == "changing rows":
+        if now.unit == "tasks":
             raise Interrupted("cancelled by a person")
 
     with pytest.raises(Interrupted, match="cancelled by a person"):

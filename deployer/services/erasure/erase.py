@@ -74,7 +74,7 @@ def erase(
     values = values_of(table, where)
     on_progress(Progress("reading all versions", 0, None, "versions"))
     session = session or _local_session
-    run_tasks = tasks_by(engine, session, on_progress)
+    run_tasks = tasks_by(engine, session, on_progress, "reading files")
     plan = plan_erasure(table, where, values, run_tasks)
     refuse_savepoints_of(plan, table.address, allowed=delete_savepoints)
     rows = _delete(table, where, on_progress, run_tasks, allow_destroy=allow_destroy)

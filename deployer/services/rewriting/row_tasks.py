@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,15 +26,22 @@ if TYPE_CHECKING:
 SMALL_ROWS = 20_000_000  #: up to here this process looks through the rows before Spark would have started
 
 
-def tasks_by(engine: Engine, session: Callable[[], SparkSession], on_progress: OnProgress = no_progress) -> RunTasks:
-    """Returns what does the tasks of a change; `session` is called when they turn out to need Spark."""
-    if engine == "driver":
-        return run_here
+def tasks_by(
+    engine: Engine,
+    session: Callable[[], SparkSession],
+    on_progress: OnProgress = no_progress,
+    doing: str = "changing rows",
+) -> RunTasks:
+    """Returns what does the tasks of a change; `session` is called when they turn out to need Spark. Progress reports
+    that it is `doing` this."""
+
+    def report_progress(now: Progress) -> None:
+        on_progress(replace(now, doing=doing))
 
     def run(dataset: LanceDataset, tasks: Sequence[RowTask[DoneT]], /) -> list[DoneT]:
-        if engine == "auto" and sum(task.rows for task in tasks) <= SMALL_ROWS:
-            return run_here(dataset, tasks, on_progress)
-        return run_with_spark(session(), tasks, on_progress)
+        if engine == "driver" or (engine == "auto" and sum(task.rows for task in tasks) <= SMALL_ROWS):
+            return run_here(dataset, tasks, report_progress)
+        return run_with_spark(session(), tasks, report_progress)
 
     return run
 
