@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ PRINTED = [
     (("service", "list"), 3),
     (("service", "describe", "flights", "COMPACT"), 2),
     (("service", "runs", "flights"), 3),
+    (("service", "files", "flights"), 1),
     (("service", "check"), 1),
     (("state", "log", "flights", "--limit", "0"), 8),
     (("state", "log", "--instance"), 2),
@@ -50,8 +52,8 @@ WITHOUT = {
     "column load", "cost", "destroy", "import", "package", "plugin install", "plugin list", "plugin remove",
     "preview", "query", "render", "rows delete", "rows erase", "rows merge", "rows update",
     "savepoint delete", "schema infer", "search", "service alter", "service create", "service delete",
-    "service files", "service move", "service pause", "service resume", "service retry-files", "sql", "stack change-secrets-provider", "stack export",
-    "stack import", "state export", "state import", "state rebuild", "state repair", "state verify",
+    "service move", "service pause", "service resume", "service retry-files", "sql",
+    "stack change-secrets-provider", "stack export", "stack import", "state export", "state import", "state rebuild", "state repair", "state verify",
     "table add", "table delete", "table files", "table gc", "table offline", "table online",
     "table partitions", "table rename", "table split", "table split-points estimate", "up", "validate",
 }  # fmt: skip
@@ -59,6 +61,8 @@ WITHOUT = {
 
 def test_every_time_in_json_has_the_one_format(loaded: Run) -> None:  # noqa: F811
     assert loaded("service", "create", "flights", "COMPACT", "-o", "schedule=0 3 * * *")[0] == 0
+    place = f"files={Path.cwd()}/in*.csv"
+    assert loaded("service", "run", "flights", "INGEST", "-o", place, "-o", "null_values=NA")[0] == 0
     assert loaded("service", "run", "flights", "COMPACT", "-o", "min_files=2")[0] == 0
     assert loaded("savepoint", "create", "first", "--expires", "30d")[0] == 0
     for arguments, least in PRINTED:

@@ -77,8 +77,12 @@ class Landing:
         if not f"{lake}/".startswith(f"{own.rstrip('/')}/"):
             return False
         below = lake.removeprefix(own.rstrip("/")).strip("/").split("/")
-        depth = len(self.pattern) if self.pattern and "**" not in self.pattern else None
-        return depth is None or any(fit(below[:n], self.pattern) is not None for n in range(1, len(below) + 1))
+        for part, pattern in zip(below, self.pattern, strict=False):
+            if pattern == "**":
+                return True
+            if fit([part], [pattern]) is None:
+                return False
+        return True  # a folder that a glob takes is taken with all that is in it
 
     def takes(self, path: str) -> bool:
         """Returns whether the file of that full path is one of the place."""
@@ -117,8 +121,8 @@ class Landing:
         if depth is None:
             return False
         rest = below[depth:]
-        if any(map(is_hidden, rest)):
-            return False
+        if any(map(is_hidden, below)) and not any(part[0] in "._" for part in self.pattern):
+            return False  # such as files that a writer has not renamed yet
         return not rest or is_lance or self.any_name or known_format(rest[-1]) is not None
 
     def _kept(self, below: str) -> bool:
@@ -133,10 +137,15 @@ class Landing:
                 yield self._of_object(info)
 
     def _here(self) -> Iterator[LandedFile]:
-        deep = not self.pattern or "**" in self.pattern
-        yield from self._below(self.folder, "", None if deep else len(self.pattern) + 1)
+        yield from self._below(self.folder, "", 0)
 
-    def _below(self, folder: str, below: str, levels: int | None) -> Iterator[LandedFile]:
+    def _may_hold(self, name: str, depth: int) -> bool:
+        """Returns whether files of a folder, so deep below the place's own, may be taken."""
+        if depth >= len(self.pattern) or "**" in self.pattern:
+            return True
+        return fit([name], [self.pattern[depth]]) is not None
+
+    def _below(self, folder: str, below: str, depth: int) -> Iterator[LandedFile]:
         try:
             entries = [*os.scandir(folder)]
         except (FileNotFoundError, NotADirectoryError):
@@ -145,8 +154,8 @@ class Landing:
             name = f"{below}{entry.name}"
             try:
                 if entry.is_dir():
-                    if levels is None or levels > 0:
-                        yield from self._below(entry.path, f"{name}/", None if levels is None else levels - 1)
+                    if self._may_hold(entry.name, depth) or entry.name == _VERSIONS:
+                        yield from self._below(entry.path, f"{name}/", depth + 1)
                 elif self._kept(name) and (found := _landed(entry.path, entry.stat())) is not None:
                     yield found
             except FileNotFoundError:  # removed at this moment

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deployer.errors import DeployerError
+from deployer.errors import DeployerError, InvalidInput
 from deployer.platform.storage.objects import Missing
 from deployer.services.ingest.landing import LandedFile
 from deployer.services.ingest.options import IngestOptions
@@ -32,7 +32,7 @@ from deployer.tables.ingest.rows.bad_rows import BadRows
 from deployer.tables.ingest.rows.check import SourceRows, check
 from deployer.tables.ingest.rows.field_map import field_map
 from deployer.tables.ingest.rows.mapped_rows import fields_to_read, in_columns
-from deployer.tables.ingest.rows.missing_columns import missing, unnamed_columns
+from deployer.tables.ingest.rows.missing_columns import unnamed_columns
 from deployer.tables.open_table import OpenTable
 
 SMALL_BYTES = 1 << 20  #: of a file that is read together with others
@@ -40,6 +40,18 @@ GROUP_FILES, GROUP_BYTES = 256, 32 << 20  #: that are checked together
 READ_AT_ONCE = 8
 HELD_BYTES = 256 << 20  #: of a file whose rows are held until all are checked; a larger one is read twice
 SHOWN = 3  #: problems of a file that its reason names
+
+#: What messages of `ingest` call options, and how `ingest:` of a spec does.
+_DECLARED = {
+    "--ignore-extra": "`ignore_extra: true`",
+    "--missing-as-null": "`missing_as_null: true`",
+    "--no-header": "`header: false`",
+    "--null-value": "`null_values`",
+    "--delimiter": "`delimiter`",
+    "--encoding": "`encoding`",
+    "--timezone": "`timezone`",
+    "--format": "`format`",
+}
 
 Groups = Iterator[list[LandedFile]]
 
@@ -99,7 +111,10 @@ class FileReader:
             if not self.options.missing_as_null and source.format is not Format.JSON:
                 unnamed = unnamed_columns(self.table.schema, [source], reading.names, fields)
                 if unnamed:
-                    raise missing(unnamed, self.table.schema, self.table.address)
+                    raise InvalidInput(
+                        f"it has no column {', '.join(map(repr, unnamed))}",
+                        remedy="add the column to the file, declare `default:` for it, or `missing_as_null: true`",
+                    )
             first = len(self.splits)
             splits = tuple(replace(split, number=first + split.number) for split in splits_of([source]))
         except (DeployerError, OSError, pa.ArrowException) as failure:
@@ -262,5 +277,8 @@ def bad_reason(reports: Sequence[SplitReport]) -> str:
 def reason_of(failure: BaseException) -> str:
     """Returns an error as the reason of its file, whose name stands beside it."""
     if isinstance(failure, DeployerError):
-        return f"{failure.what}; {failure.remedy}" if failure.remedy else failure.what
+        text = f"{failure.what}; {failure.remedy}" if failure.remedy else failure.what
+        for option, declared in _DECLARED.items():
+            text = text.replace(option, declared)
+        return text
     return f"it cannot be read: {str(failure).splitlines()[0] if str(failure) else type(failure).__name__}"
