@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from deployer.components.jobs import JobCode, JobCodeArgs
     from deployer.components.key import LakeKey
     from deployer.components.lake import Lake, LakeArgs
+    from deployer.components.landing import Landing, LandingArgs
     from deployer.components.roles import LakeRole, LakeRoleArgs
     from deployer.components.schedules import Schedules, SchedulesArgs
     from deployer.components.state_table import StateTable
@@ -41,6 +42,8 @@ __all__ = [
     "LakeKey",
     "LakeRole",
     "LakeRoleArgs",
+    "Landing",
+    "LandingArgs",
     "Network",
     "Schedules",
     "SchedulesArgs",
@@ -57,6 +60,7 @@ _MODULES = {
     **dict.fromkeys(("ClusterArgs", "Network"), "clusters.args"),
     **dict.fromkeys(("JobCode", "JobCodeArgs"), "jobs"),
     **dict.fromkeys(("LakeRole", "LakeRoleArgs"), "roles"),
+    **dict.fromkeys(("Landing", "LandingArgs"), "landing"),
     **dict.fromkeys(("Schedules", "SchedulesArgs"), "schedules"),
     "DataBucket": "bucket",
     "EmrCluster": "clusters.emr",

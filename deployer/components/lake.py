@@ -15,6 +15,7 @@ from deployer.components.clusters.args import ClusterArgs, Network
 from deployer.components.context import LakeContext, lake_tags, managed_on_aws, project_dir
 from deployer.compute.jobs.code import OUTPUT as CODE
 from deployer.compute.running.connect import OUTPUT as CLUSTERS
+from deployer.compute.schedules.landing import landing_places
 from deployer.compute.schedules.schedules import scheduled_services
 from deployer.errors import InvalidInput, NotFound
 from deployer.provider.sdk import Instance, Table, declare_tables
@@ -144,6 +145,7 @@ class Lake(pulumi.ComponentResource):
         from deployer.components.clusters.emr import EmrCluster
         from deployer.components.clusters.serverless import ServerlessCluster
         from deployer.components.jobs import JobCode, JobCodeArgs, job_package
+        from deployer.components.landing import Landing, LandingArgs
         from deployer.components.schedules import Schedules, SchedulesArgs
         from deployer.components.state_table import StateTable, state_table_name
 
@@ -176,8 +178,10 @@ class Lake(pulumi.ComponentResource):
         if clusters:
             alarms = AlarmsArgs(context, clusters, state_table_name(instance), schedules)
             self.alarms = Alarms(context.label, alarms, self._own).topic.arn
+        roles = {name: each.own_role.name for name, each in clusters.items() if each.own_role is not None}
+        if places := landing_places(args.spec):
+            Landing(context.label, LandingArgs(context, state.arn, places, roles), self._own)
         if own_glue_databases(args.spec):
-            roles = {name: each.own_role.name for name, each in clusters.items() if each.own_role is not None}
             Catalog(context.label, CatalogArgs(context, roles), self._own)
         return state
 

@@ -53,7 +53,8 @@ WITHOUT = {
     "preview", "query", "render", "rows delete", "rows erase", "rows merge", "rows update",
     "savepoint delete", "schema infer", "search", "service alter", "service create", "service delete",
     "service move", "service pause", "service resume", "service retry-files", "sql",
-    "stack change-secrets-provider", "stack export", "stack import", "state export", "state import", "state rebuild", "state repair", "state verify",
+    "stack change-secrets-provider", "stack export", "stack import", "state export", "state import",
+    "state rebuild", "state repair", "state verify",
     "table add", "table delete", "table files", "table gc", "table offline", "table online",
     "table partitions", "table rename", "table split", "table split-points estimate", "up", "validate",
 }  # fmt: skip

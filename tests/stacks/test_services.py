@@ -10,6 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
+from deployer.compute.schedules.landing import LandingPlaces, landing_policy
 from deployer.platform.aws.names import name_on_aws, own_name, own_names
 from deployer.services.metasync import metasync_table
 from tests.cli.conftest import Deployer
@@ -387,3 +388,20 @@ def test_a_whole_stack_goes_but_for_what_holds_data(on_aws: MakeProject, deploye
     assert left == {"_jobs"}  # of jobs that may still run
     kept = s3.list_object_versions(Bucket=bucket)["Versions"]
     assert {each["Key"] for each in kept} >= keys  # for as long as the bucket keeps old versions
+
+
+def test_ingest_is_started_by_a_schedule_and_its_role_may_read_the_place_alone(
+    on_aws: MakeProject, deployer: Deployer
+) -> None:
+    queue = "arn:aws:sqs:eu-central-1:123456789012:landing"
+    ingest = f"ingest: {{files: 's3://landing/trips/*.csv', trigger: {{queue: '{queue}'}}}}\n"
+    project = applied(on_aws, deployer, tables=table("flights", "delay: int32", more=ingest))
+    assert [name.split(",")[0] for name in schedules(project)] == ["INGEST of table air.flights"]
+    role = own_name(f"s3://{bucket_of(project)}/demo", "demo", "small")
+    policy = boto3.client("iam").get_role_policy(RoleName=role, PolicyName="landing")["PolicyDocument"]
+    assert policy == landing_policy(LandingPlaces(("s3://landing/trips/*.csv",), (queue,)), "aws")
+    assert deployer("preview", "--exit-code").code == 0
+    (project / "specs" / "flights.yaml").write_text(table("flights", "delay: int32"), encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    with pytest.raises(boto3.client("iam").exceptions.NoSuchEntityException):
+        boto3.client("iam").get_role_policy(RoleName=role, PolicyName="landing")

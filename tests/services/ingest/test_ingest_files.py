@@ -301,7 +301,7 @@ def test_a_lost_list_is_found_out(landing: Landing) -> None:
     [path] = Path(landing.lake.root, "_ingest").rglob("list-*")
     path.unlink()
     landing.land("b.parquet", [2])
-    with pytest.raises(Corrupt, match="list of the files that .* loaded is missing"):
+    with pytest.raises(Corrupt, match=r"list of the files that .* loaded is missing"):
         landing.run()
     assert landing.ids() == [1]
 

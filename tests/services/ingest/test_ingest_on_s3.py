@@ -1,0 +1,206 @@
+"""INGEST from S3: listed places, and SQS queues of event notifications. A bucket and a queue of moto's server."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote_plus
+
+import boto3
+import pyarrow as pa
+import pytest
+
+from deployer.errors import DeployerError
+from deployer.services.ingest import ingest_files
+from deployer.services.ingest.queue import files_named
+from deployer.services.ingest.results import IngestFilesResult
+from deployer.services.ingest.view import files_of
+from tests.services.ingest.landings import SCHEMA
+from tests.tables.lakes import Lake
+
+
+class OnS3:
+    """A lake on a disk, and a place in a bucket with a queue."""
+
+    def __init__(self, folder: Path, bucket: str) -> None:
+        self.lake = Lake(folder)
+        self.lake.table(SCHEMA, ("id",), splits=())
+        self.s3, self.sqs, self.bucket = boto3.client("s3"), boto3.client("sqs"), bucket
+        self.prefix = f"landing {uuid.uuid4().hex[:8]}/trips"
+        self.url = self.sqs.create_queue(QueueName=uuid.uuid4().hex)["QueueUrl"]
+
+    @property
+    def arn(self) -> str:
+        named = self.sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=["QueueArn"])
+        return named["Attributes"]["QueueArn"]
+
+    def put(self, name: str, ids: Sequence[int], value: str = "v") -> str:
+        key = f"{self.prefix}/{name}"
+        text = "id,value\n" + "".join(f"{number},{value}\n" for number in ids)
+        self.s3.put_object(Bucket=self.bucket, Key=key, Body=text.encode())
+        return key
+
+    def notify(self, *keys: str, event: str = "ObjectCreated:Put") -> None:
+        """As S3 does: keys are encoded as in forms."""
+        records = [
+            {"eventName": event, "s3": {"bucket": {"name": self.bucket}, "object": {"key": quote_plus(key)}}}
+            for key in keys
+        ]
+        self.send(json.dumps({"Records": records}))
+
+    def send(self, body: str) -> None:
+        self.sqs.send_message(QueueUrl=self.url, MessageBody=body)
+
+    def run(self, files: str = "*.csv", **options: Any) -> IngestFilesResult:
+        place = f"s3://{self.bucket}/{self.prefix}/{files}"
+        return ingest_files(self.lake.root, "flights", {"files": place, **options})
+
+    def left(self) -> int:
+        """The messages in the queue, those that a run has taken and not deleted among them."""
+        names: Any = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+        found = self.sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=names)["Attributes"]
+        return sum(map(int, found.values()))
+
+    def ids(self) -> list[int]:
+        return sorted(self.lake.open().scan().to_table()["id"].to_pylist())
+
+    def files(self) -> Mapping[str, str]:
+        found = files_of(self.lake.open().opened)
+        return {each.path.rpartition("/")[2]: each.status for each in found}
+
+
+@pytest.fixture
+def place(tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[OnS3]:
+    if "AWS_ENDPOINT_URL_S3" not in os.environ:
+        pytest.skip("the tests run on AWS itself, where this would make queues")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", os.environ["AWS_ENDPOINT_URL_S3"])
+    yield OnS3(tmp_path, bucket)
+
+
+def test_objects_are_loaded_once_by_their_entity_tags(place: OnS3) -> None:
+    for number in range(5):
+        place.put(f"{number}.csv", [number])
+    place.put("none.txt", [9])
+    place.put("deep/5.csv", [9])
+    done = place.run()
+    assert (done.files, done.commits) == (5, 1) and place.ids() == [0, 1, 2, 3, 4]
+    place.put("0.csv", [0])  # again, with the same content: the same tag
+    assert place.run().status == "SKIPPED"
+    place.put("0.csv", [7])
+    place.put("5.csv", [5])
+    done = place.run()
+    assert (done.files, done.changed) == (1, 1) and place.ids() == [0, 1, 2, 3, 4, 5]
+    assert place.files()["0.csv"] == "CHANGED"
+
+
+def test_small_parquet_objects_and_a_bad_one(place: OnS3) -> None:
+    import pyarrow.parquet as pq
+
+    for number in range(3):
+        out = pa.BufferOutputStream()
+        pq.write_table(pa.table([[number], ["v"]], schema=SCHEMA), out)
+        key = f"{place.prefix}/{number}.parquet"
+        place.s3.put_object(Bucket=place.bucket, Key=key, Body=out.getvalue().to_pybytes())
+    place.s3.put_object(Bucket=place.bucket, Key=f"{place.prefix}/bad.parquet", Body=b"PAR1")
+    done = place.run("*.parquet")
+    assert (done.files, done.set_aside, done.commits) == (3, 1, 1) and place.ids() == [0, 1, 2]
+
+
+def test_messages_name_files_and_go_once_these_are_committed(place: OnS3) -> None:
+    keys = [place.put(f"{number}.csv", [number]) for number in range(12)]
+    unnamed = place.put("unnamed.csv", [99])
+    for key in keys[:10]:
+        place.notify(key)
+    place.notify(*keys[10:])
+    done = place.run(queue=place.arn)
+    assert (done.files, done.commits, done.messages, done.outside) == (12, 1, 11, 0)
+    assert place.ids() == [*range(12)] and place.left() == 0
+    assert place.run(queue=place.url).status == "SKIPPED"
+    place.notify(unnamed)
+    assert place.run(queue=place.url).files == 1
+
+
+def test_duplicates_strangers_deleted_files_and_other_events(place: OnS3) -> None:
+    key, gone = place.put("a b+c.csv", [1]), place.put("gone.csv", [2])
+    outside = f"{place.prefix} else/x.csv"
+    place.s3.put_object(Bucket=place.bucket, Key=outside, Body=b"id,value\n9,v\n")
+    place.s3.delete_object(Bucket=place.bucket, Key=gone)
+    for each in (key, key, gone, outside):
+        place.notify(each)
+    place.notify(key, event="ObjectRemoved:Delete")
+    place.send(json.dumps({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": place.bucket}))
+    place.send("hello")
+    place.send(json.dumps({"Records": [{"eventName": "ObjectCreated:Put"}]}))
+    done = place.run(queue=place.arn)
+    assert (done.files, done.messages, done.outside, done.unknown) == (1, 6, 3, 2)
+    assert place.ids() == [1]
+    assert place.left() == 2  # what is no notification stays
+    place.notify(key)
+    assert place.run(queue=place.arn).files == 0 and place.left() == 2
+
+
+def test_messages_of_bad_and_changed_files_go_once_that_is_recorded(place: OnS3) -> None:
+    bad, good = f"{place.prefix}/bad.csv", place.put("good.csv", [1])
+    place.s3.put_object(Bucket=place.bucket, Key=bad, Body=b"id,value\nx,y\n")
+    place.notify(bad)
+    place.notify(good)
+    done = place.run(queue=place.arn)
+    assert (done.files, done.set_aside) == (1, 1) and place.left() == 0
+    place.put("good.csv", [1, 2])
+    place.notify(good)
+    done = place.run(queue=place.arn)
+    assert (done.files, done.changed, done.set_aside) == (0, 1, 1) and place.left() == 0
+    place.put("bad.csv", [3])
+    place.notify(bad)
+    assert place.run(queue=place.arn).files == 1 and place.ids() == [1, 3]
+
+
+def test_messages_stay_where_a_run_fails(place: OnS3) -> None:
+    bad = f"{place.prefix}/bad.csv"
+    place.s3.put_object(Bucket=place.bucket, Key=bad, Body=b"id,value\nx,y\n")
+    place.notify(bad)
+    with pytest.raises(DeployerError, match="cannot be loaded"):
+        place.run(queue=place.arn, on_error="fail")
+    assert place.left() == 1
+
+
+def test_a_queue_that_is_not_there(place: OnS3) -> None:
+    with pytest.raises(DeployerError, match="SQS gives no messages"):
+        place.run(queue=f"{place.arn}-2")
+
+
+RECORD = {"eventName": "ObjectCreated:Put", "s3": {"bucket": {"name": "b"}, "object": {"key": "a+b%2Bc"}}}
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (json.dumps({"Records": [RECORD]}), ["s3://b/a b+c"]),
+        (json.dumps({"Type": "Notification", "Message": json.dumps({"Records": [RECORD]})}), ["s3://b/a b+c"]),
+        (
+            json.dumps(
+                {
+                    "source": "aws.s3",
+                    "detail-type": "Object Created",
+                    "detail": {"bucket": {"name": "b"}, "object": {"key": "a+b"}},
+                }
+            ),
+            ["s3://b/a+b"],
+        ),
+        (json.dumps({"source": "aws.s3", "detail-type": "Object Deleted", "detail": {}}), []),
+        (json.dumps({"Records": [{**RECORD, "eventName": "ObjectRemoved:Delete"}]}), []),
+        (json.dumps({"Event": "s3:TestEvent"}), []),
+        (json.dumps({"Records": [{"eventName": "ObjectCreated:Put", "s3": 1}]}), None),
+        (json.dumps({"Records": 1}), None),
+        (json.dumps([1]), None),
+        ("{", None),
+        ("[" * 100_000, None),
+        ("", None),
+    ],
+)
+def test_what_a_message_names(body: str, named: list[str] | None) -> None:
+    assert files_named(body) == named
