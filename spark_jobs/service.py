@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from deployer.compute.spark.local import LocalCluster
@@ -20,6 +21,7 @@ from deployer.services.api.attachments import find_service
 from deployer.services.registry import run_service
 from deployer.services.runs.records import fail_dead_runs, queue_run
 from deployer.services.runs.runner import RunRequest, ending_unbegun
+from deployer.services.triggers.after_load import run_due_services
 from deployer.services.triggers.due import SCHEDULE, scheduled_run_id
 from deployer.specs.schema.services import KINDS
 from deployer.state import open_store
@@ -55,7 +57,17 @@ def run_scheduled(
             return {"run_id": None, "status": None, "why": run}
         with ending_unbegun(store, table_id, run.run_id):
             done = run_service(root, table, kind, cluster=sizes, on_progress=on_progress, asked=RunRequest(run.run_id))
-    return {"run_id": run.run_id, "status": done.status, "why": done.why}
+    due = _due_after(root, table, kind, done.status, sizes, on_progress)
+    return {"run_id": run.run_id, "status": done.status, "why": done.why, **due}
+
+
+def _due_after(
+    root: str, table: str, kind: str, status: str, sizes: Callable[[], LocalCluster], on_progress: OnProgress
+) -> Mapping[str, Any]:
+    """Runs what is due after a load, as every load does: where no agent runs, nothing else looks at conditions."""
+    if kind != "INGEST" or status != "SUCCEEDED":
+        return {}
+    return {"services": [each.as_json() for each in run_due_services(root, table, sizes, on_progress)]}
 
 
 def _queued(
@@ -132,7 +144,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                     on_progress=on_progress,
                     asked=RunRequest(run_id=given.run, cluster=given.cluster),
                 )
-            return {"service": given.service, **asdict(done)}
+            sizes = partial(LocalCluster, given.cores, given.memory)
+            due = _due_after(given.root, given.table, given.service, done.status, sizes, on_progress)
+            return {"service": given.service, **asdict(done), **due}
         return run_scheduled(
             given.root,
             given.table,

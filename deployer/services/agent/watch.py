@@ -8,8 +8,9 @@ object. Datasets are opened only for what was committed since a service ran.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,12 +22,12 @@ from deployer.errors import DeployerError
 from deployer.live.reader import READERS, live_instance, live_table, read_table
 from deployer.services.compact.planning import small_files
 from deployer.services.runs.records import dead_runs
-from deployer.services.triggers.due import Due, deleted_rows, due_in, retry_at, watched
+from deployer.services.triggers.due import Due, by_messages, deleted_rows, due_in, retry_at, watched
 from deployer.services.triggers.status import GRACE, ServiceStatus, may_start, service_statuses
 from deployer.specs.model import Cluster, Trigger
 from deployer.specs.schema.services import KINDS
 from deployer.state.model.entities import InstanceState, TableEntry, TableState
-from deployer.state.model.services import Run, Service
+from deployer.state.model.services import Run, Service, ServiceKind
 from deployer.state.reader import StateReader
 from deployer.state.snapshots.history import Time
 from deployer.tables.open_table import ReadTable, read_entry
@@ -35,6 +36,8 @@ PICK_UP = 60_000  #: ms after which a queued run without a process counts as for
 EXAMINE_AGAIN = 30_000  #: ms after which a table at which something is due or running is examined again
 REMOTE_LOOK = 300_000  #: ms between two looks at a dataset in a bucket, where each costs a request
 LOOK_AGAIN = 300_000  #: ms after which the files on a disk of a table without services are looked at again
+QUEUE = "queue"  #: the option of INGEST that names its queue
+QUEUE_LOOK = 15_000  #: ms between two looks at a queue
 _SETTLED = 2.0  #: seconds after which each later change alters a folder's time
 
 NEVER = 2**62
@@ -195,6 +198,7 @@ class Watch:
         found = tuple(service_statuses(state, now, deleted, lambda: self._before(state, now), self._grace))
         ours = {kind for kind, service in state.services.items() if self._is_ours(service)}
         due = tuple(each for each in due_in(state, deleted, now) if each.service in ours)
+        due += tuple(self._named_by_queues(state, ours - {each.service for each in due}, now))
         queued = [run for run in state.runs.values() if run.status == "QUEUED" and run.service in KINDS]
         forgotten = tuple(
             run
@@ -207,9 +211,22 @@ class Watch:
             entry, state, found, due, forgotten, dead, _counts_data(state), small_files(state), again_at
         )
 
+    def _named_by_queues(self, state: TableState, ours: Collection[ServiceKind], now: int) -> Iterator[Due]:
+        """Yields the services that this machine runs in whose queues messages wait. A queue that cannot be read is left
+        to the schedule's run, which reports it."""
+        for service, _ in watched(state):
+            queue = service.options.get(QUEUE)
+            if service.kind in ours and isinstance(queue, str) and now >= retry_at(state, service.kind):
+                from deployer.services.ingest.queue import waiting
+
+                with suppress(DeployerError):
+                    if messages := waiting(queue):
+                        yield by_messages(state, service.kind, messages)
+
     def _again_at(self, state: TableState, found: tuple[ServiceStatus, ...], due: tuple[Due, ...], now: int) -> int:
         """Returns the time (ms) at which the table has to be examined again without a change."""
         times = [each.next_at for each in found if each.next_at is not None]
+        times += [now + QUEUE_LOOK for service, _ in watched(state) if service.options.get(QUEUE)]
         times += [retry for each in found if (retry := retry_at(state, each.service)) > now]
         if due or any(each.due or each.overdue for each in found) or any(run.is_open for run in state.runs.values()):
             times.append(now + EXAMINE_AGAIN)

@@ -88,6 +88,17 @@ def received(queue: str, place: Landing) -> Iterator[Messages]:
         raise _refused(error, queue) from None
 
 
+def waiting(queue: str) -> int:
+    """Returns about how many messages wait in a queue. Raises DeployerError where AWS refuses."""
+    try:
+        client = _client_of(queue)
+        name = "ApproximateNumberOfMessages"
+        found = client.get_queue_attributes(QueueUrl=_url_of(client, queue), AttributeNames=[name])
+        return int(found["Attributes"][name])
+    except (ClientError, BotoCoreError) as error:
+        raise _refused(error, queue) from None
+
+
 def _answers(client: Any, url: str) -> Iterator[Mapping[str, Any]]:
     empty, known = 0, set[str]()
     while empty < EMPTY_ANSWERS:

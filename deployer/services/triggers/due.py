@@ -193,6 +193,11 @@ def _held(state: TableState, kind: ServiceKind, trigger: Trigger, deleted: Delet
     return ""
 
 
+def by_messages(state: TableState, kind: ServiceKind, messages: int) -> Due:
+    """Returns the run for messages that wait in the service's queue."""
+    return Due(kind, f"{count(messages, 'message')} in its queue", _next_id(state, kind))
+
+
 def _next_id(state: TableState, kind: ServiceKind) -> str:
     """Returns the id of the run that follows the newest one: two processes that see the same state queue the same
     run."""

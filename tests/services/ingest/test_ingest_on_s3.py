@@ -15,10 +15,16 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import DeployerError
+from deployer.platform.system.clock import Clock
+from deployer.services.agent.watch import QUEUE_LOOK, Watch
+from deployer.services.api.attachments import create_service
 from deployer.services.ingest import ingest_files
 from deployer.services.ingest.queue import files_named
 from deployer.services.ingest.results import IngestFilesResult
 from deployer.services.ingest.view import files_of
+from deployer.services.registry import run_service
+from deployer.services.runs.runner import RunRequest
+from deployer.state.model.services import Service
 from tests.services.ingest.landings import SCHEMA
 from tests.tables.lakes import Lake
 
@@ -36,7 +42,7 @@ class OnS3:
     @property
     def arn(self) -> str:
         named = self.sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=["QueueArn"])
-        return named["Attributes"]["QueueArn"]
+        return str(named["Attributes"]["QueueArn"])
 
     def put(self, name: str, ids: Sequence[int], value: str = "v") -> str:
         key = f"{self.prefix}/{name}"
@@ -166,6 +172,25 @@ def test_messages_stay_where_a_run_fails(place: OnS3) -> None:
     with pytest.raises(DeployerError, match="cannot be loaded"):
         place.run(queue=place.arn, on_error="fail")
     assert place.left() == 1
+
+
+def test_an_agent_runs_it_when_messages_wait(place: OnS3) -> None:
+    table_id = place.lake.open().opened.entry.table_id
+    options = {"files": f"s3://{place.bucket}/{place.prefix}/*.csv", "queue": place.arn}
+    trigger = {"schedule": "0 0 1 1 *"}
+    create_service(place.lake.store, table_id, Service("INGEST", "AUTOMATIC", trigger, options))
+    watch, now = Watch(place.lake.store, place.lake.root), Clock().now()
+    assert watch.look(now).tables[table_id].due == ()
+    place.notify(place.put("a.csv", [1]))
+    assert watch.look(now).tables[table_id].due == ()  # queues are not asked at every look
+    [due] = watch.look(now + QUEUE_LOOK).tables[table_id].due
+    assert (due.service, due.cause) == ("INGEST", "trigger: 1 message in its queue")
+    run_service(place.lake.root, "flights", "INGEST", asked=RunRequest(new_id=due.run_id))
+    assert place.ids() == [1]
+    assert watch.look(now + 2 * QUEUE_LOOK).tables[table_id].due == ()
+    place.sqs.delete_queue(QueueUrl=place.url)
+    seen = watch.look(now + 3 * QUEUE_LOOK).tables[table_id]
+    assert seen.due == () and not seen.trouble
 
 
 def test_a_queue_that_is_not_there(place: OnS3) -> None:
