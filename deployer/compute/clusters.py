@@ -7,7 +7,9 @@ from typing import Any
 
 from deployer.compute.spark.local import LocalCluster
 from deployer.errors import InvalidInput, NotFound, Refused
+from deployer.live.reader import live_instance
 from deployer.specs.model import Cluster
+from deployer.state.model.entities import InstanceState
 
 DEFAULT = "default"  #: the name of the cluster that is meant where several are declared and none is named
 
@@ -39,6 +41,12 @@ def local_cluster(clusters: Sequence[Cluster], name: str | None, where: str) -> 
             remedy=f"call one of them {DEFAULT}, or say which with `ingest --cluster NAME`",
         )
     return _sizes(chosen[0], where)
+
+
+def declared_cluster(instance: InstanceState, where: str) -> LocalCluster:
+    """Returns the sizes of the local cluster that the instance was last applied with; raises as `local_cluster`."""
+    live = live_instance(instance)
+    return local_cluster(live.clusters if live is not None else (), None, live.address if live is not None else where)
 
 
 def remote_cluster(clusters: Sequence[Cluster], name: str | None, where: str) -> Cluster | None:

@@ -30,6 +30,7 @@ class ColumnMethods(OpenedTable):
         refresh_status_secs: float = 2.0,
         enable_job_tracker_saves: bool = True,
         job_id: str | None = None,
+        engine: str = "auto",
     ) -> str:
         """As `load_columns_async`, in this thread; returns the job's id. Ctrl-C cancels the job.
 
@@ -52,6 +53,7 @@ class ColumnMethods(OpenedTable):
             max_checkpoint_size=max_checkpoint_size,
             checkpoint_interval_seconds=checkpoint_interval_seconds,
             commit_granularity=commit_granularity,
+            engine=engine,
         )
         return run_load(self._newest(), request, job_id, refresh_status_secs)
 
@@ -74,6 +76,7 @@ class ColumnMethods(OpenedTable):
         commit_granularity: int | None = None,
         enable_job_tracker_saves: bool = True,
         job_id: str | None = None,
+        engine: str = "auto",
     ) -> JobFuture:
         """Loads columns of Parquet, Lance or IPC files into the rows with the same `pk`; adds columns that are not
         there.
@@ -82,7 +85,8 @@ class ColumnMethods(OpenedTable):
         (`on_missing="carry"`), get null, or are an error. At most `concurrency` fragments are written at the same time,
         `checkpoint_size` rows at a time at first, and then as many as take `checkpoint_interval_seconds` (60), between
         the two other sizes. Each `commit_granularity` fragments are a version; if omitted, all are one.
-        A `job_id` resumes the job that was cut off, and does nothing when that job is done.
+        `engine` is `driver` for this process, `spark` for the declared local cluster, or `auto`, which is `spark` where
+        the source is large. A `job_id` resumes the job that was cut off, and does nothing when that job is done.
 
         Raises InvalidInput for arguments that cannot be. The job raises as `deployer.columns.load.load` says.
         """
@@ -103,5 +107,6 @@ class ColumnMethods(OpenedTable):
             max_checkpoint_size=max_checkpoint_size,
             checkpoint_interval_seconds=checkpoint_interval_seconds,
             commit_granularity=commit_granularity,
+            engine=engine,
         )
         return start_load(self._newest(), request, job_id)

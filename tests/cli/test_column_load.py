@@ -63,3 +63,22 @@ def test_what_is_missing_is_named(deployer: Deployer) -> None:
     ran = deployer("column", "load", "flights", "labels.parquet", "--pk", "fligth", "--columns", "label", "--json")
     assert ran.code == 1 and "has no column fligth" in ran.json["error"]["what"]
     assert deployer("drift").code == 0
+
+
+@pytest.mark.usefixtures("applied")
+def test_options_of_clusters(deployer: Deployer) -> None:
+    code, out = load(deployer, "--cluster", "large")
+    assert code == 1 and "no cluster 'large' is declared" in out
+    code, out = load(deployer, "--detach")
+    assert code == 1 and "--detach is for clusters on AWS" in out
+    assert load(deployer, "--engine", "driver")[0] == 0
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("applied", "spark")
+def test_spark_is_used_where_it_is_asked_for(deployer: Deployer) -> None:
+    code, out = load(deployer, "--engine", "spark")
+    assert code == 0, out
+    assert "loading with Spark: as asked for (about 15 rows" in out
+    assert "loaded label of 20 rows in 1 fragment" in out
+    assert deployer("query", "flights", "--where", "flight = 3", "--json").json["rows"][0]["label"] == "l3"

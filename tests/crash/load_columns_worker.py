@@ -1,4 +1,7 @@
-"""A process that loads columns, a fragment a commit, and saves each batch: `load_columns_worker.py ROOT SOURCE JOB`."""
+"""Loads columns in a process of its own, a fragment a commit, and saves each batch.
+
+`load_columns_worker.py ROOT SOURCE JOB [ENGINE]`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import sys
 from deployer.table import connect
 
 if __name__ == "__main__":
-    root, source, job = sys.argv[1:]
+    root, source, job, *engine = sys.argv[1:]
     with connect(root) as connection:
         table = connection.open_table("flights")
         print(
@@ -20,5 +23,6 @@ if __name__ == "__main__":
                 concurrency=1,
                 checkpoint_size=4,
                 checkpoint_interval_seconds=0,
+                engine=engine[0] if engine else "driver",
             )
         )

@@ -14,6 +14,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import boto3
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from deployer.cli.main import run as run_command
@@ -168,6 +170,29 @@ def test_rows_are_loaded_by_steps_of_emr(project: Path, deployer: Deployer, runn
     assert "air.flights: 1 row added" in ran.out and "(cluster big): running (RUNNING)" in ran.err
     assert deployer("query", "air.flights", "--where", "id = 100", "--json").json["rows"]
     assert deployer(*command).code == 0 and len(running) == 1
+
+
+def test_columns_are_loaded_there(project: Path, tmp_path: Path, deployer: Deployer, running: list[str]) -> None:
+    """As a run of EMR Serverless that uses Spark, from a file of this machine, and followed by its id."""
+    rows = put("more.csv", "".join(["id,delay\n", *(f"{i},1\n" for i in range(200, 230))]))
+    assert deployer("ingest", "air.flights", rows).code == 0
+    file = tmp_path / "labels.parquet"
+    pq.write_table(pa.table({"id": range(200, 230), "label": [f"l{i}" for i in range(200, 230)]}), file)
+    command = ("column", "load", "air.flights", str(file), "--pk", "id", "--columns", "label", "--cluster", "small")
+    refused = deployer(*command)
+    assert refused.code == 1 and "cannot read files of this machine; add --upload" in refused.err
+    ran = deployer(*command, "--upload", "--engine", "spark", "--job-id", "labels")
+    assert ran.code == 0, ran.err
+    assert "air.flights: loaded label of" in ran.out and "added label (job labels)" in ran.out
+    assert deployer("query", "air.flights", "--where", "id = 217", "--json").json["rows"][0]["label"] == "l217"
+    followed = deployer("follow", "labels")
+    assert followed.code == 0 and followed.out == ran.out
+    assert len(running) == 1 and "--engine=spark" in running[0] and f"{ROOT}/_uploads/" in running[0]
+    s3 = boto3.client("s3")
+    assert not s3.list_objects_v2(Bucket=BUCKET, Prefix="demo/_uploads/").get("Contents")
+    assert not s3.list_objects_v2(Bucket=BUCKET, Prefix="demo/_work/").get("Contents")
+    again = deployer(*command, "--upload", "--job-id", "labels", "--write-spec")
+    assert again.code == 1 and "--write-spec is not for a load on a cluster on AWS" in again.err
 
 
 def moves(aws: str, job_id: str, *steps: tuple[str, str]) -> Callable[[], None]:

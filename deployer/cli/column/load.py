@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName, WriteSpec
+from deployer.cli.options import (
+    DEFAULT_STACK,
+    AsJson,
+    Detach,
+    EngineName,
+    ProjectDir,
+    SpecsPath,
+    StackName,
+    TableName,
+    WriteSpec,
+    refuse_without_aws,
+)
 
 if TYPE_CHECKING:
-    from deployer.columns.load.load import LoadResult
     from deployer.platform.system.progress import Progress
 
 
@@ -54,6 +64,22 @@ def load(
         typer.Option(metavar="N", help="Commit after every N fragments, not once at the end.", show_default=False),
     ] = None,
     concurrency: Annotated[int, typer.Option(help="At most so many fragments at the same time.")] = 8,
+    engine: Annotated[
+        EngineName, typer.Option(help="auto: small sources in this process, large ones with Spark.")
+    ] = EngineName.AUTO,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Declared cluster that the load runs on, which may be on AWS. Unless given, Spark runs on the only "
+            "local one, or the one called `default`.",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None,
+    detach: Detach = False,
+    upload: Annotated[
+        bool, typer.Option("--upload", help="On a cluster on AWS: upload files of this machine for the load first.")
+    ] = False,
     job_id: Annotated[
         str | None,
         typer.Option(
@@ -72,15 +98,18 @@ def load(
     Only these columns are written, beside the rows. Loads of rows, deletions, COMPACT and CLUSTER go on meanwhile.
     """
     from dataclasses import asdict
+    from functools import partial
 
     from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.console.progress_display import Meter
     from deployer.cli.inputs.table import changed
     from deployer.cli.inputs.table import write_spec as edit_spec
+    from deployer.cli.summaries.column_load import print_load
     from deployer.columns.fill.checkpoints import checked_job_id
     from deployer.columns.load.load import load_columns
     from deployer.columns.load.request import checked_request
-    from deployer.errors import DeployerError
+    from deployer.compute.clusters import local_cluster, remote_cluster
+    from deployer.errors import DeployerError, InvalidInput
     from deployer.platform.system.clock import Clock
 
     request = checked_request(
@@ -91,18 +120,56 @@ def load(
         on_missing=on_missing.value,
         concurrency=concurrency,
         commit_granularity=commit_granularity,
+        engine=engine.value,
     )
     own_id = checked_job_id(job_id) if job_id else Clock().new_id()
     written: list[str] = []
     with changed(project, stack, specs, table, alone=write_spec) as target:
+        instance = target.lake.instance
+        choose = partial(local_cluster, instance.clusters, cluster, instance.address)
+        remote = remote_cluster(instance.clusters, cluster, instance.address)
+        if remote is not None:
+            from deployer.cli.remote.column_load import load_on
+
+            if write_spec:
+                raise InvalidInput(
+                    "--write-spec is not for a load on a cluster on AWS",
+                    remedy="run `deployer drift --write-spec` when it has ended",
+                )
+            return load_on(
+                remote,
+                target.workspace,
+                target.lake,
+                target.name,
+                request,
+                own_id,
+                as_json=as_json,
+                detach=detach,
+                upload=upload,
+            )
+        refuse_without_aws(detach=detach, upload=upload)
+        if cluster is not None:
+            choose()  # an unknown cluster is reported at once; else it is chosen when Spark is needed
         with Meter(as_json=as_json) as meter:
             meter.begin(target.name, target.name)
+
+            def begun(engine: str, reason: str) -> None:
+                if engine == "spark" and not as_json:
+                    note(f"loading with Spark: {reason}")
 
             def report_progress(now: Progress) -> None:
                 meter.tell(target.name, now.doing, now.done, now.total, now.unit)
 
             try:
-                done = load_columns(target.opened(), request, own_id, report_progress, is_new=not job_id)
+                done = load_columns(
+                    target.opened(),
+                    request,
+                    own_id,
+                    report_progress,
+                    is_new=not job_id,
+                    cluster=choose,
+                    on_engine=begun,
+                )
             except (DeployerError, KeyboardInterrupt):
                 if not as_json:
                     note(f"the id of the job is {own_id}: `--job-id {own_id}` resumes what it has begun")
@@ -112,21 +179,7 @@ def load(
     if as_json:
         print_json({"table": target.name, **asdict(done), "written": written})
         return 0
-    stdout().print(_summary(target.name, done))
-    if done.added and not write_spec:
-        note("the new columns are drift until the spec declares them: `--write-spec`, or `deployer drift --write-spec`")
+    print_load(target.name, done, wrote_spec=write_spec)
     for file in written:
         stdout().print(f"edited {file}")
     return 0
-
-
-def _summary(name: str, done: LoadResult) -> str:
-    from deployer.platform.text.formatting import count, size
-
-    if done.already_done:
-        return f"{name}: job {done.job_id} was done before; nothing was written"
-    stats = done.stats
-    written = f"{count(stats.rows, 'row')} in {count(stats.fragments, 'fragment')}, {size(stats.bytes)}"
-    reused = f", {stats.reused:,} of them from checkpoints" if stats.reused else ""
-    added = f"; added {', '.join(done.added)}" if done.added else ""
-    return f"{name}: loaded {', '.join(done.columns)} of {written}{reused}{added} (job {done.job_id})"

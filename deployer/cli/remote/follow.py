@@ -21,6 +21,7 @@ def follow(
     from deployer.app.stack.state import stack_outputs
     from deployer.app.workspace import open_workspace
     from deployer.cli.console.output import print_json
+    from deployer.cli.remote import column_load as columns_remote
     from deployer.cli.remote import load as ingest_remote
     from deployer.cli.remote import service as service_remote
     from deployer.cli.remote.run import follow_command, follow_run
@@ -47,6 +48,9 @@ def follow(
     result = follow_run(there, root, started, follow_command(job, stack), as_json=as_json)
     if started.program == ingest_remote.PROGRAM:
         ingest_remote.show(root, job, result, as_json=as_json)
+        return 0
+    if started.program == columns_remote.PROGRAM:
+        columns_remote.show(root, job, result, as_json=as_json)
         return 0
     if started.program == SERVICE_PROGRAM:
         return service_remote.show(result, as_json=as_json)

@@ -109,6 +109,14 @@ def comparable(keys: pa.ChunkedArray) -> pa.ChunkedArray:
     return keys
 
 
+def as_given(key: object, of: pa.DataType) -> object:
+    """Returns a key in the type of `comparable` as one of a column of that type, to be shown."""
+    if key is None or not pa.types.is_temporal(of):
+        return key
+    narrow = pa.int32() if of.bit_width == 32 else pa.int64()
+    return pa.array([key], pa.int64()).cast(narrow).cast(of)[0].as_py()
+
+
 def _kind(of: pa.DataType) -> Any:
     types = pa.types
     if types.is_dictionary(of):

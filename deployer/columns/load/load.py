@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from deployer.columns.fill.added_columns import refuse_new_column
 from deployer.columns.fill.commit import Filling
 from deployer.columns.fill.run import FillRun, FillSizes, FillStats
 from deployer.columns.fill.work import Target
+from deployer.columns.load.engine_choice import choose_engine
 from deployer.columns.load.joined import JoinedColumns
 from deployer.columns.load.keys import refuse_key_types
+from deployer.columns.load.on_spark import ShuffledColumns
 from deployer.columns.load.request import LoadRequest
 from deployer.columns.load.source import LoadSource, find_load_source
+from deployer.compute.clusters import declared_cluster
+from deployer.compute.spark.local import LocalCluster, job_session
 from deployer.datasets.storage.job_folders import tables_with_job
 from deployer.errors import Conflict, InvalidInput
 from deployer.platform.files.temporary import temporary_folder
@@ -40,6 +47,7 @@ class LoadResult:
     stats: FillStats = FillStats()
     lance_version_before: int | None = None
     lance_version_after: int | None = None
+    engine: str = "none"
 
     status: FinalStatus = "SUCCEEDED"
     why: str = ""
@@ -62,13 +70,16 @@ def load_columns(
     on_progress: OnProgress = no_progress,
     *,
     is_new: bool = False,
+    cluster: Callable[[], LocalCluster] | None = None,
+    on_engine: Callable[[str, str], None] = lambda _engine, _reason: None,
 ) -> LoadResult:
     """Loads the columns as a run of LOAD_COLUMNS, and adds those that the table lacks.
 
     With the id of a job that is done nothing is written; with that of one that was cut off, the rest is. Raises
     InvalidInput, NotFound and Refused for what cannot be loaded, with nothing changed; Conflict where another run loads
     one of the columns, the source changes, or the table is changed so that the load cannot continue. `is_new`: the id
-    was made just now.
+    was made just now. `cluster` is asked for the sizes of a local session when the load turns out to need Spark (None:
+    those of the declared local cluster); `on_engine` gets the engine and the reason for it.
     """
     kind = f"load columns {', '.join(request.columns)}"
     if (done := table.state.jobs.get(job_id)) is not None:
@@ -79,10 +90,12 @@ def load_columns(
         _refuse_used_id(table, job_id)
     source = find_load_source(request)
     target = _target(table, request, source)
+    engine, reason = choose_engine(request.engine, source, table.state.files.rows)
+    on_engine(engine, reason)
     asked = RunRequest(cause=f"job {job_id}", target=request.columns, job=job_id)
 
     def work(run_id: str, report_progress: OnProgress) -> LoadResult:
-        return _loaded(table, request, source, target, job_id, run_id, kind, report_progress)
+        return _loaded(table, request, source, target, job_id, run_id, kind, report_progress, engine, cluster)
 
     return as_run(table.store, table.entry.table_id, LOAD_COLUMNS, asked, work, on_progress)
 
@@ -96,6 +109,8 @@ def _loaded(
     run_id: str,
     kind: str,
     on_progress: OnProgress,
+    engine: str,
+    cluster: Callable[[], LocalCluster] | None,
 ) -> LoadResult:
     table = open_entry(table.store, table.root, table.store.instance().tables[table.entry.table_id])
     run = table.state.runs[run_id]
@@ -109,13 +124,19 @@ def _loaded(
         "on_missing": request.on_missing,
         "source": source.identity,
     }
-    with temporary_folder("columns") as folder:
-        values = JoinedColumns(source, request, target, table.address, Path(folder), on_progress)
-        sizes = FillSizes(request.commit_granularity, request.concurrency, request.checkpoints)
-        stats = FillRun(filling, values, sizes, document, on_progress).fill()
+    sizes = FillSizes(request.commit_granularity, request.concurrency, request.checkpoints)
+    if engine == "spark":
+        sizes_of = cluster or partial(declared_cluster, table.store.instance(), table.address)
+        shuffled = ShuffledColumns(partial(job_session, sizes_of), source, request, target, table.address, on_progress)
+        with closing(shuffled):
+            stats = FillRun(filling, shuffled, sizes, document, on_progress, shuffled).fill()
+    else:
+        with temporary_folder("columns") as folder:
+            values = JoinedColumns(source, request, target, table.address, Path(folder), on_progress)
+            stats = FillRun(filling, values, sizes, document, on_progress).fill()
     after = table.store.table(table.entry.table_id).lance_version
     added = tuple(column.name for column in target.added)
-    return LoadResult(job_id, run_id, request.columns, added, False, stats, table.state.lance_version, after)
+    return LoadResult(job_id, run_id, request.columns, added, False, stats, table.state.lance_version, after, engine)
 
 
 def _refuse_used_id(table: OpenTable, job_id: str) -> None:

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from deployer.columns.fill.checkpoint_sizes import CheckpointSizes, checked_checkpoint_sizes, require_positive
 from deployer.columns.fill.work import Target
 from deployer.errors import InvalidInput, Refused
+from deployer.services.rewriting.run import Engine
 
 OnMissing = Literal["carry", "null", "error"]
 
@@ -31,6 +32,7 @@ class LoadRequest:
     concurrency: int = 8
     checkpoints: CheckpointSizes = CheckpointSizes()
     commit_granularity: int | None = None
+    engine: Engine = "auto"
 
 
 def checked_request(
@@ -47,6 +49,7 @@ def checked_request(
     max_checkpoint_size: int | None = None,
     checkpoint_interval_seconds: float | None = None,
     commit_granularity: int | None = None,
+    engine: str = "auto",
 ) -> LoadRequest:
     """Returns the request. Raises InvalidInput for arguments that cannot be."""
     sources = (source,) if isinstance(source, str) else tuple(source)
@@ -62,6 +65,8 @@ def checked_request(
         )
     if on_missing not in get_args(OnMissing):
         raise InvalidInput(f"on_missing={on_missing!r} is not valid", remedy=f"use {' or '.join(get_args(OnMissing))}")
+    if engine not in get_args(Engine):
+        raise InvalidInput(f"engine={engine!r} is not valid", remedy=f"use {' or '.join(get_args(Engine))}")
     if source_format not in (None, "parquet", "lance", "ipc"):
         raise InvalidInput(f"source_format={source_format!r} is not valid", remedy="use parquet, lance or ipc")
     sizes = {
@@ -82,6 +87,7 @@ def checked_request(
             checkpoint_size, min_checkpoint_size, max_checkpoint_size, checkpoint_interval_seconds, LOAD_SECONDS
         ),
         commit_granularity,
+        engine,  # type: ignore[arg-type]
     )
 
 

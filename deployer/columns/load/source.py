@@ -26,11 +26,14 @@ _FORMATS = {"parquet": Format.PARQUET, "lance": Format.LANCE, "ipc": Format.ARRO
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Units (row groups, record batches or fragments) of one file that are read together."""
+    """Units (row groups, record batches or fragments) of one file that are read together; `rows` and `bytes` are about
+    those that they have."""
 
     source: Source
     start: int
     stop: int
+    rows: int = 0
+    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,16 @@ class LoadSource:
     schema: pa.Schema
     identity: str
     changed: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        """Returns about how many rows there are."""
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def bytes(self) -> int:
+        """Returns about how many bytes the rows have, with all columns of the files."""
+        return sum(part.bytes for part in self.parts)
 
     def read(self, part: Part, columns: Sequence[str]) -> pa.Table:
         """Returns the rows of a part. Raises InvalidInput for a file that cannot be read to its end."""
@@ -108,8 +121,12 @@ def find_load_source(request: LoadRequest) -> LoadSource:
 
 
 def _pinned(source: Source) -> Source:
-    """Returns a Lance dataset at its newest version, so that what others commit to it does not count."""
-    return replace(source, version=int(open_dataset(source.path).version)) if source.format is Format.LANCE else source
+    """Returns a source as all processes find it, in whatever folder they run: a Lance dataset at its newest version, so
+    that what others commit to it does not count."""
+    path = source.path if "://" in source.path else str(Path(source.path).absolute())
+    if source.format is Format.LANCE:
+        return replace(source, path=path, version=int(open_dataset(path).version))
+    return replace(source, path=path)
 
 
 def _schema_of(source: Source, wanted: Sequence[str]) -> pa.Schema:
@@ -129,7 +146,7 @@ def _parts(source: Source) -> Iterator[Part]:
     for number, (unit_rows, unit_bytes) in enumerate(found):
         rows, size = rows + unit_rows, size + unit_bytes
         if rows >= PART_ROWS or size >= PART_BYTES or (number == len(found) - 1 and number >= start):
-            yield Part(source, start, number + 1)
+            yield Part(source, start, number + 1, rows, size)
             start, rows, size = number + 1, 0, 0
 
 
