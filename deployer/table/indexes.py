@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import InvalidInput
-from deployer.services.rewriting.executor import in_driver, with_spark
+from deployer.services.rewriting.executor import in_driver
+from deployer.services.rewriting.index_builds import declared_session, session_of
 from deployer.specs.schema.index_kinds import parameter_names
 from deployer.specs.types.arrow import columns_of
 from deployer.tables.indexes.arguments import (
@@ -25,13 +25,9 @@ from deployer.tables.indexes.parts import BuildPlan
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from deployer.datasets.indexes.segments import SegmentJob
-    from deployer.datasets.lance_types import LanceDataset
-    from deployer.services.rewriting.executor import OnRows
     from deployer.tables.open_table import OpenTable
 
 VECTOR_COLUMN_NAME = "vector"  #: LanceDB's name of the column that has vectors
-PART_ROWS = 1_000_000  #: rows of a part at least, unless told otherwise: a smaller one is not worth a Spark task
 _MIB = 1024 * 1024
 
 
@@ -107,24 +103,18 @@ def _is_of(kind: str, parameter: str) -> bool:
 def build_plan(
     table: OpenTable, spark: SparkSession | None, parts: int | None, options: Mapping[str, Any] | None = None
 ) -> BuildPlan:
-    """In how many parts an index of the table is built, and where.
+    """Returns in how many parts an index of the table is built, and where.
 
-    Without `parts`: in one, and with a Spark session in one for each PART_ROWS rows, up to as many as run at a time.
+    With Spark on a session that is given, or for a large table on the declared cluster; else in this process, in one
+    part unless `parts` says otherwise.
     """
     if parts is not None and (not isinstance(parts, int) or isinstance(parts, bool) or parts < 1):
         raise InvalidInput(f"`parts` is {parts!r}", where=table.address, remedy="give a whole number from 1")
-    options = options or {}
-    if spark is None:
-        return BuildPlan(parts or 1, in_driver, options)
-    at_once = int(spark.sparkContext.defaultParallelism)
-    by_rows = max(1, min(at_once, table.state.files.rows // PART_ROWS))
-    return BuildPlan(parts or by_rows, partial(_on_spark, spark, table.location), options)
-
-
-def _on_spark(
-    session: SparkSession, location: str, dataset: LanceDataset, jobs: Sequence[SegmentJob], on_rows: OnRows
-) -> list[list[Any]]:
-    return with_spark(session, location, jobs, on_rows)
+    rows = table.state.files.rows
+    session = declared_session(table.store.instance(), rows) if spark is None else session_of(spark)
+    if session is None:
+        return BuildPlan(parts or 1, in_driver, options or {})
+    return session.plan(table.location, rows, parts, options)
 
 
 def memory_options(writer_heap_size: int | None, table: OpenTable) -> dict[str, int]:

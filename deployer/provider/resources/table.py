@@ -26,6 +26,7 @@ from deployer.tables.inspect.recorded import recorded_table
 
 if TYPE_CHECKING:
     from deployer.tables.admin.tables import RewriteElsewhere
+    from deployer.tables.indexes.parts import BuildPlan, PlanBuild
     from deployer.tables.ingest.job import LoadWithSpark
     from deployer.tables.ingest.loading import LoadedFragments, LoadPlan
 
@@ -71,12 +72,20 @@ class TableKind:
         spec, owner = table_of(news), owner_of(urn)
         with_spark, elsewhere = _with_spark(store), _elsewhere(stores, store)
         if (former := _renamed_table(store, root, spec, owner)) is not None:
-            update_table(store, root, former, spec, with_spark, on_progress, elsewhere)
+            update_table(store, root, former, spec, with_spark, on_progress, elsewhere, plan_build=_plan_build(store))
             table_id = former
         else:
             allowed = spec.address in stores.allow_destroy
             table_id = create_table(
-                store, root, spec, owner, with_spark, on_progress, allow_destroy=allowed, elsewhere=elsewhere
+                store,
+                root,
+                spec,
+                owner,
+                with_spark,
+                on_progress,
+                allow_destroy=allowed,
+                elsewhere=elsewhere,
+                plan_build=_plan_build(store),
             )
         entry = store.instance().tables[table_id]
         return Resource(table_id, news, _outputs(news, entry.table_id, entry.location, entry.status))
@@ -113,6 +122,7 @@ class TableKind:
                 _elsewhere(stores, store),
                 renamed=renamed,
                 planned_with=planned_with,
+                plan_build=_plan_build(store),
             )
         finally:
             stores.forget_table(news[ROOT], id)
@@ -166,6 +176,17 @@ def _with_spark(store: StateStore) -> LoadWithSpark:
         return copy_with_spark(plan, on_progress, cluster)
 
     return copy
+
+
+def _plan_build(store: StateStore) -> PlanBuild:
+    """Plans builds of indexes, with Spark for large tables; what that needs is imported when an index is built."""
+
+    def plan(location: str, rows: int) -> BuildPlan:
+        from deployer.services.rewriting.index_builds import plans_by_size
+
+        return plans_by_size(store.instance)(location, rows)
+
+    return plan
 
 
 def _elsewhere(stores: Stores, store: StateStore) -> RewriteElsewhere | None:

@@ -42,6 +42,7 @@ from deployer.state.store import StateStore
 from deployer.state.transactions.tables import to_register, to_rename
 from deployer.tables.admin.deletion import delete_table, remove_unfinished
 from deployer.tables.indexes.apply import apply_index_change, settle_indexes
+from deployer.tables.indexes.parts import PlanBuild, in_one_part
 from deployer.tables.inspect.protection import require_as_planned
 from deployer.tables.inspect.recorded import recorded_table
 from deployer.tables.partitions.split_points import declared_partitions
@@ -75,6 +76,7 @@ def create_table(
     *,
     allow_destroy: bool = False,
     elsewhere: RewriteElsewhere | None = None,
+    plan_build: PlanBuild = in_one_part,
 ) -> str:
     """Create the table and return its id; resumes a creation that was interrupted.
 
@@ -89,7 +91,7 @@ def create_table(
         entry = _register(store, spec)
     if entry.status == "active":
         _refuse_unless_owned(recorded_table(store, root, entry), spec, owner)
-        update_table(store, root, entry.table_id, spec, with_spark, on_progress, elsewhere)
+        update_table(store, root, entry.table_id, spec, with_spark, on_progress, elsewhere, plan_build=plan_build)
         return entry.table_id
     remove_unfinished(store, root, entry)
     reached("tables.create.registered")
@@ -123,6 +125,7 @@ def update_table(
     *,
     renamed: bool = False,
     planned_with: TableSpec | None = None,
+    plan_build: PlanBuild = in_one_part,
 ) -> None:
     """Apply what differs between the live table and `spec`. Refused before anything is changed when a part of it is.
 
@@ -132,7 +135,7 @@ def update_table(
     Changes are made in the stages of `deployer.plan.stages`. Each change is complete on its own: after a failure, the
     next call makes the others. `with_spark`, where given, rewrites what is too much for one process;
     `elsewhere`, where given, rewrites a table with rows. `planned_with` is the table that a plan was made of: raises
-    Conflict when its declaration has changed since; its rows may have.
+    Conflict when its declaration has changed since; its rows may have. `plan_build` says how indexes are built.
     """
     entry = store.instance().tables.get(table_id)
     if entry is None or entry.status != "active":
@@ -172,7 +175,7 @@ def update_table(
         rewrite_table(store, root, table_id, spec, with_spark, on_progress)
 
     for stage in s.stages(changes, spec):
-        _execute(stage, store, root, live.table_id, spec, rewrite, on_progress)
+        _execute(stage, store, root, live.table_id, spec, rewrite, on_progress, plan_build)
 
 
 def _register(store: StateStore, spec: TableSpec) -> TableEntry:
@@ -215,6 +218,7 @@ def _execute(
     spec: TableSpec,
     rewrite: Callable[[], None],
     on_progress: OnProgress,
+    plan_build: PlanBuild,
 ) -> None:
     """Execute one stage on the way to `spec`, whose changes `refuse_unsupported` let through."""
     match stage:
@@ -249,8 +253,8 @@ def _execute(
                         assert_never(constraint)
         case s.BuildIndexes(indexes):
             for index in indexes:
-                apply_index_change(store, root, table_id, index, on_progress)
-            settle_indexes(store, root, table_id, spec, on_progress)
+                apply_index_change(store, root, table_id, index, on_progress, plan_build)
+            settle_indexes(store, root, table_id, spec, on_progress, plan_build)
         case s.ChangeServices(services):
             for service in services:
                 apply_service_change(store, table_id, service)

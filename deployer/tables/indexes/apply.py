@@ -15,6 +15,7 @@ from deployer.plan.diff.indexes import diff_indexes
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.tables.indexes.build import build_index, change_remembered, committed, drop_index, remember
+from deployer.tables.indexes.parts import PlanBuild, in_one_part
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
@@ -23,12 +24,19 @@ if TYPE_CHECKING:
 
 
 def apply_index_change(
-    store: StateStore, root: str, table_id: str, change: c.IndexChange, on_progress: OnProgress = no_progress
+    store: StateStore,
+    root: str,
+    table_id: str,
+    change: c.IndexChange,
+    on_progress: OnProgress = no_progress,
+    plan_build: PlanBuild = in_one_part,
 ) -> None:
     """Apply one change of the plan."""
     match change:
         case c.CreateIndex(index=index) | c.RebuildIndex(after=index):
-            build_index(store, root, table_id, index, on_progress)
+            location = dataset_location(root, store.instance().tables[table_id])
+            plan = plan_build(location, store.table(table_id).files.rows)
+            build_index(store, root, table_id, index, on_progress, plan=plan)
         case c.DropIndex(index=index):
             drop_index(store, root, table_id, index.name)
         case c.RenameIndex(before=before, after=after):
@@ -38,12 +46,17 @@ def apply_index_change(
 
 
 def settle_indexes(
-    store: StateStore, root: str, table_id: str, spec: TableSpec, on_progress: OnProgress = no_progress
+    store: StateStore,
+    root: str,
+    table_id: str,
+    spec: TableSpec,
+    on_progress: OnProgress = no_progress,
+    plan_build: PlanBuild = in_one_part,
 ) -> None:
     """Build what the spec has and the table lacks, such as an index that went with a column's old type."""
     live = live_indexes(refresh(store, root, table_id))
     for change in diff_indexes(spec.address, live, spec.indexes):
-        apply_index_change(store, root, table_id, change, on_progress)
+        apply_index_change(store, root, table_id, change, on_progress, plan_build)
 
 
 def rename_index(store: StateStore, root: str, table_id: str, name: str, after: IndexSpec) -> None:

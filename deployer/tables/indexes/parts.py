@@ -43,6 +43,14 @@ class BuildPlan:
 
 IN_ONE_PART = BuildPlan()
 
+#: Plans the build of an index of the dataset at a location, with so many rows.
+PlanBuild = Callable[[str, int], BuildPlan]
+
+
+def in_one_part(_location: str, _rows: int) -> BuildPlan:
+    """Plans one part, whatever the dataset is."""
+    return IN_ONE_PART
+
 
 def write_index(
     location: str, dataset: LanceDataset, index: IndexSpec, replaced: str, plan: BuildPlan, on_progress: OnProgress

@@ -1,0 +1,91 @@
+"""How an index of a large table is built: in parts, as tasks of Spark, where a cluster for it is declared.
+
+A part is a segment of the index over some fragments. Lance uses all cores of one machine for a single call, so that
+parts are for tables that one machine takes long for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from deployer.compute.clusters import local_cluster
+from deployer.compute.spark.local import LocalCluster, job_session, was_submitted
+from deployer.errors import InvalidInput
+from deployer.live.reader import live_instance
+from deployer.services.rewriting.executor import OnRows, with_spark
+from deployer.tables.indexes.parts import IN_ONE_PART, BuildPlan, PlanBuild
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from deployer.datasets.indexes.segments import SegmentJob
+    from deployer.datasets.lance_types import LanceDataset
+    from deployer.state.model.entities import InstanceState
+
+SMALL_ROWS = 20_000_000  #: up to here this process builds an index before Spark would have started, as rows are changed
+PART_ROWS = 1_000_000  #: rows of a part at least, unless told otherwise: a smaller one is not worth a Spark task
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSession:
+    """A session that builds parts, `at_once` of them at a time; it is started when there is something to build."""
+
+    start: Callable[[], SparkSession]
+    at_once: int
+
+    def plan(
+        self, location: str, rows: int, parts: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> BuildPlan:
+        """Returns how an index of the dataset with so many rows is built. Without `parts`: in one for each PART_ROWS
+        rows, up to as many as run at a time."""
+        by_rows = max(1, min(self.at_once, rows // PART_ROWS))
+        return BuildPlan(parts or by_rows, partial(_run, self.start, location), options or {})
+
+
+def session_of(spark: SparkSession) -> IndexSession:
+    """Returns a session that a caller has."""
+    return IndexSession(lambda: spark, int(spark.sparkContext.defaultParallelism))
+
+
+def declared_session(instance: InstanceState, rows: int) -> IndexSession | None:
+    """Returns the session that builds indexes of a table with so many rows; None where this process does.
+
+    That of the cluster on which this process is a job, else one on the local cluster that the instance declares.
+    """
+    if rows <= SMALL_ROWS:
+        return None
+    if was_submitted():
+        return session_of(job_session(LocalCluster))
+    live = live_instance(instance)
+    if live is None or not any(each.kind == "local" for each in live.clusters):
+        return None
+    try:
+        sizes = local_cluster(live.clusters, None, live.address)
+    except InvalidInput:  # several could be meant: none is
+        return None
+    return IndexSession(partial(job_session, lambda: sizes), sizes.cores or os.cpu_count() or 1)
+
+
+def plans_by_size(instance: Callable[[], InstanceState]) -> PlanBuild:
+    """Returns what plans builds of indexes by the number of rows; the instance is read where there are many."""
+
+    def plan(location: str, rows: int) -> BuildPlan:
+        if rows <= SMALL_ROWS or (session := declared_session(instance(), rows)) is None:
+            return IN_ONE_PART
+        return session.plan(location, rows)
+
+    return plan
+
+
+def _run(
+    start: Callable[[], SparkSession],
+    location: str,
+    dataset: LanceDataset,  # tasks open it themselves
+    jobs: Sequence[SegmentJob],
+    on_rows: OnRows,
+) -> list[list[Any]]:
+    return with_spark(start(), location, jobs, on_rows)
