@@ -11,7 +11,7 @@ import types
 import typing
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, get_args, get_origin
 
 import numpy as np
@@ -95,6 +95,8 @@ def read_annotation(annotation: Any, where: str) -> Annotation:
         return _annotated(annotation, nullable, where)
     if annotation is Any:
         return Annotation(nullable=True)
+    if _is_untyped(annotation):
+        return Annotation(None, nullable, python=annotation)
     if isinstance(annotation, type) and issubclass(annotation, pa.RecordBatch):
         return Annotation(is_batch=True, python=annotation)
     if isinstance(annotation, type) and issubclass(annotation, pa.Array | pa.ChunkedArray):
@@ -108,10 +110,20 @@ def _annotated(annotation: Any, nullable: bool, where: str) -> Annotation:
     """Reads `Annotated[T, type]`: a type of Arrow, of specs or its text says more than T does."""
     inner, *notes = get_args(annotation)
     said = next((note for note in notes if isinstance(note, pa.DataType | ColumnType)), None)
-    read = read_annotation(inner, where)
     if said is None:
-        return Annotation(read.type, nullable or read.nullable, read.exact, read.python, read.is_array, read.is_batch)
-    return Annotation(declared_type(said), nullable, True, read.python, read.is_array, read.is_batch)
+        read = read_annotation(inner, where)
+        return replace(read, nullable=nullable or read.nullable)
+    python, inner_nullable = without_optional(inner)
+    is_array = isinstance(python, type) and issubclass(python, pa.Array | pa.ChunkedArray)
+    return Annotation(declared_type(said), nullable or inner_nullable, True, python, is_array)
+
+
+def _is_untyped(annotation: Any) -> bool:
+    """Returns whether an annotation is a known class that says too little for a type of columns."""
+    if get_origin(annotation) is np.ndarray:
+        arguments = get_args(annotation)
+        return len(arguments) < 2 or get_args(arguments[1]) in ((), (Any,))
+    return isinstance(annotation, type) and annotation in (list, tuple, dict, object, np.ndarray, decimal.Decimal)
 
 
 def declared_type(given: Any) -> ColumnType:
@@ -160,7 +172,7 @@ def _type_of(annotation: Any, where: str, given: Any) -> ColumnType:
 def _column(name: str, annotation: Any, where: str) -> Column:
     read = read_annotation(annotation, where)
     if read.type is None:
-        raise InvalidFunction(f"the annotation {_shown(annotation)} names no type", where=where, remedy=_remedy(None))
+        raise no_type(annotation, where)
     return Column(name, read.type)
 
 
@@ -184,6 +196,12 @@ def _hashable(known: Mapping[Any, Scalar], annotation: Any) -> Mapping[Any, Scal
     return known
 
 
+def no_type(annotation: Any, where: str) -> InvalidFunction:
+    """Returns the error of an annotation that says no type of columns, or too little for one."""
+    what = f"the annotation {_shown(annotation)} names no type of columns"
+    return InvalidFunction(what, where=where, remedy=_remedy(annotation))
+
+
 def _shown(annotation: Any) -> str:
     return f"`{annotation.__name__ if isinstance(annotation, type) else annotation}`"
 
@@ -191,7 +209,7 @@ def _shown(annotation: Any) -> str:
 def _remedy(annotation: Any) -> str:
     if annotation is decimal.Decimal:
         return 'say the digits: udf(data_type="decimal128(10, 2)"), or Annotated[Decimal, pa.decimal128(10, 2)]'
-    if annotation in (list, tuple, dict) or annotation is np.ndarray:
+    if _is_untyped(annotation):
         return "say the type of the items: list[float], npt.NDArray[np.float32], or give udf(data_type=…)"
     if get_origin(annotation) in _UNIONS:
         return "name one type, or that type | None"

@@ -11,11 +11,10 @@ from typing import Any, Literal
 import cloudpickle
 import pyarrow as pa
 
-from deployer.errors import InvalidFunction
 from deployer.functions.annotations import Annotation
 from deployer.functions.error_policy import ErrorPolicy
 from deployer.functions.sources import check_arguments, version_with
-from deployer.specs.types.types import ColumnType
+from deployer.specs.types.types import ColumnType, format_type
 
 Form = Literal["scalar", "arrow", "batch"]
 DEFAULT_CONCURRENT_CALLS = 32  #: of an async function
@@ -41,7 +40,7 @@ class Output:
     nullable: bool = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class UDF:
     """A function of rows, made by `udf`.
 
@@ -86,6 +85,13 @@ class UDF:
     def is_multiple(self) -> bool:
         """Whether it makes several columns, as functions that return `Columns[T]` do."""
         return self.outputs[0].name is not None
+
+    def __repr__(self) -> str:
+        made = ", ".join(
+            f"{each.name}: {format_type(each.type)}" if each.name else format_type(each.type) for each in self.outputs
+        )
+        read = "batch" if self.form == "batch" else ", ".join(self.parameters)
+        return f"<UDF {self.name}({read}) -> {made}>"
 
     def construct(self) -> Callable[..., Any]:
         """Returns what is called for rows, not set up yet; a class is constructed."""
@@ -156,12 +162,3 @@ class Computed:
 
     values: pa.RecordBatch
     failures: tuple[Failure, ...] = ()
-
-
-def of_one_column(udf: UDF) -> Output:
-    """Returns the only output. Raises InvalidFunction for a function that makes several columns."""
-    if udf.is_multiple:
-        raise InvalidFunction(
-            f"the function `{udf.name}` makes several columns", remedy="pass it by itself: add_columns(udf)"
-        )
-    return udf.outputs[0]

@@ -24,6 +24,8 @@ def structure_fields(structure: type, where: str) -> dict[str, Any]:
     """Returns the names and annotations of the fields. Raises InvalidFunction for ones that cannot be evaluated."""
     try:
         hints = typing.get_type_hints(structure, include_extras=True)
+    except RecursionError:
+        raise
     except Exception as error:  # whatever the text of an annotation raises
         raise InvalidFunction(
             f"the annotations of `{structure.__name__}` cannot be evaluated: {type(error).__name__}: {error}",

@@ -56,10 +56,12 @@ class FailureLog:
         ) from error
 
     def _failure(self, row: int, error: BaseException, attempts: int) -> Failure:
-        message = visible_lines(self._known.masked(_message(error)))[:LONGEST_MESSAGE]
+        # cut before as well, as masking takes long; a secret that this cuts is cut off afterwards
+        message = visible_lines(self._known.masked(_message(error)[: 4 * LONGEST_MESSAGE]))[:LONGEST_MESSAGE]
         text = ""
         if len(self._failures) < MOST_TRACEBACKS:
-            text = visible_lines(self._known.masked(traceback_of(error)))[-LONGEST_TRACEBACK:]
+            shown = self._known.masked(traceback_of(error)[-4 * LONGEST_TRACEBACK :])
+            text = visible_lines(shown)[-LONGEST_TRACEBACK:]
         return Failure(row, type(error).__name__, message, text, attempts)
 
 

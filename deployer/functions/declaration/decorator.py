@@ -84,8 +84,8 @@ def udf(
             raise InvalidFunction(f"{declared!r} {what}", where="udf", remedy="decorate a function or a class")
         called = name or str(getattr(declared, "__name__", type(declared).__name__))
         where = f"function `{called}`"
-        found = read_signature(declared, data_type, nullable=nullable, scope=scope, where=where)
         is_async = _is_async(declared, where)
+        found = read_signature(declared, data_type, nullable=nullable, scope=scope, where=where)
         if is_async and found.form != "scalar":
             raise InvalidFunction(
                 "an async function takes arrays", where=where, remedy="take values, which it gets concurrently"

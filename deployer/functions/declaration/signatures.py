@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin
 
 from deployer.errors import InvalidFunction
-from deployer.functions.annotations import Annotation, declared_type, read_annotation
+from deployer.functions.annotations import Annotation, declared_type, no_type, read_annotation
 from deployer.functions.columns import COLUMNS
 from deployer.functions.model import Form, Input, Output
 from deployer.functions.structs import is_structure, structure_fields
@@ -120,8 +120,9 @@ def _form(inputs: tuple[Input, ...], returned: Any, where: str) -> tuple[Form, t
         return "scalar", inputs
     values = [each.name for each in inputs if not each.annotation.is_array and each.annotation.python is not None]
     if values:
+        others = f"`{arrays[0].name}`" if arrays else "the result"
         raise InvalidFunction(
-            f"the parameter `{values[0]}` is annotated as a value, and others as arrays",
+            f"the parameter `{values[0]}` is annotated as a value, and {others} as an array",
             where=where,
             remedy="annotate all of them as pa.Array, or none",
         )
@@ -147,7 +148,10 @@ def _outputs(returned: Any, data_type: Any, nullable: bool, where: str) -> tuple
         return (Output(None, declared_type(data_type), nullable),)
     said: ColumnType | None = None
     if returned is not None and not _is_batch(returned):
-        said = read_annotation(returned, place).type
+        read = read_annotation(returned, place)
+        said = read.type
+        if said is None and not read.is_array and read.python is not None:
+            raise no_type(returned, place)
     if said is None:
         raise InvalidFunction(
             "the type of its result is not said", where=where, remedy="annotate it (-> float), or give udf(data_type=…)"
@@ -172,6 +176,6 @@ def _columns(structure: Any, nullable: bool, where: str) -> tuple[Output, ...]:
     for name, annotation in structure_fields(structure, where).items():
         read = read_annotation(annotation, f"{where}, field `{name}`")
         if read.type is None:
-            raise InvalidFunction(f"the field `{name}` has no type", where=where, remedy="annotate it")
+            raise no_type(annotation, f"{where}, field `{name}`")
         outputs.append(Output(name, read.type, nullable))
     return tuple(outputs)

@@ -1,0 +1,69 @@
+"""Functions that tests run in processes: a module of its own, since each process imports it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+
+from deployer.functions import Retry, Skip, skip, udf
+
+
+class Recorded:
+    """Writes a line for what happens to it, to a file that processes share."""
+
+    def __init__(self, file: str, *, breaks: bool = False) -> None:
+        self.file = file
+        self.note("made")
+        if breaks:
+            raise LookupError("no model")
+
+    def note(self, text: str) -> None:
+        with Path(self.file).open("a", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+
+    def setup(self) -> None:
+        self.note("setup")
+
+    def teardown(self) -> None:
+        self.note("teardown")
+
+    def __call__(self, i: int) -> int:
+        return i
+
+
+@udf(timeout=1.0, on_error=[Retry(KeyError, attempts=2, first_pause=0), Skip()])
+def troubled(i: int, file: str) -> int:
+    with Path(file).open("a", encoding="utf-8") as notes:
+        notes.write(f"{i} ")
+    if i == 1:
+        while True:  # no thread and no alarm would end this
+            pass
+    if i == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if i == 5:
+        raise KeyError(i)
+    if i == 6:
+        raise Unpicklable(threading.Lock())
+    return i
+
+
+class Unpicklable(ValueError):
+    def __init__(self, lock: object) -> None:
+        super().__init__("six")
+        self.lock = lock
+
+
+@udf(data_type="int64", timeout=1.0, batch_size=4, on_error=skip(TimeoutError))
+def hanging_array(i: pa.Array) -> pa.Array:
+    while 5 in i.to_pylist():
+        pass
+    return i
+
+
+@udf(timeout=60)
+def process_of(i: int) -> int:
+    return os.getpid()
