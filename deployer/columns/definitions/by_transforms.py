@@ -13,13 +13,14 @@ from deployer.columns.definitions.alter import Alteration, alter_columns, check_
 from deployer.columns.definitions.checked import live_spec
 from deployer.columns.definitions.drop import known_column
 from deployer.columns.definitions.transforms import MadeColumn, SaveFunction, columns_of_transforms, saved, transformed
-from deployer.errors import InvalidFunction, InvalidInput, Refused
+from deployer.errors import InvalidFunction, InvalidInput
+from deployer.functions.packages.stored import save_function
+from deployer.platform.system.processes import local_user
 from deployer.specs.types.arrow import column_of
 from deployer.specs.types.parser import parse_type
 
 if TYPE_CHECKING:
     from deployer.functions.binding import Transforms
-    from deployer.functions.model import UDF
     from deployer.specs.types.types import Column, ColumnType
     from deployer.tables.open_table import OpenTable
 
@@ -77,14 +78,7 @@ def alter_transformed(table: OpenTable, alterations: Sequence[Mapping[str, Any]]
 
 
 def _saver(table: OpenTable) -> SaveFunction:
-    def save(udf: UDF) -> str:
-        raise Refused(
-            f"function `{udf.name}` cannot be packaged by this release",
-            where=table.address,
-            remedy='declare the column in the spec: computed: {udf: "package.module:function", inputs: […]}',
-        )
-
-    return save
+    return lambda udf: save_function(table.root, udf, local_user())
 
 
 def _with_on_load(column: Column, on_load: bool) -> Column:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deployer.specs.types.types import ColumnType
 
 SaveFunction = Callable[[UDF], str]  #: packages a function below the root, and returns the hash of the package
-_UNSAVED = "0" * 64  #: in the place of the hash of a function that is not saved yet
+_UNSAVED = "0" * 32  #: in the place of the hash of a function that is not saved yet
 _PLAINER = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 

@@ -10,32 +10,10 @@ from deployer.platform.sql.one_expression import TOKEN
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 #: Words that are no columns unless they are quoted.
 _WORDS = frozenset(
-    [
-        "all",
-        "and",
-        "as",
-        "between",
-        "case",
-        "cast",
-        "distinct",
-        "else",
-        "end",
-        "exists",
-        "false",
-        "from",
-        "ilike",
-        "in",
-        "is",
-        "like",
-        "not",
-        "null",
-        "or",
-        "select",
-        "then",
-        "true",
-        "try_cast",
-        "when",
-    ]
+    (
+        *("all", "and", "as", "between", "case", "cast", "distinct", "else", "end", "exists", "false", "from", "ilike"),
+        *("in", "is", "like", "not", "null", "or", "select", "then", "true", "try_cast", "when"),
+    )
 )
 
 
