@@ -22,6 +22,7 @@ from deployer.tables.ingest.driver import FlushedRows, Held, hold
 from deployer.tables.ingest.keys.unique import Admission, TakenKeys, UniqueLoad, refuse_duplicates, with_places
 from deployer.tables.ingest.rows.bad_rows import BadRows, refusal
 from deployer.tables.ingest.rows.check import SourceRows, check, match_columns
+from deployer.tables.ingest.rows.computed_values import Computing
 from deployer.tables.open_table import OpenTable, open_to_change
 from deployer.tables.partitions.key_ranges import Ranges
 
@@ -195,12 +196,14 @@ class Appender:
         match_columns(rows.schema, opened.schema, where=opened.address, text=False, ignore_extra=False)
         keys, first = opened.row_keys, 1
         batches: Iterable[pa.RecordBatch] = rows.to_batches() if isinstance(rows, pa.Table) else [rows]
-        bad = BadRows()
+        bad, computing = BadRows(), Computing(opened.root)
         found: list[pa.RecordBatch] = []
         for batch in batches:
             numbers = np.arange(first, first + batch.num_rows)
             first += batch.num_rows
-            checked = check(SourceRows(batch, numbers), opened.schema, keys, text=False, listed=LISTED)
+            checked = check(
+                SourceRows(batch, numbers), opened.schema, keys, text=False, listed=LISTED, computing=computing
+            )
             bad = bad.joined(checked.bad)
             found.append(checked.rows)
         if bad.rows:

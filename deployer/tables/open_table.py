@@ -115,6 +115,7 @@ class ReadTable:
             storage.data_storage_version,
             storage.max_rows_per_file,
             storage.max_bytes_per_file,
+            self.root,
         )
 
     def refreshed(self) -> ReadTable:

@@ -30,6 +30,7 @@ from deployer.specs.types.arrow import arrow_field, column_of, columns_of
 from deployer.specs.types.types import Blob, Column, children, format_type
 from deployer.state.model.services import Figures, FinalStatus, ServiceKind
 from deployer.tables.conversion.casts import castable
+from deployer.tables.ingest.rows.computed_values import computed_problem
 from deployer.tables.open_table import OpenTable, open_entry
 
 LOAD_COLUMNS: ServiceKind = "LOAD_COLUMNS"
@@ -192,6 +193,12 @@ def _column(table: OpenTable, name: str, there: Column | None, source: LoadSourc
         if _holds_blob(column):
             raise _blobs(table, name)
         return column
+    if there.computed is not None:
+        raise InvalidInput(
+            computed_problem(name, there.computed),
+            where=table.address,
+            remedy="let a backfill compute it, or load another column",
+        )
     if _holds_blob(there):
         raise _blobs(table, name)
     if not castable(given.type, arrow_field(there).type):

@@ -27,7 +27,8 @@ class Layout:
     """The settings by which rows become files: everything a task needs to write them, and small enough to be sent to
     it.
 
-    `schema` is that of the rows as they are written (IPC bytes), sizes are in rows and bytes.
+    `schema` is that of the rows as they are written (IPC bytes), sizes are in rows and bytes. `root` is that of the
+    instance, below which functions of computed columns are.
     """
 
     location: str
@@ -37,6 +38,7 @@ class Layout:
     data_storage_version: str = "2.1"
     max_rows_per_file: int = 1_048_576
     max_bytes_per_file: int = 1_073_741_824
+    root: str = ""
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -59,6 +61,7 @@ class WrittenFragment:
     sorted: bool
     clustered: FileClustering | None = None
     row_ids: Any = None  #: Lance's `RowIdMeta` where rows keep ids that they had
+    computed: str = ""  #: which definitions computed its values, as `File` has it
 
     @property
     def path(self) -> str:
@@ -72,7 +75,7 @@ class WrittenFragment:
 
     @property
     def marked(self) -> CommittedFile:
-        return CommittedFile(self.path, self.partition, self.keys, self.sorted, self.clustered)
+        return CommittedFile(self.path, self.partition, self.keys, self.sorted, self.clustered, self.computed)
 
 
 #: What is called with the path of each data file, relative to the dataset, as soon as it is there.

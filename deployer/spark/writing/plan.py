@@ -15,14 +15,13 @@ from deployer.errors import InvalidInput
 from deployer.spark.writing.from_spark import taken_schema
 from deployer.spark.writing.options import WriteOptions
 from deployer.spark.writing.stores import store_at
-from deployer.tables.conversion.defaults import default_of
 from deployer.tables.ingest.keys.unique import UniqueLoad
 from deployer.tables.ingest.loading import unique_load
 from deployer.tables.ingest.rows.bad_row_files import check_bad_rows_file
 from deployer.tables.ingest.rows.bad_rows import LISTED
 from deployer.tables.ingest.rows.check import match_columns
 from deployer.tables.ingest.rows.field_map import FieldMap, check_one_field_each, field_map
-from deployer.tables.ingest.rows.missing_columns import missing
+from deployer.tables.ingest.rows.missing_columns import may_be_missing, missing
 from deployer.tables.open_table import OpenTable, find_entry, open_entry
 from deployer.tables.partitions.key_ranges import Ranges
 
@@ -137,7 +136,7 @@ def check_columns(table: OpenTable, options: WriteOptions, columns: pa.Schema, f
 
 def _absent(table: pa.Schema, names: Sequence[str], fields: FieldMap) -> tuple[str, ...]:
     named = {fields.column_of(name) for name in names}
-    return tuple(each.name for each in table if each.name not in named and not default_of(each))
+    return tuple(each.name for each in table if each.name not in named and may_be_missing(each) is None)
 
 
 def of_batch(plan: WritePlan, query: str, batch: int) -> WritePlan:

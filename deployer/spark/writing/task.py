@@ -20,6 +20,7 @@ from deployer.tables.ingest.driver import FlushedRows, Held, hold
 from deployer.tables.ingest.keys.unique import Duplicates, with_places
 from deployer.tables.ingest.readers.splits import SplitError, SplitReport
 from deployer.tables.ingest.rows.check import check
+from deployer.tables.ingest.rows.computed_values import Computing
 from deployer.tables.ingest.rows.kept_rows import with_rows
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _checked(plan: WritePlan, batches: Iterable[pa.RecordBatch], report: SplitRe
         try:
             source = source_rows(batch, report.rows + 1, table, plan.fields)
             report.rows += batch.num_rows
-            found = check(source, table, keys, text=False, listed=plan.listed)
+            found = check(source, table, keys, text=False, listed=plan.listed, computing=Computing(plan.layout.root))
             bad = found.bad.named(source.fields)
             if plan.listed is not None:
                 report.bad = report.bad.joined(bad).first(plan.listed)

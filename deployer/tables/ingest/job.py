@@ -314,7 +314,7 @@ def _plan(table: OpenTable, request: IngestRequest, sources: Sequence[Source], u
         reading = replace(reading, unnamed=unnamed)
     leaves = Ranges(tuple(table.splits), tuple(leaf.partition_id for leaf in table.state.leaves()))
     open_dataset(table.location)
-    reading = replace(reading, places=unique is not None)
+    reading = replace(reading, places=unique is not None, root=table.root)
     splits = tuple(splits_of(sources))
     return LoadPlan(splits, reading, table.layout(), leaves, request.bad_rows is not None, unique=unique)
 

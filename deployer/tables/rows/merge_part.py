@@ -17,13 +17,14 @@ from deployer.datasets.files.row_ids import ROW_ID
 from deployer.datasets.files.writer import Layout, WrittenFragment, discard
 from deployer.errors import DeployerError
 from deployer.tables.conversion.nulls import with_type
+from deployer.tables.ingest.rows.computed_values import Computing, columns_to_compute
 from deployer.tables.open_table import OpenTable
 from deployer.tables.partitions.key_ranges import Ranges
 from deployer.tables.rows.candidates import KeySpans, keys_in, spans_of
 from deployer.tables.rows.matching import rows_at
 from deployer.tables.rows.merge_rules import MergeRules
 from deployer.tables.rows.new_rows import leaf_ranges, write_rows
-from deployer.tables.rows.source import MergeSource, RepeatedKeys
+from deployer.tables.rows.source import MergeSource, RepeatedKeys, checked_rows
 from deployer.tables.rows.source_matches import Matches, matched
 from deployer.tables.rows.source_parts import StoredRows
 
@@ -54,6 +55,10 @@ class MergeTarget:
     @property
     def row_keys(self) -> tuple[str, ...]:
         return self.layout.row_keys
+
+    @property
+    def root(self) -> str:
+        return self.layout.root
 
 
 @dataclass
@@ -235,6 +240,7 @@ class _Work:
             return
         names, given = self._target.schema.names, self.source.given
         kept = [name for name in names if name not in given.schema.names]
+        changed = frozenset(given.schema.names).difference(self.task.part.on)
         for start in range(0, len(self.matches.addresses), UPDATED_AT_ONCE):
             part = self.matches.part(start, start + UPDATED_AT_ONCE)
             values = given.take(pa.array(part.places))
@@ -242,6 +248,8 @@ class _Work:
             if kept:
                 columns |= zip(kept, self._kept_values(part, kept).columns, strict=True)
             rows = pa.RecordBatch.from_arrays([columns[name] for name in names], schema=self._target.schema)
+            if columns_to_compute(self._target.schema, Computing(changed=changed)):
+                rows = checked_rows(rows, self._target.schema, self._target.row_keys, self._target, changed)
             yield rows.append_column(ROW_ID, pa.array(part.ids)) if self.dataset.has_stable_row_ids else rows
 
     def _kept_values(self, matches: Matches, names: Sequence[str]) -> pa.RecordBatch:

@@ -11,11 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deployer.errors import InvalidInput, Refused
+from deployer.specs.types.arrow import computed_of
 from deployer.tables.append import as_arrow
 from deployer.tables.ingest.keys.sets import KeySet
 from deployer.tables.ingest.keys.unique import describe_keys
 from deployer.tables.ingest.rows.bad_rows import refusal
 from deployer.tables.ingest.rows.check import SourceRows, check, match_columns
+from deployer.tables.ingest.rows.computed_values import Computing
 from deployer.tables.read.key_values import unknown_column
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ class KnownTable(Protocol):
     def schema(self) -> pa.Schema: ...
     @property
     def row_keys(self) -> tuple[str, ...]: ...
+    @property
+    def root(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +107,23 @@ def columns_given(source: pa.Schema, on: Sequence[str], table: KnownTable) -> pa
     there = frozenset(source.names)
     schema = pa.schema([each for each in table.schema if each.name in there])
     match_columns(source, schema, where=table.address, text=False, ignore_extra=False)
-    return schema
+    return pa.schema([each for each in schema if computed_of(each) is None])
 
 
 def checked_rows(
-    batch: pa.RecordBatch, schema: pa.Schema, row_keys: Sequence[str], table: KnownTable
+    batch: pa.RecordBatch,
+    schema: pa.Schema,
+    row_keys: Sequence[str],
+    table: KnownTable,
+    changed: frozenset[str] | None = None,
 ) -> pa.RecordBatch:
-    """Returns the rows with exactly these columns. Raises Refused, listing some, for rows that do not fit."""
+    """Returns the rows with exactly these columns. Raises Refused, listing some, for rows that do not fit.
+
+    `changed` are the columns that get other values, of rows that the table has.
+    """
     numbers = np.arange(1, batch.num_rows + 1)
-    checked = check(SourceRows(batch, numbers), schema, row_keys, text=False, listed=LISTED)
+    computing = Computing(table.root, changed)
+    checked = check(SourceRows(batch, numbers), schema, row_keys, text=False, listed=LISTED, computing=computing)
     if checked.bad.rows:
         raise refusal({"the rows": checked.bad}, table.address, "merged")
     return checked.rows

@@ -19,6 +19,7 @@ from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.conversion.sql_values import computed_here
 from deployer.tables.ingest.rows.bad_rows import BadRows, refusal
 from deployer.tables.ingest.rows.check import SourceRows, check
+from deployer.tables.ingest.rows.computed_values import Computing
 from deployer.tables.open_table import OpenTable
 from deployer.tables.partitions.key_ranges import Ranges
 from deployer.tables.read.scan_plan import Condition
@@ -121,7 +122,14 @@ class RowsTask:
             numbers = np.arange(seen + 1, seen + rows.num_rows + 1)
             seen += rows.num_rows
             new = pa.RecordBatch.from_arrays(list(given.values()), names=schema.names)
-            checked = check(SourceRows(new, numbers), schema, self.layout.row_keys, text=False, listed=LISTED)
+            checked = check(
+                SourceRows(new, numbers),
+                schema,
+                self.layout.row_keys,
+                text=False,
+                listed=LISTED,
+                computing=Computing(self.layout.root, assign.columns),
+            )
             bad = bad.joined(checked.bad)
             if bad.rows:
                 continue

@@ -14,6 +14,7 @@ from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.state.model.entities import RowCounts
 from deployer.tables.conversion.sql_values import check_expression
 from deployer.tables.ingest.rows.check import match_columns
+from deployer.tables.ingest.rows.computed_values import refuse_values
 from deployer.tables.open_table import OpenTable
 from deployer.tables.read.key_values import unknown_column
 from deployer.tables.read.zoned_literals import with_instants
@@ -121,6 +122,7 @@ def _check_assignments(table: OpenTable, assign: Assignments) -> None:
         raise InvalidInput(
             f"column {both[0]!r} is in `values` and in `values_sql`", where=address, remedy="give it one value"
         )
+    refuse_values(schema, assign.expressions, address)
     for name, expression in assign.expressions.items():
         check_expression(schema, expression, f"{address}, column {name}", {})
     if assign.values:

@@ -14,6 +14,7 @@ from deployer.tables.ingest.files.model import Format, ReadOptions, Source, Spli
 from deployer.tables.ingest.keys.unique import with_places
 from deployer.tables.ingest.rows.bad_rows import BadRows
 from deployer.tables.ingest.rows.check import SourceRows, check, match_columns
+from deployer.tables.ingest.rows.computed_values import Computing, computed_columns
 from deployer.tables.ingest.rows.field_map import FieldMap, check_one_field_each, check_renamed
 from deployer.tables.ingest.rows.folder_columns import (
     check_folder_columns,
@@ -24,7 +25,7 @@ from deployer.tables.ingest.rows.folder_columns import (
 from deployer.tables.ingest.rows.headers import names_of_csv, with_header_question
 from deployer.tables.ingest.rows.kept_rows import REASONS, with_rows, without_reasons
 from deployer.tables.ingest.rows.mapped_rows import fields_to_read, in_columns
-from deployer.tables.ingest.rows.missing_columns import columns_with_values
+from deployer.tables.ingest.rows.missing_columns import columns_with_values, columns_without_values
 from deployer.tables.ingest.rows.selects import selected_types
 from deployer.tables.ingest.rows.time_texts import as_iso, check_times, with_remarks
 
@@ -37,7 +38,8 @@ class Reading:
     JSON source that only expressions read, with the types that its first rows have (IPC bytes). `listed` limits how
     many bad rows of a split are described (None: all, and the rows are kept), for they are counted in any case.
     `schema` is the table's (IPC bytes). `unnamed` are columns of which it is not known before all rows are read whether
-    any row has them. `places`: rows have the columns of `unique_keys.with_places` too.
+    any row has them. `places`: rows have the columns of `unique_keys.with_places` too. `root` is that of the instance,
+    below which functions of computed columns are.
     """
 
     schema: bytes
@@ -50,6 +52,7 @@ class Reading:
     fields: FieldMap = FieldMap()
     inputs: Mapping[str, bytes] = field(default_factory=dict)
     places: bool = False
+    root: str = ""
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -186,6 +189,7 @@ def checked_rows(split: Split, reading: Reading, report: SplitReport) -> Iterato
                 text=text,
                 listed=reading.listed,
                 absent_is_null=split.source.format is Format.JSON,
+                computing=Computing(reading.root),
             )
             bad = with_remarks(found.bad, table, reading.options) if text else found.bad
             bad = bad.named(source.fields)
@@ -234,7 +238,7 @@ def _rows_of_file(split: Split, reading: Reading, table: pa.Schema) -> Iterator[
             for read in read_json(split, known, known.names, ignore_extra=reading.ignore_extra):
                 rows = without_reasons(read, known)
                 match_columns(
-                    rows.rows.schema,
+                    _with_values(rows.rows, table, reading.fields),
                     table,
                     where=source.name,
                     text=True,
@@ -252,6 +256,15 @@ def _rows_of_file(split: Split, reading: Reading, table: pa.Schema) -> Iterator[
                 start += batch.num_rows
         case _:
             assert_never(source.format)
+
+
+def _with_values(rows: pa.RecordBatch, table: pa.Schema, fields: FieldMap) -> pa.Schema:
+    """Returns the fields of rows of JSON, which have all columns, without computed columns that no row has."""
+    computed = computed_columns(table)
+    if not computed:
+        return rows.schema
+    absent = {name for name in columns_without_values(rows) if fields.column_of(name) in computed}
+    return pa.schema([field for field in rows.schema if field.name not in absent])
 
 
 def bad_by_file(splits: Sequence[Split], reports: Mapping[int, SplitReport]) -> dict[str, BadRows]:

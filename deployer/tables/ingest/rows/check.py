@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,15 @@ from deployer.tables.conversion.defaults import default_of, defaulted, filled
 from deployer.tables.conversion.nulls import forbidden_nulls, relaxed, with_type
 from deployer.tables.conversion.text_values import parsed
 from deployer.tables.ingest.rows.bad_rows import BadRows, Problem, as_text
+from deployer.tables.ingest.rows.computed_values import (
+    COMPUTED_REMEDY,
+    NEW_ROWS,
+    Computing,
+    columns_to_compute,
+    computed_columns,
+    computed_problem,
+    computed_values,
+)
 from deployer.tables.ingest.rows.field_map import FieldMap, shown_column
 
 if TYPE_CHECKING:
@@ -89,9 +98,14 @@ def match_columns(
         column = fields.column_of(name)
         if column not in filled and column is not None and not ignore_extra and name not in mentioned:
             problems.append(f"the table has no column {name!r}{_nearest(name, filled, table)}")
+    definitions = computed_columns(table)
     for each in table:
         name = filled.get(each.name)
-        if each.name in fields.selected:
+        if each.name in definitions:
+            brings = name is not None and not all(pa.types.is_null(kind) for kind in _types_of(source, name))
+            if each.name in fields.selected or (brings and not ignore_extra):
+                problems.append(computed_problem(each.name, definitions[each.name]))
+        elif each.name in fields.selected:
             theirs = each.type if selected is None else selected.field(each.name).type
             if not castable(theirs, each.type, text=text):
                 problems.append(f"--select gives column {each.name!r} {theirs}, which cannot become {each.type}")
@@ -104,12 +118,15 @@ def match_columns(
                 shown = shown_column(each.name, name)
                 problems.append(f"{shown} is {theirs}, which cannot become {each.type}")
     if problems:
-        raise InvalidInput(
-            "; ".join(problems),
-            where=where,
-            remedy="rename or cast the columns"
-            + (", or leave unknown ones out with --ignore-extra" if any("no column" in p for p in problems) else ""),
-        )
+        computed = [problem for problem in problems if "is computed by" in problem]
+        others = ", or leave unknown ones out with --ignore-extra" if any("no column" in p for p in problems) else ""
+        remedies = ["rename or cast the columns" + others] if len(computed) < len(problems) else []
+        remedies += [COMPUTED_REMEDY] if computed else []
+        raise InvalidInput("; ".join(problems), where=where, remedy="; ".join(remedies))
+
+
+def _types_of(source: pa.Schema, name: str) -> list[pa.DataType]:
+    return [source.field(place).type for place in source.get_all_field_indices(name)]
 
 
 def _nearest(name: str, filled: Mapping[str, str], table: pa.Schema) -> str:
@@ -130,11 +147,13 @@ def check(
     text: bool,
     listed: int | None = None,
     absent_is_null: bool = False,
+    computing: Computing = NEW_ROWS,
 ) -> CheckedRows:
     """Returns the rows of `source` that fit the table's schema, in order, and what is wrong with the others.
 
     All bad rows are counted; problems are listed for the first `listed` of them (None: all). `absent_is_null`: rows
-    need not name every column (JSON), so that nulls take a column's default.
+    need not name every column (JSON), so that nulls take a column's default. Computed columns that do not keep their
+    values get them as `computing` says; those that a source brings do not count.
     """
     arrays: list[Any] = []
     found: list[_Finding] = []
@@ -142,7 +161,8 @@ def check(
     known: dict[str, Any] = {}
     if any(map(default_of, table)):
         known = {each.name: pa.nulls(source.rows.num_rows, relaxed(each.type)) for each in table}
-    there = frozenset(source.rows.schema.names)
+    computed = columns_to_compute(table, computing)
+    there = frozenset(source.rows.schema.names).difference(computed)
     converted = {
         each.name: _convert(source.rows.column(each.name), each, text=text) for each in table if each.name in there
     }
@@ -174,6 +194,8 @@ def check(
         if nulls is not None and nulls.any():
             found.append(_Finding(nulls, each.name, _null_reason(each, row_keys), values))
         arrays.append(array)
+    if computed:
+        found += _compute(arrays, table, computed, source.rows.num_rows, computing)
     bad, numbers = source.unreadable, source.numbers
     if found:
         failed = np.logical_or.reduce([each.mask for each in found])
@@ -183,6 +205,21 @@ def check(
     exact = [with_type(array, each) for array, each in zip(arrays, table, strict=True)]
     rows = pa.RecordBatch.from_arrays(exact, schema=table)
     return CheckedRows(rows, bad if listed is None else bad.first(listed), numbers)
+
+
+def _compute(
+    arrays: list[Any], table: pa.Schema, computed: Collection[str], rows: int, computing: Computing
+) -> Iterator[_Finding]:
+    """Puts the values of computed columns into their places; yields the rows that have none."""
+    known = {name: array for name, array in zip(table.names, arrays, strict=True) if name not in computed}
+    for each in computed_values(table, known, rows, computing):
+        place = table.get_field_index(each.column)
+        arrays[place] = each.values
+        if each.failed is not None:
+            yield _Finding(each.failed, each.column, each.reason, each.values)
+        nulls = forbidden_nulls(each.values, table.field(place))
+        if nulls is not None and nulls.any():
+            yield _Finding(nulls, each.column, "has a null inside where none may be", each.values)
 
 
 @dataclass(frozen=True, slots=True)

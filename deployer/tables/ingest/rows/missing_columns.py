@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from deployer.errors import InvalidInput
-from deployer.specs.types.arrow import source_of
+from deployer.specs.types.arrow import computed_of, source_of
+from deployer.specs.types.computed import describe_computed
 from deployer.tables.conversion.defaults import default_of
 from deployer.tables.ingest.rows.field_map import FieldMap, shown_column
 
@@ -26,13 +27,24 @@ def unnamed_columns(
     named = {fields.column_of(name) for source in sources for name in names[source.path]}
     named |= {fields.column_of(name) for source in sources for name, _ in source.folders}
     named |= fields.selected
-    return tuple(field.name for field in table if field.name not in named and not default_of(field))
+    return tuple(field.name for field in table if field.name not in named and may_be_missing(field) is None)
+
+
+def may_be_missing(field: pa.Field) -> str | None:
+    """Returns what gives a column values that files do not have: its default, or its definition; None for neither."""
+    computed = computed_of(field)
+    return default_of(field) or (describe_computed(computed) if computed is not None else None)
 
 
 def columns_with_values(rows: pa.RecordBatch, columns: Iterable[str]) -> set[str]:
     """Returns the columns that are not null in every row."""
     there = [name for name in columns if name in rows.schema.names]
     return {name for name in there if rows.column(name).null_count < rows.num_rows}
+
+
+def columns_without_values(rows: pa.RecordBatch) -> set[str]:
+    """Returns the columns that are null in every row."""
+    return set(rows.schema.names) - columns_with_values(rows, rows.schema.names)
 
 
 def missing(columns: Collection[str], table: pa.Schema, address: str) -> InvalidInput:

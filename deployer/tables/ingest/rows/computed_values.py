@@ -1,0 +1,133 @@
+"""The values that computed columns get in rows that are loaded or changed.
+
+A source does not bring them: they are null until a backfill, or are computed at once where the column is declared
+`on_load: true`. In a row that changes, columns that are computed from what changes become null, or are computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from deployer.errors import InvalidInput
+from deployer.specs.types.arrow import computed_of
+from deployer.specs.types.computed import (
+    Computed,
+    ComputedBySql,
+    ComputedByUdf,
+    computation_order,
+    describe_computed,
+    readers_of,
+)
+from deployer.tables.conversion.casts import lossless
+from deployer.tables.conversion.defaults import defaulted
+from deployer.tables.conversion.nulls import relaxed
+from deployer.tables.ingest.rows.load_functions import call_function
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Computing:
+    """How computed columns get values. `root` is where packages of functions are.
+
+    `changed` are the columns that get other values in rows of the table; None: the rows are new.
+    """
+
+    root: str = ""
+    changed: frozenset[str] | None = None
+
+
+NEW_ROWS = Computing()
+COMPUTED_REMEDY = "leave computed columns out; change what they are computed from, or their definitions"
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedValues:
+    """The values of a column, the rows that have none since the definition fails for them (None: no row), and why."""
+
+    column: str
+    values: Any
+    failed: NDArray[np.bool_] | None = None
+    reason: str = ""
+
+
+def computed_columns(table: pa.Schema) -> Mapping[str, Computed]:
+    """Returns the definitions of the table's computed columns, by name, in its order."""
+    return {field.name: computed for field in table if (computed := computed_of(field)) is not None}
+
+
+def refuse_values(table: pa.Schema, names: Iterable[str], where: str) -> None:
+    """Raises InvalidInput where one of the columns that are given values is computed."""
+    found = computed_columns(table)
+    if given := [name for name in names if name in found]:
+        raise InvalidInput(
+            "; ".join(computed_problem(name, found[name]) for name in given), where=where, remedy=COMPUTED_REMEDY
+        )
+
+
+def computed_problem(name: str, computed: Computed) -> str:
+    """Returns why a column is given no values."""
+    return f"column {name!r} is computed by {describe_computed(computed)}, and is given no values"
+
+
+def columns_to_compute(table: pa.Schema, computing: Computing) -> Collection[str]:
+    """Returns the computed columns that do not keep the values that rows have."""
+    found = computed_columns(table)
+    return found if computing.changed is None else readers_of(found, computing.changed)
+
+
+def computed_values(
+    table: pa.Schema, known: Mapping[str, Any], rows: int, computing: Computing
+) -> Iterator[ComputedValues]:
+    """Yields the values of the columns that do not keep theirs, each after those that it reads.
+
+    `known` are the other columns of the rows, as the table's types. Raises as `call_function` does.
+    """
+    definitions = computed_columns(table)
+    wanted = set(columns_to_compute(table, computing))
+    columns = dict(known)
+    calls: dict[tuple[str, ...], pa.RecordBatch] = {}
+    for name in computation_order({each: computed.inputs for each, computed in definitions.items()}):
+        if name not in wanted:
+            continue
+        field, computed = table.field(name), definitions[name]
+        if computed.on_load and all(each in columns for each in computed.inputs):
+            found = _computed(field, computed, columns, rows, computing.root, calls)
+        else:
+            found = ComputedValues(name, pa.nulls(rows, relaxed(field.type)))
+        columns[name] = found.values
+        yield found
+
+
+def _computed(
+    field: pa.Field,
+    computed: Computed,
+    columns: Mapping[str, Any],
+    rows: int,
+    root: str,
+    calls: dict[tuple[str, ...], pa.RecordBatch],
+) -> ComputedValues:
+    target = relaxed(field.type)
+    match computed:
+        case ComputedBySql(sql=sql):
+            read = {name: columns[name] for name in computed.inputs} or {"": pa.nulls(rows)}
+            batch = pa.RecordBatch.from_pydict(read)
+            values, failed = defaulted(batch, sql, target)
+            return ComputedValues(field.name, values, failed, f"cannot be computed by {sql}")
+        case ComputedByUdf(inputs=inputs, output=output):
+            key = (computed.udf, computed.function, *inputs)
+            if key not in calls:
+                batch = pa.RecordBatch.from_arrays([columns[name] for name in inputs], names=list(inputs))
+                calls[key] = call_function(root, field.name, computed, batch)
+            made = calls[key]
+            values = made.column(output if output else 0)
+            if values.type.equals(target):
+                return ComputedValues(field.name, values)
+            array, failed = lossless(values, target)
+            return ComputedValues(field.name, array, failed, f"is not {target}, as {computed.udf} makes it")

@@ -1,0 +1,65 @@
+"""Functions that compute columns of rows while they are loaded or changed: only those that are trusted here run."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deployer.errors import InvalidInput, Refused
+from deployer.platform.isolation.trusted_functions import TrustedFunctions
+from deployer.specs.types.computed import ComputedByUdf
+
+if TYPE_CHECKING:
+    from deployer.functions.calls.caller import Caller
+    from deployer.functions.model import UDF
+
+MOST_CALLERS = 32  #: that one thread keeps set up
+_kept = threading.local()
+
+_Key = tuple[str, str, str, str, tuple[str, ...]]
+
+
+def call_function(root: str, column: str, computed: ComputedByUdf, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Returns what the function of a column makes of rows: a column for each of its outputs.
+
+    `rows` have the columns that it reads. A function is set up once per thread. `root` is where packages of functions
+    are. Raises Refused for a function that is not trusted in this process, InvalidInput for one that cannot be
+    imported, and FunctionFailed where its error policy ends the work.
+    """
+    return _caller(root, column, computed)(rows).values
+
+
+def _caller(root: str, column: str, computed: ComputedByUdf) -> Caller:
+    callers: dict[_Key, Caller] = _kept.__dict__.setdefault("callers", {})
+    key = (root, computed.udf, computed.function, computed.version, computed.inputs)
+    if (found := callers.get(key)) is None:
+        from deployer.functions.calls.caller import Caller  # few tables have such columns
+
+        found = Caller(_function(root, column, computed), computed.inputs)
+        while len(callers) >= MOST_CALLERS:
+            callers.pop(next(iter(callers))).close()
+        callers[key] = found
+    return found
+
+
+def _function(root: str, column: str, computed: ComputedByUdf) -> UDF:
+    from deployer.functions.model import UDF
+
+    trusted = TrustedFunctions.allowed()
+    where = f"column {column}"
+    if computed.function:
+        from deployer.functions.packages.stored import load_function
+
+        try:
+            return load_function(root, computed.function, trusted)
+        except Refused as refused:
+            remedy = f"{refused.remedy}; or load without it: `on_load: false`"
+            raise Refused(refused.what, where=where, remedy=remedy) from None
+    found: Any = trusted.load(
+        computed.udf, what="the function", where=where, otherwise="; or load without it: `on_load: false`"
+    )
+    if not isinstance(found, UDF):
+        raise InvalidInput(f"the function `{computed.udf}` is not a UDF", where=where, remedy="decorate it by @udf")
+    return found

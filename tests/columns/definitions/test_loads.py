@@ -1,0 +1,200 @@
+"""Rows that are loaded or changed beside computed columns: what these get, and values that are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from json import dumps
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from deployer.errors import DeployerError, InvalidInput, Refused
+from deployer.functions import udf
+from deployer.table import Table
+from deployer.tables.ingest.rows.selects import select_of
+from tests.columns.rows import SCHEMA, rows, values
+from tests.tables.lakes import Lake
+
+HALVES = {i: i / 2 for i in range(30, 40)}
+
+
+def added(table: Table, lake: Lake) -> None:
+    table.add(rows(30, 40))
+
+
+def dicts(table: Table, lake: Lake) -> None:
+    table.add([{**row, "half": None} for row in rows(30, 40).to_pylist()])
+
+
+def parquet(table: Table, lake: Lake) -> None:
+    lake.ingest(lake.file(rows(30, 40)))
+
+
+def csv(table: Table, lake: Lake) -> None:
+    path = lake.folder / "rows.csv"
+    pyarrow.csv.write_csv(rows(30, 40), path)
+    lake.ingest(path)
+
+
+def json(table: Table, lake: Lake) -> None:
+    lines = [dumps(row, default=str) for row in rows(30, 40).to_pylist()]
+    lake.ingest(lake.text("rows.jsonl", "\n".join(lines)))
+
+
+def upserted(table: Table, lake: Lake) -> None:
+    lake.ingest(lake.file(rows(30, 40)), mode="upsert")
+
+
+def merged(table: Table, lake: Lake) -> None:
+    table.merge(rows(30, 40))
+
+
+def merged_with_nulls(table: Table, lake: Lake) -> None:
+    table.merge(rows(30, 40).append_column("half", pa.nulls(10)))
+
+
+LOADS: dict[str, Callable[[Table, Lake], None]] = {
+    "add": added, "add dicts": dicts, "Parquet": parquet, "CSV": csv, "JSON": json, "upsert": upserted, "merge": merged,
+    "merge with nulls": merged_with_nulls,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_new_rows_are_null_until_a_backfill(load: str, table: Table, lake: Lake) -> None:
+    table.add_columns({"half": "rating / 2"})
+    LOADS[load](table, lake)
+    assert set(values(table, "half").values()) == {None}
+    assert len(values(table, "rating")) == 40
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_new_rows_are_computed_on_load(load: str, table: Table, lake: Lake) -> None:
+    table.add_columns({"half": "rating / 2"}, on_load=True)
+    table.add_columns({"far": "half > 17"}, on_load=True)
+    LOADS[load](table, lake)
+    found = {i: half for i, half in values(table, "half").items() if i >= 30}
+    assert found == HALVES
+    assert {i for i, far in values(table, "far").items() if far} == {35, 36, 37, 38, 39}
+    assert all(values(table, "half")[i] is None for i in range(30))
+
+
+@udf(version="1")
+def halved(rating: float) -> float:
+    return rating / 2
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_functions_that_this_process_packaged_compute_new_rows(load: str, table: Table, lake: Lake) -> None:
+    table.add_columns({"half": halved}, on_load=True)
+    LOADS[load](table, lake)
+    assert {i: half for i, half in values(table, "half").items() if i >= 30} == HALVES
+
+
+def test_a_function_that_is_not_trusted_does_not_run(table: Table, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    @udf(version="1")
+    def others(rating: float) -> float:
+        raise AssertionError("it runs")
+
+    table.add_columns({"half": others}, on_load=True)
+    monkeypatch.setattr("deployer.functions.packages.stored._saved_here", set())
+    version = table.version
+    with pytest.raises(Refused, match="not trusted here") as caught:
+        table.add(rows(30, 40))
+    assert "on_load: false" in caught.value.remedy
+    assert table.version == version
+    monkeypatch.setenv("DEPLOYER_TRUST_UDFS", "1")
+    with pytest.raises(DeployerError, match="it runs"):
+        table.add(rows(30, 40))
+    assert table.version == version
+
+
+def with_half(count: int = 40) -> pa.Table:
+    return rows(30, count).append_column("half", pa.array([1.0] * (count - 30)))
+
+
+REFUSED: dict[str, Callable[[Table, Lake], object]] = {
+    "add": lambda table, lake: table.add(with_half()),
+    "Parquet": lambda table, lake: lake.ingest(lake.file(with_half())),
+    "upsert": lambda table, lake: lake.ingest(lake.file(with_half()), mode="upsert"),
+    "JSON": lambda table, lake: lake.ingest(lake.text("rows.jsonl", '{"id": 30, "half": 1.0}')),
+    "a select": lambda table, lake: lake.ingest(lake.file(rows(30, 40)), selects=(select_of("rating AS half"),)),
+    "merge": lambda table, lake: table.merge(with_half()),
+    "update": lambda table, lake: table.update("id = 1", {"half": 2.0}),
+    "update by SQL": lambda table, lake: table.update("id = 1", values_sql={"half": "rating"}),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("on_load", [True, False])
+def test_values_of_a_computed_column_are_refused(case: str, on_load: bool, table: Table, lake: Lake) -> None:
+    table.add_columns({"half": "rating / 2"}, on_load=on_load)
+    version = table.version
+    with pytest.raises(InvalidInput, match="'half' is computed by rating / 2") as caught:
+        REFUSED[case](table, lake)
+    assert "leave computed columns out" in caught.value.remedy
+    assert table.version == version
+
+
+def test_fields_of_a_computed_column_are_left_out_where_extra_ones_are(table: Table, lake: Lake) -> None:
+    table.add_columns({"half": "rating / 2"})
+    lake.ingest(lake.file(with_half()), ignore_extra=True)
+    assert values(table, "half")[30] is None
+
+
+def changed_by_update(table: Table) -> None:
+    table.update("id < 5", values_sql={"rating": "rating + 100"})
+
+
+def changed_by_merge(table: Table) -> None:
+    given = rows(0, 5)
+    rating = pa.array([value.as_py() + 100 for value in given["rating"]])
+    table.merge(given.select(["id"]).append_column("rating", rating))
+
+
+CHANGES: dict[str, Callable[[Table], None]] = {"update": changed_by_update, "merge": changed_by_merge}
+
+
+def computed_table(table: Table, *, on_load: bool) -> None:
+    """`half` and `far`, computed for all rows by loads, and `length`, which reads another column."""
+    table.add_columns({"half": "rating / 2"}, on_load=True)
+    table.add_columns({"far": "half > 17", "length": "length(name)"}, on_load=True)
+    table.delete("true", allow_destroy=True)
+    table.add(rows(0, 10))
+    if not on_load:
+        table.alter_columns(*({"path": name, "on_load": False} for name in ("half", "far", "length")))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_input_makes_what_reads_it_null(change: str, table: Table) -> None:
+    computed_table(table, on_load=False)
+    CHANGES[change](table)
+    assert values(table, "half") == {i: None if i < 5 else i / 2 for i in range(10)}
+    assert values(table, "far") == {i: None if i < 5 else False for i in range(10)}
+    assert values(table, "length") == dict.fromkeys(range(10), 6)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_input_is_computed_again_on_load(change: str, table: Table) -> None:
+    computed_table(table, on_load=True)
+    CHANGES[change](table)
+    assert values(table, "half") == {i: (i + 100) / 2 if i < 5 else i / 2 for i in range(10)}
+    assert values(table, "far") == {i: i < 5 for i in range(10)}
+    assert values(table, "length") == dict.fromkeys(range(10), 6)
+
+
+def test_a_row_that_an_expression_fails_for_is_a_bad_row(table: Table) -> None:
+    table.add_columns({"share": "CAST(name AS INT)"}, on_load=True)
+    version = table.version
+    with pytest.raises(Refused, match="cannot be computed by CAST"):
+        table.add(rows(30, 40))
+    assert table.version == version
+
+
+def test_loads_of_columns_do_not_write_a_computed_one(table: Table, lake: Lake) -> None:
+    table.add_columns({"half": "rating / 2"})
+    source: Any = pa.table({"id": pa.array(range(30)), "half": pa.array([1.0] * 30)})
+    with pytest.raises(InvalidInput, match="half"):
+        table.load_columns(str(lake.file(source)), "id", ["half"])
+    assert SCHEMA.names == table.schema.names[:-1]
