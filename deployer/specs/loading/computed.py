@@ -49,6 +49,7 @@ def check_computed(table: TableColumns, versions: VersionOf, report: Report) -> 
         _refuse_in_fields(each, each, report)
     inputs = {each.name: each.computed.inputs for each in found if each.computed is not None}
     if inputs:
+        _refuse_later_inputs(table, found, report)
         ordered = computation_order(inputs)
         for declared in table.declared:
             if declared.column.name in inputs and declared.column.name not in ordered:
@@ -143,6 +144,18 @@ def _checked_udf(
             report(form["udf"].at, Rule.COMPUTED_VERSION, what, 'add `version: "1"`, and change it with the function')
         return replace(computed, version=version or "unknown")
     return computed
+
+
+def _refuse_later_inputs(table: TableColumns, columns: Sequence[Column], report: Report) -> None:
+    """Reports columns that a load computes from others that it does not compute."""
+    computed = {each.name: each.computed for each in columns if each.computed is not None}
+    for declared in table.declared:
+        own = computed.get(declared.column.name)
+        later = [name for name in own.inputs if name in computed and not computed[name].on_load] if own else []
+        if own and own.on_load and later:
+            name = declared.column.name
+            what = f"computed column `{name}` is computed on load and reads `{later[0]}`, which is not"
+            report(declared.place_of("computed"), Rule.COMPUTED, what, f"add `on_load: true` to `{later[0]}` too")
 
 
 def _cycle(inputs: Mapping[str, Sequence[str]], start: str) -> list[str] | None:

@@ -25,6 +25,7 @@ from deployer.state.model.declared_properties import HOLDS
 from deployer.state.model.entities import Job, RowCounts
 from deployer.state.transactions.tables import to_change_rows, to_change_unique_rows
 from deployer.tables.indexes.build import catch_up
+from deployer.tables.ingest.commit.computed_files import with_definitions_of
 from deployer.tables.ingest.commit.unique_keys import dead_loads
 from deployer.tables.open_table import OpenTable
 from deployer.tables.rows.change import FragmentCounts, PlanRows, RowChange, RowPlan
@@ -179,7 +180,7 @@ class RowJob:
                     commits.abandon(intent.job_id)
                     return self._nothing(table, intent.job_id)
                 operation = _operation(dataset, plan)
-                prepared = commits.prepare(table.state, dataset, operation, [self._metadata(intent, plan)])
+                prepared = commits.prepare(table.state, dataset, operation, [self._metadata(table, intent, plan)])
                 self._sent_files = True
                 outcome = commits.send(prepared)
                 if not isinstance(outcome, Committed):
@@ -203,8 +204,12 @@ class RowJob:
         entry, state = current(table.store, table.root, table.entry, intent.state)
         return replace(table, entry=entry, state=state)
 
-    def _metadata(self, intent: Intent, plan: RowPlan) -> CommitMetadata:
-        files = tuple(each.marked for each in plan.written)
+    def _metadata(self, table: OpenTable, intent: Intent, plan: RowPlan) -> CommitMetadata:
+        written = plan.written
+        if self.owns_rows:  # those of a load are whole new rows
+            changed = (int(each.id) for each in plan.changed)
+            written = with_definitions_of(written, table.state, (*changed, *plan.removed_ids))
+        files = tuple(each.marked for each in written)
         return CommitMetadata(intent.job_id, self.kind, plan.counts.changed, files, self.sources, plan.counts)
 
     def _require_repeatable(self, table: OpenTable, plan: RowPlan, outcome: NotTaken | InDoubt) -> None:

@@ -41,10 +41,10 @@ def test_the_definition_is_in_the_schema_that_other_readers_see(table: Table, la
 
 
 def test_a_computed_column_may_read_another(table: Table) -> None:
-    table.add_columns({"half": "rating / 2"})
-    table.add_columns({"quarter": "half / 2"}, on_load=True)
+    table.add_columns({"half": "rating / 2"}, on_load=True)
+    table.add_columns({"quarter": "half / 2"})
     half, quarter = table.list_computed_columns()
-    assert (quarter.inputs, quarter.on_load, half.on_load) == (("half",), True, False)
+    assert (quarter.inputs, quarter.on_load, half.on_load) == (("half",), False, True)
     assert quarter.summary == "100% not computed"
 
 

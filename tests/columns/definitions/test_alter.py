@@ -39,7 +39,7 @@ def test_another_expression_makes_the_column_and_its_readers_stale(halves: Table
 
 def test_the_same_expression_written_otherwise_makes_nothing_stale(halves: Table) -> None:
     before = {name: definition(halves, name).identity for name in ("half", "far")}
-    halves.alter_columns({"path": "half", "udf": '"rating"/2'}, {"path": "far", "on_load": True})
+    halves.alter_columns({"path": "half", "udf": '"rating"/2', "on_load": True}, {"path": "far", "on_load": True})
     assert {name: definition(halves, name).identity for name in before} == before
     assert definition(halves, "far").on_load
 
@@ -99,6 +99,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a row key": ({"path": "id", "udf": "1"}, "is a row key"),
     "on load of a plain column": ({"path": "name", "on_load": True}, "is not computed"),
     "a type that loses values": ({"path": "rating", "data_type": "int32"}, "values may be lost"),
+    "on load after one that is not": ({"path": "far", "on_load": True}, "is computed on load and reads half"),
     "no type": ({"path": "rating", "data_type": 4}, "is not a type"),
 }
 

@@ -12,6 +12,8 @@ import pytest
 
 from deployer.errors import DeployerError, InvalidInput, Refused
 from deployer.functions import udf
+from deployer.specs.types.computed import ComputedBySql
+from deployer.state.model.computed_by import definitions_of
 from deployer.table import Table
 from deployer.tables.ingest.rows.selects import select_of
 from tests.columns.rows import SCHEMA, rows, values
@@ -182,6 +184,38 @@ def test_a_changed_input_is_computed_again_on_load(change: str, table: Table) ->
     assert values(table, "half") == {i: (i + 100) / 2 if i < 5 else i / 2 for i in range(10)}
     assert values(table, "far") == {i: i < 5 for i in range(10)}
     assert values(table, "length") == dict.fromkeys(range(10), 6)
+
+
+def shares(table: Table, name: str) -> str:
+    [info] = [each for each in table.list_computed_columns() if each.name == name]
+    return info.summary.replace(info.version, "now")
+
+
+@pytest.mark.parametrize("load", ["add", "Parquet"])
+def test_files_of_a_load_say_what_computed_them(load: str, table: Table, lake: Lake) -> None:
+    table.add_columns({"half": "rating / 2", "third": "rating / 3"}, on_load=True)
+    table.add_columns({"quarter": "rating / 4"})
+    LOADS[load](table, lake)
+    assert shares(table, "half") == "25% by version now, 75% not computed"
+    assert shares(table, "third") == "25% by version now, 75% not computed"
+    assert shares(table, "quarter") == "100% not computed"
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_files_of_changed_rows_do_not_hide_values_of_an_older_definition(change: str, table: Table, lake: Lake) -> None:
+    """A backfill of version 2 has to see that the rows which are written again still have values of version 1."""
+    table.add_columns({"half": "rating / 2", "length": "length(name)"}, on_load=True)
+    table.delete("true", allow_destroy=True)
+    table.add(rows(0, 10))
+    table.alter_columns({"path": "length", "udf": "length(name) + 1"})
+    CHANGES[change](table)
+    opened = lake.open().opened
+    field = next(each.id() for each in opened.dataset().lance_schema.fields() if each.name() == "length")
+    before = ComputedBySql("length(name)").identity
+    found = {definitions_of(file.computed)[field] for file in opened.state.files}
+    assert found == {(before,), ("", before)}
+    rebuilt = [definitions_of(file.computed)[field] for file in opened.refreshed().state.files]
+    assert set(rebuilt) == found
 
 
 def test_a_row_that_an_expression_fails_for_is_a_bad_row(table: Table) -> None:

@@ -29,6 +29,7 @@ from deployer.state.log.codec import decode, encode
 from deployer.state.log.requirements import JobNotDone
 from deployer.state.model.entities import Job, TableEntry
 from deployer.state.transactions.tables import to_add_files
+from deployer.tables.ingest.commit.computed_files import with_load_definitions
 from deployer.tables.ingest.commit.lance_append import append_to_lance, fence_appends, moved_on
 from deployer.tables.ingest.commit.pending import (
     ALONE,
@@ -89,8 +90,9 @@ def commit_append(
     was changed or removed meanwhile: nothing is committed then and the fragments can be removed. Raises OutcomeUnknown
     when Lance did not answer and the commit cannot be found: then nothing may be.
     """
-    pending = Pending.of(job_id, kind, written, schema, entry.dataset, sources)
     commits = TableCommits(store, root, entry)
+    written = with_load_definitions(written, schema, commits.location, dataset)
+    pending = Pending.of(job_id, kind, written, schema, entry.dataset, sources)
     request = pending.to_bytes if admission is None else None
     lost = 0
     while True:

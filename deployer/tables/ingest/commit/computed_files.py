@@ -1,0 +1,48 @@
+"""Which definitions computed the values in new files, as the files of loads and of changes of rows have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from deployer.datasets.dataset import field_ids, open_dataset
+from deployer.specs.types.arrow import computed_of, stored_schema
+from deployer.specs.types.computed import COMPUTED_NOTE, ComputedBySql
+from deployer.state.model.computed_by import joined, with_definitions
+
+if TYPE_CHECKING:
+    from deployer.datasets.files.writer import WrittenFragment
+    from deployer.datasets.lance_types import LanceDataset
+    from deployer.state.model.entities import TableState
+
+
+def with_load_definitions(
+    written: Sequence[WrittenFragment], schema: bytes, location: str, dataset: LanceDataset | None
+) -> Sequence[WrittenFragment]:
+    """Returns the files of new rows with the definitions that computed columns of them as they were loaded.
+
+    `schema` is the table's, as the state has it. A function may have left rows out, by its error policy: its columns
+    count as not computed, so that a backfill computes those that are null.
+    """
+    if COMPUTED_NOTE not in schema:  # most tables have none, and small appends come often
+        return written
+    found = {field.name: computed_of(field) for field in stored_schema(schema, location) if field.metadata}
+    computed = {name: each.identity for name, each in found.items() if isinstance(each, ComputedBySql) and each.on_load}
+    if not computed or not written:
+        return written
+    ids = field_ids(open_dataset(location) if dataset is None else dataset, computed)
+    if len(ids) < len(computed):
+        return written  # others changed the columns meanwhile: the commit is refused
+    text = with_definitions("", dict(zip(ids, computed.values(), strict=True)))
+    return [replace(each, computed=text) for each in written]
+
+
+def with_definitions_of(
+    written: Iterable[WrittenFragment], state: TableState, fragment_ids: Iterable[int]
+) -> tuple[WrittenFragment, ...]:
+    """Returns the files of changed rows with the definitions that computed values of theirs, which are among those of
+    the fragments that the rows were in; for rows that are null now, or new, none is known."""
+    files = (state.files.get(number) for number in fragment_ids)
+    text = joined(["", *(file.computed for file in files if file is not None)])
+    return tuple(replace(each, computed=text) if text else each for each in written)
