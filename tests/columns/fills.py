@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -30,10 +30,13 @@ class TimesId:
 
     def prepare(self, dataset: LanceDataset, works: Sequence[FragmentWork]) -> None: ...
 
-    def of_fragment(self, dataset: LanceDataset, work: FragmentWork) -> Iterator[pa.RecordBatch]:
+    def of_fragment(
+        self, dataset: LanceDataset, work: FragmentWork, rows: range, size: Callable[[], int]
+    ) -> Iterator[pa.RecordBatch]:
         ids = dataset.get_fragment(work.fragment_id).to_table(columns=["id"])["id"].combine_chunks()
         padded = pa.concat_arrays([ids, pa.nulls(work.physical_rows - len(ids), ids.type)])
-        yield pa.record_batch({self._column: pc.multiply(padded, self._times).cast(pa.int64())})
+        values = pa.record_batch({self._column: pc.multiply(padded, self._times).cast(pa.int64())})
+        yield values.slice(rows.start, len(rows))
 
 
 def fill(lake: Lake, column: str, identity: str, times: int = 1, *, completes: bool = True) -> None:
