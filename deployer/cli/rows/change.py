@@ -289,7 +289,7 @@ def _run(
             foreseen = change(opened, True, no_progress)
             if dry_run and as_json:
                 print_json(document_of(opened, foreseen))
-            elif not as_json:
+            elif not as_json and (dry_run or foreseen.rows):
                 print_change(opened, foreseen)
             if dry_run:
                 return 0

@@ -67,7 +67,7 @@ def print_change(table: OpenTable, change: RowChange) -> None:
         note(f"{len(change.leaves) - LEAVES_SHOWN:,} more leaves")
     made = change.fragments
     if change.rows:
-        verb = "would be" if change.dry_run else "are"
+        verb = "would be" if change.dry_run else "is" if made.changed == 1 else "are"
         stdout().print(
             f"  {count(made.changed, 'fragment')} {verb} changed, {made.removed:,} removed, {made.added:,} added",
             style="dim",

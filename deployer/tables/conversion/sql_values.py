@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deployer.errors import InvalidInput
+from deployer.platform.sql.messages import in_plain_words
 from deployer.platform.sql.one_expression import NotOneExpression, check_one_expression
 from deployer.platform.sql.parsing import check_expression as check_syntax
 from deployer.platform.sql.process import OverLimit, SqlFailed, compute
@@ -151,7 +152,8 @@ def named_columns(schema: pa.Schema, expression: str) -> list[str]:
 
 def reason_of(failure: BaseException) -> str:
     """Returns DataFusion's message of a failure, in one line."""
-    text = re.sub(r"\bc[0-9a-f]{32}\.", "", str(failure).splitlines()[0])  # the name that the rows have while computing
+    first = in_plain_words(str(failure).splitlines()[0])
+    text = re.sub(r"\bc[0-9a-f]{32}\.", "", first)  # the name that the rows have while computing
     for noise in ("DataFusion error: ", "Arrow error: ", "SQL error: ", "Schema error: "):
         text = text.replace(noise, "")
     return text.rstrip(".")

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from deployer.datasets.errors import as_deployer_error, first_line, is_of_files, refused_by_storage
 from deployer.errors import DeployerError, InvalidInput
+from deployer.platform.sql.messages import in_plain_words
 from deployer.platform.sql.one_expression import NotOneExpression
 from deployer.platform.sql.parsing import check_expression
 from deployer.specs.types.column_names import alike
@@ -71,6 +72,9 @@ def filter_failure(failure: BaseException, where: str, schema: pa.Schema, addres
         message = parsed[1]
     elif value := re.search(r"Error optimizing sql filter: .*\((?:Parser|Cast) error: (.*)\)$", message):
         message = value[1]  # without the condition, which has another form by now
+    else:
+        message = in_plain_words(text)
+        message = first_line(failure).strip(" .") if message == text else message
     remedy = _quotes_needed(where, schema) or _REMEDY
     return InvalidInput(f"the condition {_short(where)} cannot be used: {message}", where=address, remedy=remedy)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from deployer.errors import InvalidInput
 from deployer.tables.ingest.files.dialects import with_dialects
 from deployer.tables.ingest.files.find import find_sources, splits_of
 from deployer.tables.ingest.files.model import Format, ReadOptions, Source
@@ -15,6 +17,7 @@ from deployer.tables.open_table import OpenTable
 from deployer.tables.rows.source_parts import RowBatches
 
 LISTED = 10  #: bad rows that an error lists
+_IGNORE_EXTRA = re.compile(r"out with --ignore-extra")
 
 
 def read_files(table: OpenTable, paths: Sequence[str], format: Format | None, options: ReadOptions) -> RowBatches:
@@ -25,7 +28,11 @@ def read_files(table: OpenTable, paths: Sequence[str], format: Format | None, op
     """
     sources = with_dialects(find_sources(tuple(paths), format), options)
     open_schema = pa.schema([pa.field(each.name, each.type) for each in table.schema])  # no column is needed
-    found = plan_reading(sources, open_schema, (), options, ignore_extra=False, listed=LISTED)
+    try:
+        found = plan_reading(sources, open_schema, (), options, ignore_extra=False, listed=LISTED)
+    except InvalidInput as error:  # a merge has no option that leaves columns out
+        remedy = _IGNORE_EXTRA.sub("out of the files", error.remedy)
+        raise InvalidInput(error.what, where=error.where, remedy=remedy) from None
     folders = {name for source in sources for name, _ in source.folders}
     there = folders.union(*found.names.values())
     schema = pa.schema([each for each in table.schema if each.name in there])

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deployer.errors import InvalidInput, Refused
+from deployer.platform.text.formatting import count
 from deployer.specs.types.arrow import computed_of
 from deployer.tables.append import as_arrow
 from deployer.tables.ingest.keys.sets import KeySet
@@ -90,7 +91,15 @@ class MergeSource:
 
         Raises InvalidInput where a column is missing that rows need, Refused for values that are not valid.
         """
-        match_columns(self.given.schema, table.schema, where=table.address, text=False, ignore_extra=False)
+        try:
+            match_columns(self.given.schema, table.schema, where=table.address, text=False, ignore_extra=False)
+        except InvalidInput as error:
+            raise InvalidInput(
+                f"{count(len(places), 'row')} with keys that the table does not have cannot be inserted: {error.what}",
+                where=table.address,
+                remedy="add the column to the rows, or leave out such rows with `when_not_matched` = ignore (on the "
+                "command line --when-not-matched ignore)",
+            ) from None
         return checked_rows(self.given.take(pa.array(places)), table.schema, table.row_keys, table)
 
 
@@ -102,11 +111,15 @@ def columns_given(source: pa.Schema, on: Sequence[str], table: KnownTable) -> pa
             raise InvalidInput(
                 f"the rows have no column {name!r}, which they are to be matched by",
                 where=table.address,
-                remedy="add the column to the rows, or match by others with `on`",
+                remedy="add the column to the rows, or match by other columns with `on` (on the command line --on)",
             )
     there = frozenset(source.names)
     schema = pa.schema([each for each in table.schema if each.name in there])
-    match_columns(source, schema, where=table.address, text=False, ignore_extra=False)
+    try:
+        match_columns(source, schema, where=table.address, text=False, ignore_extra=False)
+    except InvalidInput as error:
+        remedy = "rename, cast or leave out the columns of the rows"
+        raise InvalidInput(error.what, where=table.address, remedy=remedy) from None
     return pa.schema([each for each in schema if computed_of(each) is None])
 
 
@@ -166,9 +179,9 @@ def refuse_repeated(repeated: RepeatedKeys, table: KnownTable) -> None:
     """Raises Refused, with examples, where rows of a source have one key."""
     if not repeated.count:
         return
-    count, examples = repeated.count, ", ".join(repeated.examples)
+    are, examples = "is" if repeated.count == 1 else "are", ", ".join(repeated.examples)
     raise Refused(
-        f"{count:,} {'key is' if count == 1 else 'keys are'} in more than one of the rows (first: {examples}), so the "
+        f"{count(repeated.count, 'key')} {are} in more than one of the rows (first: {examples}), so the "
         "row to merge is not known; nothing was changed",
         where=table.address,
         remedy="leave one row for each key",

@@ -78,7 +78,8 @@ class RowTask(Protocol[DoneT_co]):
 
 @dataclass(frozen=True, slots=True)
 class RowsTask:
-    """Rows of some fragments of `version` for which the condition is true. With `assign` they are written again."""
+    """Rows of some fragments of `version` for which the condition is true. With `assign` they are written again, or
+    their new values are only computed."""
 
     address: str
     version: int
@@ -88,6 +89,7 @@ class RowsTask:
     ranges: Ranges
     assign: Assignments | None = None
     rows: int = 0  #: that are looked through
+    writes: bool = True
 
     @property
     def location(self) -> str:
@@ -100,7 +102,10 @@ class RowsTask:
             if self.assign is None:
                 addresses += [batch.column(ADDRESS) for batch in self._rows(dataset, (), ids=False)]
                 return RowsDone(offsets_of(addresses))
-            written = write_rows(self.layout, self.ranges, dataset, self._changed(dataset, self.assign, addresses))
+            changed = self._changed(dataset, self.assign, addresses)
+            written = write_rows(self.layout, self.ranges, dataset, changed) if self.writes else []
+            for _ in changed:  # where nothing is written
+                pass
         except DeployerError as error:
             return RowsDone({}, error=error)
         return RowsDone(offsets_of(addresses), tuple(written))
@@ -196,6 +201,7 @@ def tasks_of(
     *,
     in_parts: bool = False,
     only: frozenset[int] | None = None,
+    writes: bool = True,
 ) -> list[RowsTask]:
     """Returns one task for all fragments that can hold a row of the condition, or one for those of each leaf,
     `in_parts`, and more where a leaf has many rows. `only` are the fragments that are looked into; None: all.
@@ -222,7 +228,7 @@ def tasks_of(
         rows[-1] += file.rows if (file := table.state.files.get(number)) is not None else 0
     version = int(dataset.version)
     return [
-        RowsTask(table.address, version, tuple(sorted(group)), condition, layout, ranges, assign, own)
+        RowsTask(table.address, version, tuple(sorted(group)), condition, layout, ranges, assign, own, writes)
         for group, own in zip(groups, rows, strict=True)
     ]
 

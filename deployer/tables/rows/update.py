@@ -69,7 +69,7 @@ def update_rows(
         refuse_held(now, where or EVERY, "changed")
         on_progress(Progress("looking for rows", 0, now.state.files.rows))
         in_parts = run_tasks is not run_here
-        tasks = tasks_of(now, dataset, where or EVERY, None if dry_run else assign, in_parts=in_parts)
+        tasks = tasks_of(now, dataset, where or EVERY, assign, in_parts=in_parts, writes=not dry_run)
         done = run_tasks(dataset, tasks)
         written = [each for part in done for each in part.written]
         try:

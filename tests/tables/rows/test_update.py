@@ -144,3 +144,12 @@ def test_columns_that_are_nested_are_kept(lake: Lake) -> None:
     assert sorted(map(repr, lake.open().scan(columns=["flight", "more"]).to_table().to_pylist())) == sorted(
         map(repr, rows.select(["flight", "more"]).to_pylist())
     )
+
+
+def test_a_dry_run_finds_values_that_do_not_fit(lake: Lake) -> None:
+    table, files = filled(lake, 50), lake.data_files()
+    with pytest.raises(Refused, match="rows cannot be updated, so nothing was"):
+        update_rows(table, "flight > 0", values_sql={"delay": "'far'"}, dry_run=True)
+    with pytest.raises(Refused, match="cannot be updated"):
+        update_rows(table, None, {"carrier": None}, dry_run=True)
+    assert lake.open().opened.state == table.state and lake.data_files() == files
