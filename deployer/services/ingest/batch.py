@@ -79,6 +79,7 @@ class BatchLoad:
     on_progress: OnProgress
     bad: dict[str, str] = field(default_factory=dict)
     moved: list[str] = field(default_factory=list)
+    contents: dict[str, str] = field(default_factory=dict)
 
     def run(self, files: Sequence[LandedFile]) -> LoadedBatch:
         """Loads the files that can be loaded, as one commit or none.
@@ -119,6 +120,7 @@ class BatchLoad:
             bad = loaded.duplicates.bad[split]
             reader.bad.setdefault(path, f"{bad.rows:,} rows cannot be loaded: {bad.problems[0]}")
             excluded = False
+        self.contents |= reader.contents
         now = self.place.now([each.path for each in files])
         moved = [each.path for each in files if (found := now.get(each.path)) is None or found.tag != each.tag]
         self.moved += moved
@@ -189,7 +191,7 @@ class BatchLoad:
     def _committed(
         self, files: Sequence[LandedFile], written: Sequence[WrittenFragment], unique: UniqueLoad | None
     ) -> Job:
-        contents = {} if is_on_s3(self.place.folder) else _contents(files)
+        contents = {} if is_on_s3(self.place.folder) else _contents(files, self.contents)
         digest = self.lists.put(FileList.of(self.job_id, files, contents))
         reached("services.ingest.after-list")
         sources = sources_of(files, digest)
@@ -240,11 +242,11 @@ class BatchLoad:
             raise
 
 
-def _contents(files: Sequence[LandedFile]) -> dict[str, str]:
-    """Returns hashes of the files' contents; of one that goes meanwhile, none."""
-    found = {}
+def _contents(files: Sequence[LandedFile], known: Mapping[str, str]) -> dict[str, str]:
+    """Returns hashes of the files' contents, as far as not `known`; of one that goes meanwhile, none."""
+    found = dict(known)
     for each in files:
-        if not each.is_lance:
+        if not each.is_lance and each.path not in found:
             try:
                 found[each.path] = content_of(each.path)
             except OSError:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 5  #: how often a commit is tried again because others changed the table
 SHOWN = 20  #: problems that a result lists
+SAID = 120  #: characters of a reason in the record of the run
 
 
 @dataclass(slots=True)
@@ -232,9 +233,13 @@ class FilesRun:
     def _why(self, place: Landing) -> str:
         parts = [] if self.files else [f"no new file is at {place.files}"]
         if aside := self.not_loaded.files:
-            parts.append(f"{count(len(aside), 'file is', 'files are')} set aside")
+            first = next(iter(aside.values()))
+            said = f"{first.path}: {first.reason[:SAID]}"
+            parts.append(f"{count(len(aside), 'file is', 'files are')} set aside ({said})")
         if changed := self.not_loaded.changed:
-            parts.append(f"{count(len(changed), 'loaded file has', 'loaded files have')} changed")
+            parts.append(
+                f"{count(len(changed), 'loaded file has', 'loaded files have')} changed ({next(iter(changed))})"
+            )
         return "; ".join(parts)
 
 

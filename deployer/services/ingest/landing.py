@@ -195,6 +195,11 @@ def _landed(path: str, about: os.stat_result) -> LandedFile | None:
     return LandedFile(path, about.st_size, f"{about.st_size}-{about.st_mtime_ns}", about.st_mtime)
 
 
+def content_hash(data: bytes) -> str:
+    """Returns `content_of` a file with that content."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
 def content_of(path: str) -> str:
     """Returns a hash of a file's whole content: by it a file is known that was only touched, or copied again."""
     found = hashlib.blake2b(digest_size=16)

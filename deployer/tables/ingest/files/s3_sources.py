@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from fnmatch import translate
+from functools import lru_cache
 
 from deployer.errors import InvalidInput, NotFound
 from deployer.platform.storage.s3_objects import S3Objects
@@ -59,6 +60,11 @@ def _entries(bucket: str, folder: str) -> list[tuple[str, bool]]:
     return sorted([(path, True) for path in datasets] + [(path, False) for path in outside])
 
 
+@lru_cache(256)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(translate(pattern))
+
+
 def fit(place: Sequence[str], pattern: Sequence[str]) -> int | None:
     """Returns how many leading parts of a path a glob matches: all, or those of a folder around it. None: no match.
 
@@ -70,7 +76,7 @@ def fit(place: Sequence[str], pattern: Sequence[str]) -> int | None:
         seen = next((i for i, part in enumerate(place) if part.startswith(".")), len(place))
         fits = (fit(place[skip:], pattern[1:]) for skip in range(seen + 1))
         return next((skip + depth for skip, depth in enumerate(fits) if depth is not None), None)
-    if not place or not re.match(translate(pattern[0]), place[0]):
+    if not place or not _compiled(pattern[0]).match(place[0]):
         return None
     if place[0].startswith(".") and not pattern[0].startswith("."):
         return None
