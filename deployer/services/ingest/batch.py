@@ -120,7 +120,7 @@ class BatchLoad:
             bad = loaded.duplicates.bad[split]
             reader.bad.setdefault(path, f"{bad.rows:,} rows cannot be loaded: {bad.problems[0]}")
             excluded = False
-        self.contents |= reader.contents
+        self.contents |= reader.small_files.contents
         now = self.place.now([each.path for each in files])
         moved = [each.path for each in files if (found := now.get(each.path)) is None or found.tag != each.tag]
         self.moved += moved
@@ -199,7 +199,7 @@ class BatchLoad:
             job, was_done = self._commit(written, sources, unique)
         except (Conflict, Refused, InvalidInput) as refused:
             discard(self.table.location, written)
-            if isinstance(refused, Refused | InvalidInput) and self.options.mode != "overwrite":
+            if isinstance(refused, Refused | InvalidInput) and self.options.mode == "upsert":
                 raise RefusedTogether(f"{refused.what}; {refused.remedy}" if refused.remedy else refused.what) from None
             raise
         reached("services.ingest.after-commit")

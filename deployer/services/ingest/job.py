@@ -65,7 +65,12 @@ class FilesRun:
         What was committed before stands. A run that is cancelled returns it.
         """
         started = time.monotonic()
-        place = Landing.of(self.options.files, self.table.root, any_name=self.options.format is not None)
+        place = Landing.of(
+            self.options.files,
+            self.table.root,
+            any_name=self.options.format is not None,
+            listed=self.options.queue is None,
+        )
         before = TableStats.of(self.table)
         status: FinalStatus = "SUCCEEDED"
         messages, stopped = no_messages(), ""

@@ -44,9 +44,10 @@ class Landing:
     folder: str
     pattern: tuple[str, ...]
     any_name: bool  #: also files whose names show no format
+    listed: bool = True  #: it has so few files that listing all is cheaper than asking for many of them
 
     @staticmethod
-    def of(files: str, root: str, *, any_name: bool) -> Landing:
+    def of(files: str, root: str, *, any_name: bool, listed: bool = True) -> Landing:
         """Reads the place as it is declared. Raises InvalidInput, and Refused where it lies within the lake's root."""
         refuse_credentials([files])
         scheme = SCHEME if is_on_s3(files) else "/"
@@ -58,7 +59,7 @@ class Landing:
         fixed = next((i for i, part in enumerate(parts) if GLOB.search(part)), len(parts))
         if is_on_s3(files) and not fixed:
             raise InvalidInput("the bucket's name is a glob", where=files, remedy="name one bucket")
-        place = Landing(files, scheme + "/".join(parts[:fixed]), tuple(parts[fixed:]), any_name)
+        place = Landing(files, scheme + "/".join(parts[:fixed]), tuple(parts[fixed:]), any_name, listed)
         if place.covers(root):
             raise Refused(
                 f"the place lies within the lake's own root {root}, or covers it",
@@ -99,7 +100,7 @@ class Landing:
         if not is_on_s3(self.folder):
             found = (_stat(path) for path in paths)
             return {each.path: each for each in found if each is not None} | self._datasets(paths)
-        if len(paths) > FEW:
+        if self.listed and len(paths) > FEW:
             wanted = frozenset(paths)
             return {each.path: each for each in self.list() if each.path in wanted}
         objects = S3Objects(self.folder)

@@ -40,7 +40,7 @@ def plan_files(
             seen = not_loaded.changed.get(file.path)
             at = seen.at if seen is not None and seen.tag == file.tag else now
             changed.append(ChangedFile(file.path, known.tag, file.tag, file.bytes, at))
-        elif wrong is not None and wrong.tag == file.tag:
+        elif wrong is not None and wrong.tag == file.tag and options.on_error == "set_aside":
             aside.append(file.path)
         else:
             new.append(file)

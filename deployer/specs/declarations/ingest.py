@@ -50,9 +50,11 @@ def check_ingest(
     columns: Sequence[Column],
     row_keys: Sequence[str],
     lacks: Callable[[str], bool],
+    root: str,
     report: Report,
 ) -> None:
-    """Reports columns of `on` that the table does not have, and options that do not go together."""
+    """Reports columns of `on` that the table does not have, options that do not go together, and a place within the
+    lake's `root`. A run looks at the latter again: on a disk, paths may be links."""
     parts: Mapping[str, Node] = node.value if node is not None and isinstance(node.value, dict) else {}
     if node is None:
         return
@@ -70,6 +72,9 @@ def check_ingest(
             remedy = f"did you mean {near}?" if near else "name one of the table's columns"
             report(item.at, Rule.SERVICE_OPTION, f"no column `{item.value}`, which `on` names", remedy)
     files, queue = parts.get("files"), parts.get("trigger")
+    if files is not None and root and f"{str(files.value).rstrip('/')}/".startswith(f"{root.rstrip('/')}/"):
+        what = f"the place lies within the lake's own root {root}"
+        report(files.at, Rule.SERVICE_OPTION, what, "let files come to a place of their own, outside of the root")
     named = queue.value.get("queue") if queue is not None and isinstance(queue.value, dict) else None
     if named is not None and files is not None and not str(files.value).startswith("s3://"):
         report(named.at, Rule.SERVICE_OPTION, "a queue names objects on S3, and `files` is on the disk", "remove it")

@@ -138,7 +138,7 @@ def _defaults(sources: Sources, instance: InstanceSpec | None) -> Defaults:
         return Defaults(None, None)
     invalid = "clusters" in documents[0].invalid
     clusters = None if invalid else tuple(cluster.name for cluster in instance.clusters)
-    return Defaults(documents[0].get("services"), clusters)
+    return Defaults(documents[0].get("services"), clusters, instance.root)
 
 
 def _tables(

@@ -97,7 +97,7 @@ def read_table(
         expires=expires is not None,
     )
     services = check_expire(services, expires, document.get("services"), report)
-    check_ingest(document.valid("ingest"), columns, row_keys, composed.lacks, report)
+    check_ingest(document.valid("ingest"), columns, row_keys, composed.lacks, defaults.root, report)
     return TableSpec(
         database=database,
         name=name,

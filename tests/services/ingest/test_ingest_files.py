@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import Corrupt, DeployerError, InvalidInput, NotFound, Refused
+from deployer.services.ingest import ingest_files
 from deployer.services.ingest.record import MERGED_AT, FileLists
 from deployer.services.ingest.view import retry
 from deployer.services.registry import run_service
@@ -118,6 +119,28 @@ def test_a_bad_file_fails_the_run_where_that_is_declared(landing: Landing) -> No
     assert landing.ids() == [] and landing.files() == {}
     (landing.place / "b.parquet").unlink()
     assert landing.run(on_error="fail").files == 1
+
+
+def test_what_was_set_aside_before_fails_a_run_too(landing: Landing) -> None:
+    landing.write("b.parquet", b"no parquet")
+    assert landing.run().set_aside == 1
+    with pytest.raises(InvalidInput, match="cannot be read as parquet"):
+        landing.run(on_error="fail")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("keys", [("id",), ()], ids=["keys", "no keys"])
+def test_spark_loads_the_same(tmp_path: Path, spark: Any, keys: tuple[str, ...]) -> None:
+    landing = Landing(tmp_path, keys)
+    for number in range(4):
+        landing.land(f"{number}.parquet", range(number * 10, number * 10 + 10))
+    landing.write("bad.csv", b"id,value\n99,v\nx,y\n")
+    landing.write("empty.csv", b"")
+    landing.write("good.csv", b"id,value\n40,v\n")
+    done = ingest_files(landing.lake.root, "flights", {"files": f"{landing.place}/*"}, engine="spark")
+    assert (done.files, done.set_aside, done.commits) == (5, 2, 1)
+    assert landing.ids() == [*range(41)]
+    assert landing.run("*").status == "SKIPPED"
 
 
 def test_a_changed_file_is_reported_and_not_loaded(landing: Landing) -> None:
@@ -263,8 +286,6 @@ def test_a_link_into_the_lake_is_refused(landing: Landing) -> None:
     ids=str,
 )
 def test_options_that_are_refused(landing: Landing, options: Mapping[str, Any], says: str) -> None:
-    from deployer.services.ingest import ingest_files
-
     with pytest.raises(DeployerError, match=says):
         ingest_files(landing.lake.root, "flights", options)
 

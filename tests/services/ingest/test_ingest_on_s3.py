@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus
@@ -23,8 +26,11 @@ from deployer.services.ingest.queue import files_named
 from deployer.services.ingest.results import IngestFilesResult
 from deployer.services.ingest.view import files_of
 from deployer.services.registry import run_service
+from deployer.services.runs.records import fail_dead_runs
 from deployer.services.runs.runner import RunRequest
+from deployer.state import open_store
 from deployer.state.model.services import Service
+from tests import forks
 from tests.services.ingest.landings import SCHEMA
 from tests.tables.lakes import Lake
 
@@ -172,6 +178,26 @@ def test_messages_stay_where_a_run_fails(place: OnS3) -> None:
     with pytest.raises(DeployerError, match="cannot be loaded"):
         place.run(queue=place.arn, on_error="fail")
     assert place.left() == 1
+
+
+def test_a_run_that_is_killed_before_it_deletes_its_messages(place: OnS3) -> None:
+    keys = [place.put(f"{number}.csv", [number]) for number in range(3)]
+    place.notify(*keys)
+    files = f"s3://{place.bucket}/{place.prefix}/*.csv"
+    environment = {
+        **os.environ,
+        "DEPLOYER_FAILPOINT": "services.ingest.before-delete-messages",
+        "PYTHONPATH": str(Path(__file__).resolve().parents[3]),
+    }
+    worker = [sys.executable, "-m", "tests.crash.ingest_worker", place.lake.root, files, f"queue={place.arn}"]
+    assert forks.run(worker, env=environment, text=True).returncode == -signal.SIGKILL
+    assert place.ids() == [0, 1, 2] and place.left() == 1
+    with closing(open_store(place.lake.root)) as store:
+        [table_id] = store.instance().tables
+        fail_dead_runs(store, table_id, Clock().now() + 10**9)
+    place.notify(*keys)  # as when the message comes again
+    assert place.run(queue=place.arn).files == 0
+    assert place.ids() == [0, 1, 2]
 
 
 def test_an_agent_runs_it_when_messages_wait(place: OnS3) -> None:
