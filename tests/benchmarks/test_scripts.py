@@ -194,3 +194,11 @@ def test_rows_are_changed_by_all() -> None:
 @pytest.mark.parametrize("name", ["columns", "load_columns", "preview", "rows", "spark_writes", "startup", "up"])
 def test_help_says_how_it_is_run(name: str) -> None:
     assert f"python -m benchmarks.{name} " in benchmark(name, "--help")
+
+
+def test_landed_files_beside_one_file() -> None:
+    printed = benchmark("landing", "--files", "20", "--rows", "10", "--runs", "1")
+    [[head, *rows]] = tables(printed)
+    assert head == ["", "seconds", "CPU seconds", "rows/s", "peak MiB", "load"]
+    assert [row[0] for row in rows] == ["one file", "many files"]
+    assert "the rate of many files, of that of one: " in printed

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from deployer.datasets.dataset import open_dataset
 from deployer.datasets.files.writer import WrittenFragment, discard
-from deployer.errors import Conflict, InvalidInput, Refused
+from deployer.errors import Conflict, Interrupted, InvalidInput, Refused
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress
 from deployer.services.ingest.landing import LandedFile, Landing, content_of
@@ -165,7 +165,7 @@ class BatchLoad:
         self, reader: FileReader, files: Sequence[LandedFile], unique: UniqueLoad | None
     ) -> tuple[LoadedFragments, bool]:
         """Loads with Spark. Rows of files that turn out bad are among those written, which are then not committed."""
-        from deployer.compute.spark.progress import run_job
+        from deployer.compute.spark.progress import Tasks, run_job
         from deployer.tables.ingest.spark import SparkLoad
 
         planned = [found for each in files if (found := reader.plan(each)) is not None]
@@ -174,7 +174,22 @@ class BatchLoad:
         session = self.session()
         load = SparkLoad(session, for_tasks(self._plan(reader, planned, unique)))
         group = f"ingest-{uuid.uuid4().hex[:8]}"
-        loaded = run_job(session, group, f"ingest into {self.table.location}", load.run)
+        stopped: list[Interrupted] = []
+
+        def watch(tasks: Tasks) -> None:
+            try:
+                self.on_progress(Progress("loading", tasks.done, tasks.total, "tasks", load.rows))
+            except Interrupted as stop:
+                stopped.append(stop)
+                session.sparkContext.cancelJobGroup(group)
+
+        try:
+            loaded = run_job(session, group, f"ingest into {self.table.location}", load.run, watch)
+        except Exception:
+            if stopped:
+                raise stopped[0] from None
+            # Pages of a file may be damaged: which file it is, is found here.
+            return self._here(reader, files, unique)
         for each in planned:
             if reason := bad_reason([loaded.reports[split.number] for split in each.splits]):
                 reader.bad[each.file.path] = reason

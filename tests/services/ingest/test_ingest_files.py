@@ -9,6 +9,7 @@ from typing import Any
 
 import lance
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from deployer.errors import Corrupt, DeployerError, InvalidInput, NotFound, Refused
@@ -81,6 +82,24 @@ def test_a_bad_file_is_set_aside_and_blocks_no_other(landing: Landing, name: str
     assert landing.files()[file] == aside
 
 
+def damaged(landing: Landing, name: str) -> Path:
+    """A Parquet file whose footer is whole, and whose values are not."""
+    path = landing.place / name
+    pq.write_table(pa.table([range(1000), ["text"] * 1000], schema=SCHEMA), path, compression="gzip")
+    data = bytearray(path.read_bytes())
+    data[40:400] = bytes(360)
+    path.write_bytes(data)
+    return path
+
+
+def test_a_file_with_damaged_values_is_set_aside(landing: Landing) -> None:
+    landing.land("a.parquet", [1])
+    damaged(landing, "b.parquet")
+    done = landing.run()
+    assert (done.files, done.set_aside) == (1, 1) and landing.ids() == [1]
+    assert "cannot be read" in done.problems[0].reason
+
+
 def test_a_file_that_was_set_aside_is_tried_again_once_it_changes(landing: Landing) -> None:
     landing.write("a.csv", b"id,value\none,v\n")
     assert landing.run("*.csv").set_aside == 1
@@ -136,9 +155,10 @@ def test_spark_loads_the_same(tmp_path: Path, spark: Any, keys: tuple[str, ...])
         landing.land(f"{number}.parquet", range(number * 10, number * 10 + 10))
     landing.write("bad.csv", b"id,value\n99,v\nx,y\n")
     landing.write("empty.csv", b"")
+    damaged(landing, "damaged.parquet")
     landing.write("good.csv", b"id,value\n40,v\n")
     done = ingest_files(landing.lake.root, "flights", {"files": f"{landing.place}/*"}, engine="spark")
-    assert (done.files, done.set_aside, done.commits) == (5, 2, 1)
+    assert (done.files, done.set_aside, done.commits) == (5, 3, 1)
     assert landing.ids() == [*range(41)]
     assert landing.run("*").status == "SKIPPED"
 
