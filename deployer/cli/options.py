@@ -67,6 +67,13 @@ LockTimeout = Annotated[
 TableName = Annotated[str, typer.Argument(help="The table as `database.name`; the name alone when it is the only one.")]
 WriteSpec = Annotated[bool, typer.Option("--write-spec", help="Edit the specs so that they declare it too.")]
 Force = Annotated[bool, typer.Option("--force", help="Do not ask for the table's name.")]
+TrustUdfs = Annotated[
+    bool,
+    typer.Option(
+        "--trust-udfs",
+        help="Run packaged functions of the lake whoever made them: only where you trust all who can write the lake.",
+    ),
+]
 
 DEFAULT_STACK = "dev"
 Detach = Annotated[bool, typer.Option("--detach", help="On a cluster on AWS: start it and do not wait for its end.")]

@@ -3,7 +3,22 @@
 It offers as methods what the packages below do; only `deployer.cli` and `deployer.app` may import it.
 """
 
+from deployer.functions import Columns, Fail, Retry, Skip, UnpackedUDF, fail, retry, skip, stop_above, udf
 from deployer.table.connection import Connection, connect
 from deployer.table.table import Table
 
-__all__ = ["Connection", "Table", "connect"]
+__all__ = [
+    "Columns",
+    "Connection",
+    "Fail",
+    "Retry",
+    "Skip",
+    "Table",
+    "UnpackedUDF",
+    "connect",
+    "fail",
+    "retry",
+    "skip",
+    "stop_above",
+    "udf",
+]

@@ -46,11 +46,19 @@ class Connection:
         self.close()
 
 
-def connect(root: str, *, trusted_functions: Iterable[str] = ()) -> Connection:
+def connect(
+    root: str,
+    *,
+    trusted_functions: Iterable[str] = (),
+    trusted_authors: Iterable[str] = (),
+    trust_udfs: bool = False,
+) -> Connection:
     """Connects to the instance at `root`, a path or `s3://bucket/prefix`. Raises NotFound where there is none.
 
     `trusted_functions` are names `package.module:function` of functions that tables may name and that this process may
-    import and call, beside those of the environment variable DEPLOYER_TRUSTED_FUNCTIONS. No other is run.
+    import and call, and hashes of packaged functions, beside those of the environment variable
+    DEPLOYER_TRUSTED_FUNCTIONS. `trusted_authors` (DEPLOYER_TRUSTED_AUTHORS) are those whose packaged functions this
+    process may run, `trust_udfs` (DEPLOYER_TRUST_UDFS) allows all packaged functions. No other is run.
     """
-    trusted = TrustedFunctions.allowed(trusted_functions)
+    trusted = TrustedFunctions.allowed(trusted_functions, authors=trusted_authors, all_packages=trust_udfs)
     return Connection(root, open_store(root), trusted)

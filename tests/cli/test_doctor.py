@@ -73,7 +73,7 @@ def test_people_read_a_checklist(project: Path, deployer: Deployer) -> None:
     ]
     assert "ok  specs         2 tables in 3 files" in ran.out
     assert "credentials, region, identity" in ran.out and "(the root is not on S3)" in ran.out
-    assert ran.out.splitlines()[-1] == "Doctor: 10 ok, 17 not applicable"
+    assert ran.out.splitlines()[-1] == "Doctor: 10 ok, 18 not applicable"
 
 
 def test_without_home_network_or_path(project: Path) -> None:

@@ -16,6 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 
+from deployer.datasets.storage.function_packages import package_path
+from deployer.functions import udf
+from deployer.functions.packages.stored import save_function
 from deployer.state import open_store
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, make_project, table
@@ -288,6 +291,20 @@ def test_gc_says_how_much(deployer: Deployer, applied: Path) -> None:
         ("air.planes", 0),
     ]
     assert not stray.exists()
+    nothing_to_do(deployer)
+
+
+def test_gc_removes_packages_of_functions(deployer: Deployer, applied: Path) -> None:
+    root = applied / "lakes/demo"
+    package = root / package_path(save_function(str(root), udf(data_type="int64")(lambda a: a), "ana"))
+    assert "package" not in ok(deployer, "table", "gc")
+    os.utime(package, (0, 0))
+    assert "package" not in ok(deployer, "table", "gc", "flights")
+    removed = "1 package of a function that no column is computed by, with "
+    assert f"would remove {removed}" in ok(deployer, "table", "gc", "--dry-run")
+    assert package.exists()
+    assert json.loads(ok(deployer, "table", "gc", "--json"))["functions"]["removed"] == [package.name]
+    assert not package.exists()
     nothing_to_do(deployer)
 
 

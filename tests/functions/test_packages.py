@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -357,3 +358,12 @@ def test_another_python_is_named() -> None:
     other = PackedFunction("", json.dumps({**json.loads(line), "python": "3.99"}).encode() + b"\n" + body)
     with pytest.raises(InvalidFunction, match=r"was packaged by Python 3\.99"):
         unpack(other.bytes)
+
+
+def test_saving_again_makes_a_package_young(tmp_path: Path) -> None:
+    package_hash = save_function(str(tmp_path), doubled, "ana")
+    file = tmp_path / package_path(package_hash)
+    os.utime(file, (1, 1))
+    save_function(str(tmp_path), doubled, "ben")
+    assert file.stat().st_mtime > 1
+    assert function_info(str(tmp_path), package_hash)[1] == "ana"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from deployer.app.diagnostics import machine
 from deployer.app.diagnostics.checks import Check, Finding, not_applicable
+from deployer.app.diagnostics.functions import packaged_functions
 from deployer.app.diagnostics.project import Place, local_root, program, pulumi_state, state_store
 from deployer.specs.model import Lake
 
@@ -57,6 +58,7 @@ def _on_disk(place: Place) -> list[Check]:
     return [
         Check("project", "pulumi-state", lambda: pulumi_state(place)),
         Check("lake", "state-store", lambda: state_store(place.root)),
+        Check("lake", "functions", lambda: packaged_functions(place.root)),
         *(Check("aws", name, lambda: not_applicable(why)) for name in (*_OF_AWS, *_OF_LAKE)),
     ]
 
@@ -84,6 +86,7 @@ def _on_aws(place: Place, managed: str) -> list[Check]:
         return [
             *asked,
             Check("lake", "state-store", lambda: state_store(root)),
+            Check("lake", "functions", lambda: packaged_functions(root)),
             *(Check("aws", name, lambda: off) for name in of_lakes),
         ]
     return [
@@ -92,6 +95,7 @@ def _on_aws(place: Place, managed: str) -> list[Check]:
         *(Check("aws", kind, partial(_cluster_endpoint, aws, lake, kind)) for kind in ("emr-serverless", "emr")),
         Check("aws", "bucket", lambda: of_lake.bucket(aws, root, managed)),
         Check("lake", "state-store", lambda: state_store(root, lambda: of_lake.unready(aws))),
+        Check("lake", "functions", lambda: packaged_functions(root, lambda: of_lake.unready(aws))),
         Check("aws", "permissions", lambda: of_lake.permissions(aws, lake, root, managed) if lake else no_specs),
         Check("aws", "job-roles", lambda: job_roles(aws, lake, root) if lake else no_specs),
         Check("aws", "quotas", lambda: of_lake.quotas(aws, lake) if lake else no_specs),

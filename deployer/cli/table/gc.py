@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from deployer.live.model import Unreadable
     from deployer.state.model.entities import TableEntry
     from deployer.state.store import StateStore
+    from deployer.tables.collect.function_packages import PackagesReport
     from deployer.tables.collect.garbage import GarbageReport
 
 
@@ -41,7 +42,8 @@ def gc(
 ) -> int:
     """Remove files that no version needs and commits that were never made, such as of loads that failed or were killed.
 
-    Every version stays, and so do files younger than the grace period: a load that runs may commit them yet.
+    Without names of tables, packages of functions go too that no column of the instance is computed by. Every version
+    stays, and so do files younger than the grace period: a load that runs may commit them yet.
     """
     from contextlib import closing
     from dataclasses import asdict
@@ -52,6 +54,7 @@ def gc(
     from deployer.errors import Corrupt, NotFound
     from deployer.live.reader import unreadable
     from deployer.state import open_store
+    from deployer.tables.collect.function_packages import PackagesReport, collect_packages
     from deployer.tables.collect.garbage import collect_garbage
 
     age, old = _length(grace, "--grace") or dt.timedelta(), _length(versions_older_than, "--versions-older-than")
@@ -67,12 +70,16 @@ def gc(
                 )
             except (Corrupt, NotFound) as why:
                 broken.append(unreadable(entry, why))
+        packages = PackagesReport() if tables else collect_packages(store, root, grace=age, dry_run=dry_run)
     if as_json:
         error = {"error": {"kind": "Corrupt", "unreadable": [each.as_row() for each in broken]}} if broken else {}
-        print_json({"dry_run": dry_run, "tables": [asdict(each) for each in done], **error})
+        print_json(
+            {"dry_run": dry_run, "tables": [asdict(each) for each in done], "functions": asdict(packages), **error}
+        )
         return 1 if broken else 0
     for each in done:
         _print(each, dry_run=dry_run)
+    _print_packages(packages, dry_run=dry_run)
     note_unreadable(broken)
     if not done and not broken:
         note("this stack manages no tables")
@@ -102,6 +109,18 @@ def _entries(store: StateStore, names: list[str], owner: str) -> tuple[list[Tabl
         [found[table_id] for table_id in states],
         [unreadable(found[table_id], why) for table_id, why in failures.items()],
     )
+
+
+def _print_packages(done: PackagesReport, *, dry_run: bool) -> None:
+    from deployer.cli.console.output import note, stdout
+    from deployer.platform.text.formatting import count, size
+
+    if done.removed:
+        verb = "would remove" if dry_run else "removed"
+        packages = count(len(done.removed), "package of a function", "packages of functions")
+        stdout().print(f"{verb} {packages} that no column is computed by, with {size(done.bytes)}")
+    if done.why_not:
+        note(f"packages of functions were not looked at: {done.why_not}")
 
 
 def _length(text: str | None, option: str) -> dt.timedelta | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from typing import Any
 
 from deployer.errors import InvalidFunction, InvalidInput
 from deployer.platform.text.units import OPTION_DURATION, parse_duration, parse_size
 
+VERSION = r"[A-Za-z0-9._+-]{1,64}"
 MOST_ROWS = 10_000_000  #: of one call
 MOST_UNITS = 1024  #: CPUs or GPUs
 MOST_CALLS = 10_000  #: of an async function at the same time
@@ -57,9 +59,13 @@ def seconds(name: str, value: Any) -> float:
 
 
 def version(value: Any) -> str:
-    """Returns a version. Raises InvalidFunction for anything but a short text."""
-    if not isinstance(value, str) or not value.strip() or len(value) > 100 or not value.isprintable():
-        raise InvalidFunction(f"version={value!r} is not a version", where="version", remedy='use a text such as "2"')
+    """Returns a version. Raises InvalidFunction for anything but a text that specs can have."""
+    if not isinstance(value, str) or not re.fullmatch(VERSION, value):
+        raise InvalidFunction(
+            f"version={value!r} is not a version",
+            where="version",
+            remedy='use a text such as "2": letters, digits, and . _ + -, at most 64',
+        )
     return value
 
 

@@ -19,7 +19,8 @@ _saved_here: set[str] = set()  #: hashes of what this process packaged itself, s
 
 
 def save_function(root: str, udf: UDF, author: str) -> str:
-    """Stores the package of a function below the root, and returns its hash. What is stored already is kept.
+    """Stores the package of a function below the root, and returns its hash. What is stored already is kept, and its
+    grace period begins again.
 
     This process trusts it from now on. Raises InvalidFunction as `pack` does, and for an author without a name.
     """
@@ -27,13 +28,9 @@ def save_function(root: str, udf: UDF, author: str) -> str:
         raise InvalidFunction(f"{author!r} is not the name of an author", where="author", remedy="use a user's name")
     packed = pack(udf)
     sealed = seal(json.dumps({"author": author}).encode() + b"\n" + packed.bytes)
-    # the same code by another author stays the first one's; a damaged package is replaced
     objects, path = objects_at(root), package_path(packed.hash)
-    if objects.replace(path, sealed, None) is None:
-        try:
-            _read(root, packed.hash)
-        except Corrupt:
-            objects.put(path, sealed)
+    if objects.replace(path, sealed, None) is None:  # it is there, and may be as old as what garbage collection removes
+        objects.put(path, _kept(root, packed.hash) or sealed)
     _saved_here.add(packed.hash)
     return packed.hash
 
@@ -58,6 +55,15 @@ def load_function(root: str, package_hash: str, trusted: TrustedFunctions) -> UD
     if package_hash not in _saved_here:
         trusted.require_package(package_hash, author, read_package(data, where).name, where)
     return unpack(data, where)
+
+
+def _kept(root: str, package_hash: str) -> bytes | None:
+    """Returns the package as it is stored, with its first author; None for one that is damaged or gone."""
+    try:
+        _read(root, package_hash)
+        return objects_at(root).get(package_path(package_hash))
+    except (Corrupt, NotFound, Missing):
+        return None
 
 
 def _where(package_hash: str) -> str:
