@@ -67,3 +67,10 @@ def hanging_array(i: pa.Array) -> pa.Array:
 @udf(timeout=60)
 def process_of(i: int) -> int:
     return os.getpid()
+
+
+@udf(timeout=3600)
+def endless(i: int) -> int:
+    Path(os.environ["NOTED"]).write_text(str(os.getpid()), encoding="utf-8")
+    while True:
+        pass

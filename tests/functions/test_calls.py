@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import subprocess
 import sys
 import threading
 import time
@@ -38,6 +39,7 @@ from deployer.functions.calls.failures import LONGEST_MESSAGE, LONGEST_TRACEBACK
 from deployer.platform.system.clock import Clock
 from deployer.platform.text import masking
 from tests.functions.in_processes import Recorded, hanging_array, process_of, troubled
+from tests.projects import REPOSITORY
 
 FLIGHTS = pd.DataFrame(
     {
@@ -501,6 +503,42 @@ def test_no_process_is_left() -> None:
         os.kill(pid, 0)
 
 
+DRIVER = """
+import os, sys
+import pyarrow as pa
+from deployer.functions import Caller
+from tests.projects import REPOSITORY
+from tests.functions.in_processes import endless
+with Caller(endless, ["i"]) as caller:
+    caller(pa.RecordBatch.from_pydict({"i": [0, 1]}))
+"""
+
+
+def test_a_process_ends_with_a_job_that_is_killed(tmp_path: Path) -> None:
+    """Also in the middle of a call."""
+    noted = tmp_path / "pid"
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "NOTED": str(noted)}
+    with subprocess.Popen([sys.executable, "-c", DRIVER], env=environment) as driver:
+        wait_until(lambda: noted.exists() and noted.read_text(encoding="utf-8") != "")
+        driver.kill()
+    pid = int(noted.read_text(encoding="utf-8"))
+    wait_until(lambda: not is_running(pid))
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 # --- speed and memory
 
 
@@ -537,6 +575,19 @@ def test_memory_does_not_grow_with_the_rows() -> None:
     caller(numbers)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     assert grown < 80  # MiB: 32 are the result and its parts, and Python's integers of all rows would be 190
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in KiB on Linux only")
+def test_few_large_values_are_objects_at_the_same_time() -> None:
+    """256 MiB of Arrow, of which 32 MiB are Python's bytes at a time."""
+    images = pa.RecordBatch.from_arrays([pa.repeat(pa.scalar(bytes(2**22)), 64)], names=["image"])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert Caller(udf(length_of), ["image"])(images).values.column(0).to_pylist() == [2**22] * 64
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 100  # MiB
+
+
+def length_of(image: bytes) -> int:
+    return len(image)
 
 
 def test_as_many_columns_as_parameters() -> None:

@@ -71,7 +71,7 @@ from deployer.functions.packages.package import unpack
 found = unpack(sys.stdin.buffer.read())
 print(Caller(found, found.parameters)(pa.RecordBatch.from_pydict({"acres": [5.0, 10.0]})).values.to_pydict())
 """
-HASHED = "0123456789abcdef0123456789abcdef"
+HASHED = "0123456789abcdef" * 4
 
 
 @udf
@@ -148,9 +148,9 @@ def stored_by_another(root: Path, author: str = "eve") -> str:
     import pickle
 
     body = pickle.dumps(Trace())
-    line = json.dumps({**json.loads(head), "pickle_hash": hashlib.sha256(body).hexdigest()[:32]}).encode()
+    line = json.dumps({**json.loads(head), "pickle_hash": hashlib.sha256(body).hexdigest()}).encode()
     data = line + b"\n" + body
-    package_hash = hashlib.sha256(data).hexdigest()[:32]
+    package_hash = hashlib.sha256(data).hexdigest()
     (root / "_udfs").mkdir(exist_ok=True)
     (root / package_path(package_hash)).write_bytes(seal(json.dumps({"author": author}).encode() + b"\n" + data))
     return package_hash
@@ -254,7 +254,7 @@ def test_a_damaged_package_is_replaced(tmp_path: Path) -> None:
     assert load_function(str(tmp_path), package_hash, TrustedFunctions())(2) == 4
 
 
-@pytest.mark.parametrize("name", ["../../state", "", "x" * 32, "0" * 31])
+@pytest.mark.parametrize("name", ["../../state", "", "x" * 64, "0" * 63])
 def test_a_hash_is_never_another_path(tmp_path: Path, name: str) -> None:
     with pytest.raises(InvalidFunction, match="not the hash"):
         load_function(str(tmp_path), name, TrustedFunctions(all_packages=True))

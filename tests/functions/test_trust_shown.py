@@ -11,9 +11,8 @@ import pytest
 from deployer.app.diagnostics.checks import Status
 from deployer.app.diagnostics.functions import packaged_functions
 from deployer.datasets.storage.function_packages import package_path
-from deployer.errors import InvalidFunction, InvalidInput, Refused
+from deployer.errors import InvalidInput
 from deployer.functions import udf
-from deployer.functions.packages.declared import load_declared
 from deployer.functions.packages.stored import save_function
 from deployer.platform.isolation.trusted_functions import (
     AUTHORS_VARIABLE,
@@ -22,7 +21,7 @@ from deployer.platform.isolation.trusted_functions import (
     TrustedFunctions,
 )
 
-HASH = "0123456789abcdef" * 2
+HASH = "0123456789abcdef" * 4
 
 
 @udf
@@ -109,24 +108,3 @@ def test_a_name_in_the_environment_that_is_none_is_said(tmp_path: Path, monkeypa
     monkeypatch.delenv(VARIABLE)
     with pytest.raises(InvalidInput, match="the trusted authors are one text"):
         TrustedFunctions.allowed(authors="ana")
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "message"),
-    [
-        pytest.param("farm:untrusted", Refused, "not trusted here", id="not trusted"),
-        pytest.param("farm:plain", InvalidFunction, "`farm:plain` is not a UDF", id="not decorated"),
-        pytest.param("farm:missing", InvalidFunction, "the module has no `missing`", id="missing"),
-        pytest.param("nowhere:area", InvalidFunction, "cannot be imported: ModuleNotFoundError", id="no module"),
-    ],
-)
-def test_functions_of_the_project_are_imported_where_they_are_trusted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: type[Exception], message: str
-) -> None:
-    text = "from deployer.functions import udf\n\n@udf\ndef area(a: int) -> int:\n    return a\n\ndef plain(a): ...\n"
-    (tmp_path / "farm.py").write_text(text, encoding="utf-8")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    trusted = TrustedFunctions(frozenset({"farm:area", "farm:plain", "farm:missing", "nowhere:area"}))
-    with pytest.raises(kind, match=message):
-        load_declared(name, trusted, "column area")
-    assert load_declared("farm:area", trusted, "column area")(5) == 5

@@ -9,7 +9,7 @@ from deployer.datasets.storage.options import objects_at
 from deployer.platform.storage.objects import ObjectInfo
 
 UDFS = "_udfs"
-_HASH = re.compile(r"[0-9a-f]{32}")
+_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def is_package_hash(text: str) -> bool:

@@ -20,7 +20,8 @@ from deployer.functions.values.reading import ColumnReader
 from deployer.platform.system.clock import Clock
 from deployer.platform.text.formatting import percentage
 
-ROWS_AT_ONCE = 16_384  #: rows whose values are Python objects at the same time
+ROWS_AT_ONCE = 16_384  #: rows whose values are Python objects at the same time; fewer where these are large
+BYTES_AT_ONCE = 32 * 2**20  #: of Arrow, whose values are Python objects at the same time
 _SYSTEM = Clock()
 
 
@@ -72,7 +73,7 @@ class Caller:
 
     def _computed(self, batch: pa.RecordBatch, log: FailureLog) -> list[pa.Array]:
         parts = []
-        for first, part in _parts(batch, self._rows_of_a_call()):
+        for first, part in _parts(batch, self._rows_of_a_call(batch)):
             if self._runner is None:
                 self._runner = self._set_up(log)
             if self._udf.form == "scalar":
@@ -85,10 +86,11 @@ class Caller:
             return [pa.array([], field.type) for field in self._schema]
         return list(parts[0]) if len(parts) == 1 else [pa.concat_arrays(each) for each in zip(*parts, strict=True)]
 
-    def _rows_of_a_call(self) -> int | None:
-        if self._udf.form == "scalar":
-            return min(self._udf.batch_size or ROWS_AT_ONCE, ROWS_AT_ONCE)
-        return self._udf.batch_size
+    def _rows_of_a_call(self, batch: pa.RecordBatch) -> int | None:
+        if self._udf.form != "scalar":
+            return self._udf.batch_size
+        of_a_size = BYTES_AT_ONCE * batch.num_rows // max(1, batch.nbytes)
+        return max(1, min(self._udf.batch_size or ROWS_AT_ONCE, ROWS_AT_ONCE, of_a_size))
 
     def _set_up(self, log: FailureLog) -> Runner:
         try:

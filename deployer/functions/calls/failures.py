@@ -23,7 +23,7 @@ class FailureLog:
 
     def __init__(self, policy: ErrorPolicy, function: str) -> None:
         self._policy, self._function = policy, function
-        self._known = masking.current()
+        self._known: masking.KnownSecrets | None = None  # looked for with the first failure
         self._failures: dict[int, Failure] = {}
 
     @property
@@ -56,6 +56,8 @@ class FailureLog:
         ) from error
 
     def _failure(self, row: int, error: BaseException, attempts: int) -> Failure:
+        if self._known is None:
+            self._known = masking.current()
         # cut before as well, as masking takes long; a secret that this cuts is cut off afterwards
         message = visible_lines(self._known.masked(_message(error)[: 4 * LONGEST_MESSAGE]))[:LONGEST_MESSAGE]
         text = ""

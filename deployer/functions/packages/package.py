@@ -21,7 +21,6 @@ from deployer.specs.types.types import format_type
 
 FORMAT = 1
 LARGEST = 10 * 2**20  #: bytes of a package
-_DIGITS = 32  #: hexadecimal digits of a hash
 _REMEDY = "package the function again: pass it to alter_columns"
 
 
@@ -176,4 +175,4 @@ def _python() -> str:
 
 
 def _hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:_DIGITS]
+    return hashlib.sha256(data).hexdigest()

@@ -21,7 +21,7 @@ from deployer.platform.text.visible import visible
 VARIABLE = "DEPLOYER_TRUSTED_FUNCTIONS"  #: names of trusted functions, and hashes of packaged ones, parted by commas
 AUTHORS_VARIABLE = "DEPLOYER_TRUSTED_AUTHORS"  #: authors whose packaged functions are trusted, parted by commas
 PACKAGES_VARIABLE = "DEPLOYER_TRUST_UDFS"  #: `1` trusts all packaged functions
-HASH = r"[0-9a-f]{32}"  #: of a packaged function
+HASH = r"[0-9a-f]{64}"  #: of a packaged function
 FUNCTION = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*"  #: `package.module:function`
 LONGEST = 256  #: characters of a name
 
@@ -70,8 +70,9 @@ class TrustedFunctions:
             f"`{visible(name)}` is code that {visible(author)} packaged in the lake, and not trusted here, so it does "
             "not run",
             where=where,
-            remedy=f"if you know its code, allow it: {VARIABLE}={package_hash}; allow its author, if you trust all who "
-            f"can write the lake: {AUTHORS_VARIABLE}=NAME; or all packaged functions: --trust-udfs",
+            remedy=f"if you know its code, allow it: --trust-function {package_hash}; if you trust all who can write "
+            f"the lake, allow its author by {AUTHORS_VARIABLE}=NAME, or all of them by --trust-udfs or "
+            f"{PACKAGES_VARIABLE}=1",
         )
 
     def load(self, name: str, *, what: str, where: str, otherwise: str = "") -> Callable[..., Any]:
