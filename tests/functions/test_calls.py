@@ -36,6 +36,8 @@ from deployer.functions import (
     udf,
 )
 from deployer.functions.calls.failures import LONGEST_MESSAGE, LONGEST_TRACEBACK, MOST_TRACEBACKS
+from deployer.functions.calls.results import joined
+from deployer.functions.values.plain import WrongValue
 from deployer.platform.system.clock import Clock
 from deployer.platform.text import masking
 from tests.functions.in_processes import Recorded, hanging_array, process_of, troubled
@@ -598,3 +600,10 @@ def test_as_many_columns_as_parameters() -> None:
 def test_policies_are_values() -> None:
     assert skip(ValueError) == ErrorPolicy((Skip(ValueError),)) != skip()
     assert udf(on_error=[Skip()])(added).on_error == skip()
+
+
+def test_more_than_an_array_holds_is_an_error() -> None:
+    half = pa.ListArray.from_arrays(pa.array([0, 2**30], pa.int32()), pa.nulls(2**30))  # which needs no memory
+    assert len(joined([[half], [half.slice(0, 0)]])[0]) == 1
+    with pytest.raises(WrongValue, match="use large_string, large_binary or large_list"):
+        joined([[half], [half], [half]])

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from deployer.functions.calls.failures import FailureLog
-from deployer.functions.calls.results import columns_of_arrays, null_columns
+from deployer.functions.calls.results import columns_of_arrays, joined, null_columns
 from deployer.functions.model import UDF
 from deployer.functions.values.plain import WrongValue
 from deployer.platform.system.clock import Clock
@@ -67,4 +67,4 @@ def _after(
     middle = part.num_rows // 2
     before = call_arrays(udf, call, part.slice(0, middle), log, first, clock)
     after = call_arrays(udf, call, part.slice(middle), log, first + middle, clock)
-    return [pa.concat_arrays(each) for each in zip(before, after, strict=True)]
+    return joined([before, after])

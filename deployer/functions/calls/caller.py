@@ -13,9 +13,10 @@ from deployer.functions.calls.concurrent import AsyncRunner
 from deployer.functions.calls.failures import FailureLog
 from deployer.functions.calls.local import LocalRunner
 from deployer.functions.calls.processes import ProcessRunner
-from deployer.functions.calls.results import columns_of_values, output_schema, with_nulls
+from deployer.functions.calls.results import columns_of_values, joined, output_schema, with_nulls
 from deployer.functions.calls.runner import Runner
 from deployer.functions.model import UDF, Computed
+from deployer.functions.values.plain import WrongValue
 from deployer.functions.values.reading import ColumnReader
 from deployer.platform.system.clock import Clock
 from deployer.platform.text.formatting import percentage
@@ -84,12 +85,15 @@ class Caller:
                 parts.append(call_arrays(self._udf, self._runner.call_arrays, part, log, first, self._clock))
         if not parts:
             return [pa.array([], field.type) for field in self._schema]
-        return list(parts[0]) if len(parts) == 1 else [pa.concat_arrays(each) for each in zip(*parts, strict=True)]
+        try:
+            return joined(parts)
+        except WrongValue as error:
+            log.end(-1, error, 1)
 
     def _rows_of_a_call(self, batch: pa.RecordBatch) -> int | None:
         if self._udf.form != "scalar":
             return self._udf.batch_size
-        of_a_size = BYTES_AT_ONCE * batch.num_rows // max(1, batch.nbytes)
+        of_a_size = BYTES_AT_ONCE * batch.num_rows // max(1, int(batch.nbytes))
         return max(1, min(self._udf.batch_size or ROWS_AT_ONCE, ROWS_AT_ONCE, of_a_size))
 
     def _set_up(self, log: FailureLog) -> Runner:

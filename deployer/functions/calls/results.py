@@ -48,9 +48,12 @@ def _fields(udf: UDF, value: Any, row: int, log: FailureLog, first: int) -> dict
 def _column(output: Output, values: list[Any], log: FailureLog, first: int) -> pa.Array:
     try:
         made = build(values, output.type)
-    except WrongValue:
-        for row, wrong in sorted(wrong_rows(values, output.type).items()):
-            log.decide(first + row, wrong, 1)
+    except WrongValue as error:
+        wrong = wrong_rows(values, output.type)
+        if not wrong:  # each of them fits, and all together are too large for one array
+            log.end(-1, error, 1)
+        for row in sorted(wrong):
+            log.decide(first + row, wrong[row], 1)
             values[row] = None
         made = build(values, output.type)
     _check_nulls(output, made, log, first)
@@ -123,6 +126,18 @@ def _spread(result: pa.StructArray) -> pa.RecordBatch:
 
 def _no_rows(table: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in table.schema], schema=table.schema)
+
+
+def joined(parts: Sequence[Sequence[pa.Array]]) -> list[pa.Array]:
+    """Returns the columns of all parts. Raises WrongValue where they are too large for one array."""
+    if len(parts) == 1:
+        return list(parts[0])
+    try:
+        return [pa.concat_arrays(each) for each in zip(*parts, strict=True)]
+    except pa.ArrowInvalid:
+        raise WrongValue(
+            "the values of one batch are more than one array holds; use large_string, large_binary or large_list"
+        ) from None
 
 
 def null_columns(udf: UDF, rows: int) -> list[pa.Array]:
