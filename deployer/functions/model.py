@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import Any, Literal
@@ -125,21 +126,37 @@ class UDF:
     def __reduce__(self) -> tuple[Any, ...]:
         """Carries it between processes with its code: the decorated name means the UDF, so pickle would not find the
         function by its name."""
-        values = tuple(getattr(self, name) for name in self.__dataclass_fields__)
         if getattr(_carrying, "active", False):  # it is named by its own code, or by that of another UDF
-            return UDF, values
-        _carrying.active = True
-        try:
-            return _loaded, (cloudpickle.dumps(values),)
-        finally:
-            _carrying.active = False
+            return of_values, (self.values(),)
+        with carrying():
+            return _loaded, (cloudpickle.dumps(self.values()),)
+
+    def values(self) -> dict[str, Any]:
+        """Returns the fields by their names, as `of_values` takes them."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 _carrying = threading.local()
 
 
+@contextmanager
+def carrying() -> Iterator[None]:
+    """Yields the time in which cloudpickle carries functions: UDFs that their code names go along as they are."""
+    before = getattr(_carrying, "active", False)
+    _carrying.active = True
+    try:
+        yield
+    finally:
+        _carrying.active = before
+
+
+def of_values(values: Mapping[str, Any]) -> UDF:
+    """Returns the UDF with these fields; those that only another release of deployer knows are left out."""
+    return UDF(**{name: value for name, value in values.items() if name in UDF.__dataclass_fields__})
+
+
 def _loaded(data: bytes) -> UDF:
-    return UDF(*cloudpickle.loads(data))
+    return of_values(cloudpickle.loads(data))
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,6 +181,14 @@ def test_load_columns() -> None:
     assert "deployer load_columns: peak memory: " in printed
 
 
+def test_functions_compute_what_a_bare_loop_does() -> None:
+    printed = benchmark("functions", "--rows", "2000", "--repeat", "1")
+    [table] = tables(printed)
+    assert table[0] == ["function", "s", "bare s", "M rows/s"]
+    assert [line[0] for line in table[1:]] == re.findall(r"^(.*), time of the bare loop's: ", printed, re.MULTILINE)
+    assert len(table) == 7
+
+
 def test_rows_are_changed_by_all() -> None:
     [changes] = tables(benchmark("rows", "--rows", "20000", "--repeat", "1"))
     assert [line[0] for line in changes[1:]] == [
@@ -191,7 +199,9 @@ def test_rows_are_changed_by_all() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["columns", "load_columns", "preview", "rows", "spark_writes", "startup", "up"])
+@pytest.mark.parametrize(
+    "name", ["columns", "functions", "load_columns", "preview", "rows", "spark_writes", "startup", "up"]
+)
 def test_help_says_how_it_is_run(name: str) -> None:
     assert f"python -m benchmarks.{name} " in benchmark(name, "--help")
 

@@ -35,7 +35,7 @@ class Recorded:
         return i
 
 
-@udf(timeout=1.0, on_error=[Retry(KeyError, attempts=2, first_pause=0), Skip()])
+@udf(timeout=2.0, on_error=[Retry(KeyError, attempts=2, first_pause=0), Skip()])
 def troubled(i: int, file: str) -> int:
     with Path(file).open("a", encoding="utf-8") as notes:
         notes.write(f"{i} ")
@@ -57,7 +57,7 @@ class Unpicklable(ValueError):
         self.lock = lock
 
 
-@udf(data_type="int64", timeout=1.0, batch_size=4, on_error=skip(TimeoutError))
+@udf(data_type="int64", timeout=2.0, batch_size=4, on_error=skip(TimeoutError))
 def hanging_array(i: pa.Array) -> pa.Array:
     while 5 in i.to_pylist():
         pass

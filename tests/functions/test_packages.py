@@ -18,6 +18,7 @@ import pytest
 from deployer.datasets.storage.function_packages import package_path, remove_packages, stored_packages
 from deployer.errors import Corrupt, InvalidFunction, NotFound, Refused
 from deployer.functions import UDF, udf
+from deployer.functions.model import of_values
 from deployer.functions.packages.imports import missing_modules
 from deployer.functions.packages.package import LARGEST, PackedFunction, pack, read_package, unpack
 from deployer.functions.packages.stored import function_info, load_function, save_function
@@ -258,6 +259,31 @@ def test_a_damaged_package_is_replaced(tmp_path: Path) -> None:
 def test_a_hash_is_never_another_path(tmp_path: Path, name: str) -> None:
     with pytest.raises(InvalidFunction, match="not the hash"):
         load_function(str(tmp_path), name, TrustedFunctions(all_packages=True))
+
+
+@udf
+def factorial(n: int) -> int:
+    return 1 if n < 2 else n * factorial(n - 1)
+
+
+@udf
+def parsed(text: str) -> int:
+    import yaml
+
+    return len(yaml.safe_load(text))
+
+
+def test_functions_that_name_functions_go_along() -> None:
+    assert unpack(pack(factorial).bytes)(5) == 120
+    packed = pack(udf(data_type="int64")(lambda text: parsed(text) + factorial(3)))
+    assert unpack(packed.bytes)("[1, 2]") == 8
+    assert "yaml" in read_package(packed.bytes).modules
+
+
+def test_fields_of_another_release_are_left_out() -> None:
+    assert of_values({**doubled.values(), "colour": "red"}) == doubled
+    old = {name: value for name, value in doubled.values().items() if name != "max_concurrent_calls"}
+    assert of_values(old) == doubled
 
 
 # --- what cannot be packaged

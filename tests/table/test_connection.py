@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deployer.errors import NotFound
+from deployer.errors import InvalidInput, NotFound
 from deployer.table import Table, connect
 from deployer.tables.append import open_appender
 from tests.tables.lakes import Lake, flights, sorted_rows
@@ -22,6 +22,14 @@ def test_tables_are_opened_by_their_names(lake: Lake) -> None:
 def test_a_root_without_an_instance_is_not_found(lake: Lake) -> None:
     with pytest.raises(NotFound):
         connect(f"{lake.root}/elsewhere")
+
+
+def test_who_is_trusted_is_checked_at_once(lake: Lake) -> None:
+    with pytest.raises(InvalidInput, match="'speed' is not the name of a function"):
+        connect(lake.root, trusted_functions=["speed"])
+    with pytest.raises(InvalidInput, match="the trusted authors are one text"):
+        connect(lake.root, trusted_authors="ana")
+    connect(lake.root, trusted_functions=["0123456789abcdef" * 4], trusted_authors=["ana"], trust_udfs=True).close()
 
 
 def test_rows_that_are_added_are_read(table: Table) -> None:

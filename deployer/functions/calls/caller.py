@@ -93,7 +93,7 @@ class Caller:
     def _rows_of_a_call(self, batch: pa.RecordBatch) -> int | None:
         if self._udf.form != "scalar":
             return self._udf.batch_size
-        of_a_size = BYTES_AT_ONCE * batch.num_rows // max(1, int(batch.nbytes))
+        of_a_size: int = BYTES_AT_ONCE * batch.num_rows // max(1, int(batch.nbytes))
         return max(1, min(self._udf.batch_size or ROWS_AT_ONCE, ROWS_AT_ONCE, of_a_size))
 
     def _set_up(self, log: FailureLog) -> Runner:

@@ -19,7 +19,7 @@ from typing import Any
 import cloudpickle
 
 from deployer.errors import InvalidFunction
-from deployer.functions.model import UDF
+from deployer.functions.model import UDF, carrying, of_values
 from deployer.functions.packages.imports import imports_of, installed_packages
 from deployer.platform.text.visible import shortened
 
@@ -83,11 +83,10 @@ def pickled(udf: UDF) -> tuple[bytes, frozenset[str]]:
 
     Raises InvalidFunction, which names the object, where something that the function keeps cannot be carried.
     """
-    values = tuple(getattr(udf, name) for name in udf.__dataclass_fields__)
     local: set[str] = set()
     for _ in range(_ROUNDS):
         with _by_value(local):
-            data, pickler = _dumped(values, udf.name)
+            data, pickler = _dumped(udf)
         found = {name for name in pickler.modules if name not in local and _is_local(name)}
         if not found:
             break
@@ -101,25 +100,26 @@ def pickled(udf: UDF) -> tuple[bytes, frozenset[str]]:
 
 def unpickled(data: bytes) -> UDF:
     """Returns the UDF of such bytes. They run code: the caller has made sure that their author is trusted."""
-    return UDF(*cloudpickle.loads(data))
+    return of_values(cloudpickle.loads(data))
 
 
-def _dumped(values: tuple[Any, ...], name: str) -> tuple[bytes, _Pickler]:
+def _dumped(udf: UDF) -> tuple[bytes, _Pickler]:
     file = io.BytesIO()
     pickler = _Pickler(file)
     try:
-        pickler.dump(values)
+        with carrying():
+            pickler.dump(udf.values())
     except RecursionError:
         raise InvalidFunction(
             "it keeps values that are nested too deeply to be carried",
-            where=f"function `{name}`",
+            where=f"function `{udf.name}`",
             remedy="make them in the function, or in the `setup` of a class",
         ) from None
     except Exception as error:  # whatever the object's own methods raise
         what = pickler.names.get(id(pickler.last), f"an object of type `{type(pickler.last).__qualname__}`")
         raise InvalidFunction(
             f"{what} cannot be carried to another process: {shortened(str(error))}",
-            where=f"function `{name}`",
+            where=f"function `{udf.name}`",
             remedy="open or make it in the function, or in the `setup` of a class",
         ) from None
     return file.getvalue(), pickler

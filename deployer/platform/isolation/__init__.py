@@ -7,5 +7,5 @@ A project's code still runs with the rights of the user. What is kept from it: t
 memory, other open files, and the credentials in its environment that only deployer itself uses (`surroundings`).
 
 Functions that tables name are the exception: a search imports one in its own process, and only when its caller allows
-the name (`trusted_functions`).
+the name (`trusted_functions`). So do jobs with functions of computed columns, by name or packaged in the lake.
 """
