@@ -27,6 +27,7 @@ from deployer.cli.groups import restore
 from deployer.cli.groups import savepoint as savepoint_group
 from deployer.cli.groups import stack as stack_group
 from deployer.cli.groups.packages import column_group, rows_group, service_group, state_group, table_group
+from deployer.cli.options import TrustUdfs
 from deployer.cli.project import graph, init, package, render, schema, validate
 from deployer.cli.remote import follow
 from deployer.errors import DeployerError, EngineFailed, Interrupted
@@ -108,11 +109,33 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    trust_udfs: TrustUdfs = False,
 ) -> None:
     """Infrastructure as code for lakehouse tables."""
+    if trust_udfs:
+        context.call_on_close(_trust_packages())
+
+
+def _trust_packages() -> Callable[[], None]:
+    """Lets this command, and the jobs that it starts, run packaged functions; returns what takes that back."""
+    import os
+
+    from deployer.platform.isolation.trusted_functions import PACKAGES_VARIABLE
+
+    before = os.environ.get(PACKAGES_VARIABLE)
+    os.environ[PACKAGES_VARIABLE] = "1"
+
+    def restore() -> None:
+        if before is None:
+            os.environ.pop(PACKAGES_VARIABLE, None)
+        else:
+            os.environ[PACKAGES_VARIABLE] = before
+
+    return restore
 
 
 @cache

@@ -19,6 +19,10 @@ def reference() -> str:
     context = typer.Context(group, info_name="deployer")
     lines = ["# Commands", "", "Made from the code by `python -m deployer.cli.reference`.", ""]
     lines += [(group.epilog or "").strip(), ""]
+    own = [
+        row for parameter in group.params if isinstance(parameter, TyperOption) and (row := _row(parameter, context))
+    ]
+    lines += ["Before the name of a command:", "", "| option | meaning |", "|---|---|", *own, ""]
     for title, names in groups(group, context).items():
         lines += [f"## {title}", ""]
         for name in names:

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,9 @@ from deployer.app.diagnostics.lake import judged_quota
 from deployer.app.diagnostics.machine import judged_packages, pulumi_cli
 from deployer.app.diagnostics.project import file_system, judged_root
 from deployer.errors import NotFound
+from deployer.functions import udf
+from deployer.functions.packages.stored import save_function
+from deployer.platform.isolation.trusted_functions import AUTHORS_VARIABLE, PACKAGES_VARIABLE, VARIABLE
 from deployer.specs.model import Cluster
 from tests.cli.conftest import Deployer
 from tests.projects import REPOSITORY
@@ -53,6 +57,28 @@ def test_a_lake_on_a_disk(project: Path, deployer: Deployer) -> None:
     assert [file for file in sorted(project.rglob("*")) if not file.name.startswith("state.db")] == [
         file for file in files if not file.name.startswith("state.db")
     ]
+
+
+def test_who_may_run_packaged_functions(project: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in (VARIABLE, AUTHORS_VARIABLE, PACKAGES_VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
+    assert deployer("up", "--yes").code == 0
+    root = project / "lakes" / "demo"
+    save_function(str(root), udf(data_type="int64")(lambda a: a), "ana")
+
+    def found(*options: str) -> Any:
+        ran = deployer(*options, "doctor", "--json").json
+        return next(each for each in ran["checks"] if each["check"] == "functions")
+
+    assert (found()["status"], found()["what"]) == (
+        "ok",
+        "1 packaged function by ana; none is trusted here, so none runs",
+    )
+    trusting = found("--trust-udfs")
+    assert (trusting["status"], trusting["details"]["trusts_all"]) == ("warning", True)
+    assert found()["status"] == "ok"  # it was for one command
+    monkeypatch.setenv(AUTHORS_VARIABLE, "ana")
+    assert found()["what"] == "1 packaged function by ana; here run those of ana"
 
 
 def test_people_read_a_checklist(project: Path, deployer: Deployer) -> None:

@@ -71,7 +71,7 @@ class TrustedFunctions:
             "not run",
             where=where,
             remedy=f"if you know its code, allow it: --trust-function {package_hash}; if you trust all who can write "
-            f"the lake, allow its author by {AUTHORS_VARIABLE}=NAME, or all of them by --trust-udfs or "
+            f"the lake, allow its author by {AUTHORS_VARIABLE}=NAME, or all of them by `deployer --trust-udfs` or "
             f"{PACKAGES_VARIABLE}=1",
         )
 
