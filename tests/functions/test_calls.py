@@ -388,6 +388,31 @@ def test_a_set_up_that_fails_ends_the_work(tmp_path: Path, timeout: float | None
     assert "in __init__" in caught.value.traceback
 
 
+class Untidy:
+    def __call__(self, i: int) -> int:
+        return i
+
+    def teardown(self) -> None:
+        raise OSError("cannot close")
+
+
+class UntidyLater(Untidy):
+    async def __call__(self, i: int) -> int:  # type: ignore[override]
+        return i
+
+
+@pytest.mark.parametrize("function", [Untidy, UntidyLater])
+def test_a_teardown_that_fails_is_a_failure_of_the_function(function: type) -> None:
+    threads = threading.active_count()
+    caller = Caller(udf(function), ["i"])
+    caller(NUMBERS)
+    with pytest.raises(FunctionFailed, match="OSError: cannot close") as caught:
+        caller.close()
+    assert "in teardown" in caught.value.traceback
+    caller.close()
+    assert threading.active_count() == threads
+
+
 def test_arguments_that_a_class_does_not_take_are_refused() -> None:
     with pytest.raises(InvalidFunction, match=r"does not take these arguments: .*'colour'"):
         udf(Recorded)("file", colour="red")

@@ -189,6 +189,32 @@ def test_lists_are_arrays_of_numpy_where_annotated_so(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        pytest.param("list<int64 not null>", [1], [1, None], id="list"),
+        pytest.param("large_list<int64 not null>", [], [None], id="large list"),
+        pytest.param("struct<a: int64 not null, b: int64>", {"a": 1, "b": None}, {"a": None, "b": 1}, id="struct"),
+        pytest.param("list<struct<a: int64 not null>>", [{"a": 1}, None], [{"a": None}], id="struct in list"),
+        pytest.param("struct<a: list<int64 not null>>", {"a": None}, {"a": [None]}, id="list in struct"),
+        pytest.param("map<string, int64 not null>", {"x": 1}, {"x": 1, "y": None}, id="map"),
+        pytest.param("map<string, list<int64 not null>>", {"x": None}, {"x": [None]}, id="list in map"),
+    ],
+)
+def test_nulls_inside_of_arrays_are_found(kind: str, good: Any, bad: Any) -> None:
+    lenient = arrow_type(parse_type(kind.replace(" not null", "")))
+    strict = udf(data_type=kind)(same_array)
+    batch = pa.RecordBatch.from_arrays([pa.array([good, None, good], lenient)], names=["a"])
+    assert Caller(strict, ["a"])(batch).values.column(0).to_pylist() == batch.column(0).to_pylist()
+    for rows in ([good, None, bad], [bad]):
+        batch = pa.RecordBatch.from_arrays([pa.array(rows, lenient)], names=["a"])
+        for part in (batch, batch.slice(len(rows) - 1)):
+            with pytest.raises(FunctionFailed, match=r"is null|has nulls"):
+                Caller(strict, ["a"])(part)
+    batch = pa.RecordBatch.from_arrays([pa.array([bad, good, None], lenient)], names=["a"])
+    assert Caller(strict, ["a"])(batch.slice(1)).values.column(0).to_pylist() == batch.column(0).to_pylist()[1:]
+
+
+@pytest.mark.parametrize(
     ("kind", "value", "message"),
     [
         pytest.param("int64", 1.5, "1.5 of type float is not a value of int64", id="float for int"),

@@ -59,10 +59,17 @@ class Caller:
         return Computed(pa.RecordBatch.from_arrays(columns, schema=self._schema), failures)
 
     def close(self) -> None:
-        """Ends what the function set up: its `teardown` is called where it has one. The caller is not used again."""
+        """Ends what the function set up: its `teardown` is called where it has one. The next batch sets it up again.
+
+        Raises FunctionFailed where `teardown` fails.
+        """
         runner, self._runner = self._runner, None
-        if runner is not None:
+        if runner is None:
+            return
+        try:
             runner.close()
+        except Exception as error:
+            FailureLog(self._udf.on_error, self._udf.name).end(-1, error, 1)
 
     def __enter__(self) -> Caller:
         return self

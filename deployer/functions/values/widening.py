@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from deployer.functions.values.inner_nulls import refuse_inner_nulls
 from deployer.functions.values.plain import WrongValue
 from deployer.specs.types.arrow import arrow_type
 from deployer.specs.types.types import ColumnType, format_type
@@ -13,6 +14,12 @@ from deployer.specs.types.types import ColumnType, format_type
 def fitted(array: pa.Array, kind: ColumnType, named: str = "") -> pa.Array:
     """Returns the array as one of the type. Raises WrongValue, whose text begins with `named`, for an array of another
     kind of type, and for values that would be changed; a float becomes the nearest one of a narrower float type."""
+    made = _fitted(array, kind, named)
+    refuse_inner_nulls(made, kind, named)
+    return made
+
+
+def _fitted(array: pa.Array, kind: ColumnType, named: str) -> pa.Array:
     wanted = arrow_type(kind)
     if array.type == wanted:
         return array
