@@ -40,6 +40,7 @@ class LiveTable:
     former: tuple[FormerDataset, ...] = ()
     recorded: bool = True
     savepoints: tuple[str, ...] = ()  #: their names, the newest first
+    rates: Mapping[str, float] = field(default_factory=dict)  #: rows a second of the last backfill, by computed column
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from deployer.datasets.files.local_files import require_whole
 from deployer.datasets.indexes.read import live_indexes
 from deployer.datasets.recovery.as_recorded import as_recorded
 from deployer.errors import Corrupt, DeployerError, Interrupted, InvalidInput, NotFound
+from deployer.live.backfill_rates import backfill_rates
 from deployer.live.former_datasets import former_datasets
 from deployer.live.model import LiveLake, LiveTable, TableStatistics, UnfinishedTable, Unreadable
 from deployer.live.services import live_services
@@ -233,14 +234,17 @@ def _read(read: Callable[[], T], where: str) -> T:
 def _live_table(entry: TableEntry, state: TableState) -> LiveTable:
     owner = str(state.properties.declared.get(OWNER, ""))
     former = former_datasets(state) if state.datasets else ()
+    spec = _spec(entry, state)
+    computed = [column.name for column in spec.columns if column.computed is not None]
     return LiveTable(
-        _spec(entry, state),
+        spec,
         entry.table_id,
         entry.location,
         owner,
         statistics(state),
         former,
         savepoints=savepoint_names(state),
+        rates=backfill_rates(state, computed),
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from deployer.live.backfill_rates import backfill_rates
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
 from deployer.plan import make_plan
 from deployer.plan.changes import ChangeColumnComputed, RenameColumn
@@ -15,6 +17,8 @@ from deployer.plan.render.changes import describe
 from deployer.specs.model import TableSpec
 from deployer.specs.types.computed import Computed, ComputedBySql, ComputedByUdf
 from deployer.specs.types.types import Column, Scalar
+from deployer.state.model.entities import TableState
+from deployer.state.model.services import Figures, Run
 from tests.plan.lakes import INSTANCE, OWNER, graph
 
 INT32, FLOAT64 = Scalar("int32"), Scalar("float64")
@@ -36,9 +40,10 @@ def trips(km: Computed | None = KM, speed: Computed | None = SPEED, distance: st
     )
 
 
-def planned(before: TableSpec, after: TableSpec, rows: int = 1000) -> list[PlannedChange]:
+def planned(before: TableSpec, after: TableSpec, rows: int = 1000, rate: float = 0) -> list[PlannedChange]:
     statistics = TableStatistics(rows, rows * 24, 1, 1, 7, 9)
-    table = LiveTable(before, "f" * 32, "air/trips-ffffffff.lance", OWNER, statistics)
+    rates = {"km": rate, "speed": rate} if rate else {}
+    table = LiveTable(before, "f" * 32, "air/trips-ffffffff.lance", OWNER, statistics, rates=rates)
     plan = make_plan("demo", graph(after), LiveLake(INSTANCE, {before.address: table}), owner=OWNER)
     return list(plan.changes)
 
@@ -107,6 +112,31 @@ def test_an_input_of_another_type_names_the_columns_that_become_stale() -> None:
     wider = tuple(replace(each, type=Scalar("int64")) if each.name == "distance" else each for each in before.columns)
     [change] = planned(before, replace(before, columns=wider))
     assert change.assessment.why == "the column is rewritten; km, speed, far, computed from it, become stale"
+
+
+@pytest.mark.parametrize(("rate", "time"), [(500, "2 s"), (10, "2 min"), (0.1, "3 h"), (0.001, "12 days")])
+def test_a_stale_column_has_the_time_that_the_last_rate_gives(rate: float, time: str) -> None:
+    [change] = planned(trips(), trips(replace(KM, sql="distance * 1.6")), rate=rate)
+    assert change.assessment.why == f"{STALE}, which takes about {time} at the rate of the last one"
+
+
+def test_rates_are_of_the_last_run_that_wrote_the_column() -> None:
+    def run(number: int, rows: int, seconds: int, *target: str, service: Any = "BACKFILL") -> Run:
+        begun = number * 100_000
+        return Run(
+            f"run{number}", service, "SUCCEEDED", "a test", "me", None, begun, begun, begun + seconds * 1000,
+            figures=Figures(rows_out=rows), target=target,
+        )  # fmt: skip
+
+    runs = (
+        run(1, 500, 10, "km"),
+        run(2, 100, 10, "km", "speed"),
+        run(3, 9000, 1, "km", service="LOAD_COLUMNS"),
+        run(4, 0, 1, "km"),
+        replace(run(5, 90, 60, "speed"), figures=Figures(rows_out=90, after={"seconds": 3.0})),
+    )
+    state = TableState(runs={each.run_id: each for each in runs})
+    assert backfill_rates(state, ["km", "speed", "other"]) == {"km": 10.0, "speed": 30.0}
 
 
 def test_a_definition_says_nothing_of_a_live_identity() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from deployer.cli.column import load
+from deployer.cli.column import computed, load
 from deployer.cli.rows import change as row_change
 from deployer.cli.rows import erase as row_erase
 from deployer.cli.service import change, check, files, run, show
@@ -53,8 +53,10 @@ rows_group = _group(
 )
 column_group = _group(
     "column",
-    "Write values of columns beside the rows that are there.",
+    "Add computed columns, and write values of columns beside the rows that are there.",
     {
+        "list": computed.list_columns,
+        "add": computed.add,
         "load": load.load,
     },
 )

@@ -95,8 +95,7 @@ def _same_output(column: Column, bound: Sequence[BoundOutput], udf: UDF, where: 
 
 def _made(bound: BoundOutput, schema: pa.Schema) -> MadeColumn:
     if bound.udf is None or bound.type is None:
-        sql = ComputedBySql(bound.sql.strip())
-        return MadeColumn(Column(bound.name, _type_of_sql(bound, schema), computed=sql))
+        return MadeColumn(column_of_sql(bound.name, bound.sql, schema))
     udf = bound.udf
     if not re.fullmatch(VERSION, udf.version):
         raise InvalidFunction(
@@ -106,6 +105,16 @@ def _made(bound: BoundOutput, schema: pa.Schema) -> MadeColumn:
         )
     computed = ComputedByUdf(udf.name, _UNSAVED, bound.inputs, udf.version, bound.output or "")
     return MadeColumn(Column(bound.name, bound.type, computed=computed), udf)
+
+
+def column_of_sql(name: str, sql: str, schema: pa.Schema, *, on_load: bool = False) -> Column:
+    """Returns a column of the type that the expression gives. Raises InvalidFunction for one that cannot be computed
+    from the table's columns."""
+    return Column(
+        name,
+        _type_of_sql(BoundOutput(name, None, sql=sql), schema),
+        computed=ComputedBySql(sql.strip(), on_load=on_load),
+    )
 
 
 def _type_of_sql(bound: BoundOutput, schema: pa.Schema) -> ColumnType:

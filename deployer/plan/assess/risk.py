@@ -4,7 +4,7 @@ of some. One rule a change."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import assert_never
@@ -13,6 +13,7 @@ from deployer.live.model import TableStatistics
 from deployer.plan import changes as c
 from deployer.plan.assess.column_bytes import Bytes, column_bytes
 from deployer.plan.outside_targets import begins_to_send, places
+from deployer.platform.text.formatting import describe_seconds
 from deployer.platform.text.units import parse_duration
 from deployer.specs.model import Hold, IndexSpec, Retention
 from deployer.specs.types.column_names import shown
@@ -169,6 +170,15 @@ def _recomputed(
     size = column_bytes(change, statistics, before, after)
     why = "the column becomes stale, its values stay until a backfill computes them again"
     return Assessment(Risk.SAFE, statistics.rows, size.number, why, size.about)
+
+
+def with_expected_time(assessment: Assessment, rate: float | None) -> Assessment:
+    """Returns what is said of a stale column with the time that a backfill takes at `rate` rows a second, that of the
+    last one; None where there was none."""
+    if not rate or not assessment.rows:
+        return assessment
+    time = describe_seconds(assessment.rows / rate)
+    return replace(assessment, why=f"{assessment.why}, which takes about {time} at the rate of the last one")
 
 
 def _expiring(statistics: TableStatistics, before: Retention | None, after: Retention | None) -> Assessment:

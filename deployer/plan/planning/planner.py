@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from deployer.live.model import LiveLake, LiveTable, TableStatistics, Unreadable
 from deployer.plan.assess.holds import hold_refusal
-from deployer.plan.assess.risk import Risk, assess
+from deployer.plan.assess.risk import Risk, assess, with_expected_time
 from deployer.plan.assess.savepoints import savepoint_loss, savepoint_refusal
 from deployer.plan.assess.unsupported import kept_keys, refusal
-from deployer.plan.changes import DeleteTable
+from deployer.plan.changes import ChangeColumnComputed, DeleteTable
 from deployer.plan.diff.lakes import diff
 from deployer.plan.graph import Graph
 from deployer.plan.graph.build import Spec
@@ -83,6 +83,8 @@ def _plan_resource(
         if isinstance(change, DeleteTable) and table is not None and now != address:
             change = DeleteTable(address, table.spec.full_name)
         assessment = assess(change, statistics, keys, _columns(before), _columns(after), _indexes(before))
+        if isinstance(change, ChangeColumnComputed) and table is not None:
+            assessment = with_expected_time(assessment, table.rates.get(change.column[0]))
         refused = refusal(change, keys, has_rows=has_rows)
         if refused is None and isinstance(before, TableSpec):
             refused = hold_refusal(change, before.holds, has_rows=has_rows)

@@ -27,6 +27,14 @@ def percentage(share: float) -> str:
     return f"{100 * share:.3g}%"
 
 
+def describe_seconds(seconds: float) -> str:
+    """Returns a time that is about right: `3 s`, `12 min`, `5 h`, `2 days`."""
+    for unit, length, limit in (("s", 1, 90), ("min", 60, 5400), ("h", 3600, 172_800)):
+        if seconds < limit:
+            return f"{max(round(seconds / length), 1):,} {unit}"
+    return f"{round(seconds / 86_400):,} days"
+
+
 def timestamp(ms: int) -> str:
     """Returns a moment in milliseconds since 1970, in UTC as ISO 8601: `2026-01-31T03:00:00Z`."""
     return f"{dt.datetime.fromtimestamp(ms / 1000, dt.UTC):%Y-%m-%dT%H:%M:%SZ}"

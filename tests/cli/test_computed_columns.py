@@ -1,0 +1,233 @@
+"""Computed columns in specs: plans, what `up` applies, drift, renames, restores, imports, and what is not imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.conftest import Deployer
+from tests.projects import INSTANCE, make_project
+
+FLIGHTS = """\
+kind: Table
+database: air
+name: flights
+columns:
+  - { name: flight, type: int32, nullable: false }
+  - { name: distance, type: int32 }
+  - { name: minutes, type: int32 }
+row_keys: [flight]
+"""
+KM = '  - { name: km, type: float64, computed: { sql: "distance * 1.609344" } }\n'
+SPEED = """\
+  - name: speed
+    type: float64
+    computed: { udf: "features.flights:speed", inputs: [distance, minutes] }
+"""
+#: It must never be imported by what looks at specs.
+MODULE = 'raise RuntimeError("features.flights was imported")\n'
+
+
+def spec(*columns: str, text: str = FLIGHTS) -> str:
+    return text.replace("row_keys:", "".join(columns) + "row_keys:")
+
+
+@pytest.fixture
+def applied(deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a table of 20 rows; the current folder."""
+    folder = make_project(tmp_path / "project", {"demo.yaml": INSTANCE, "flights.yaml": FLIGHTS})
+    monkeypatch.chdir(folder)
+    (folder / "features").mkdir()
+    (folder / "features" / "__init__.py").write_text(MODULE)
+    (folder / "features" / "flights.py").write_text(MODULE)
+    assert deployer("up", "--yes").code == 0
+    ids = pa.array(range(20), pa.int32())
+    pq.write_table(pa.table({"flight": ids, "distance": ids, "minutes": ids}), "flights.parquet")
+    assert deployer("ingest", "flights", "flights.parquet").code == 0
+    return folder
+
+
+def declare(folder: Path, text: str) -> None:
+    (folder / "specs" / "flights.yaml").write_text(text)
+
+
+def data_files(folder: Path) -> set[str]:
+    return {path.name for path in folder.glob("**/*.lance/data/*")}
+
+
+def dataset(folder: Path) -> lance.LanceDataset:
+    [path] = folder.glob("**/air/*.lance")
+    return lance.dataset(str(path))
+
+
+def columns(deployer: Deployer) -> dict[str, dict[str, object]]:
+    found = deployer("column", "list", "flights", "--json")
+    return {each["name"]: each for each in found.json["columns"]}
+
+
+def test_declared_columns_are_added_without_a_file_and_nothing_is_imported(deployer: Deployer, applied: Path) -> None:
+    declare(applied, spec(KM, SPEED))
+    assert deployer("validate").code == 0
+    shown = deployer("preview", "--json").json
+    [table] = [each for each in shown["resources"] if each["address"] == "table/air.flights"]
+    assert [change["kind"] for change in table["changes"]] == ["AddColumn", "AddColumn"]
+    assert all(change["why"] == "null until a backfill computes it, no file is written" for change in table["changes"])
+    before = data_files(applied)
+    assert deployer("up", "--yes").code == 0
+    assert data_files(applied) == before
+    assert deployer("preview", "--exit-code").code == 0
+    assert deployer("drift").code == 0
+    assert b'"sql": "distance * 1.609344"' in dataset(applied).schema.field("km").metadata[b"deployer:computed"]
+    found = columns(deployer)
+    assert found["speed"]["udf"] == "features.flights:speed"
+    assert found["speed"]["inputs"] == ["distance", "minutes"]
+    assert "100% not computed" in deployer("describe", "flights").out
+
+
+def test_another_text_of_the_module_is_another_version(deployer: Deployer, applied: Path) -> None:
+    declare(applied, spec(SPEED))
+    assert deployer("up", "--yes").code == 0
+    version = columns(deployer)["speed"]["version"]
+    (applied / "features" / "flights.py").write_text(MODULE + "# changed\n")
+    [change] = deployer("preview", "--json").json["resources"][1]["changes"]
+    assert change["kind"] == "ChangeColumnComputed"
+    assert (change["risk"], change["rows"], change["bytes"]) == ("safe", 20, 160)
+    assert "becomes stale" in change["why"]
+    assert change["cause"].startswith("specs/flights.yaml:")
+    assert deployer("up", "--yes").code == 0
+    assert columns(deployer)["speed"]["version"] != version
+    (applied / "features" / "flights.py").write_text(MODULE)
+    declare(applied, spec(SPEED.replace("minutes]", 'minutes], version: "2"')))
+    assert deployer("up", "--yes").code == 0
+    assert columns(deployer)["speed"]["version"] == "2"
+
+
+def test_a_renamed_input_keeps_what_is_computed(deployer: Deployer, applied: Path) -> None:
+    declare(applied, spec(KM, SPEED))
+    assert deployer("up", "--yes").code == 0
+    text = spec(KM, SPEED).replace("distance,", "miles,").replace("[distance", "[miles").replace('"distance', '"miles')
+    declare(applied, text.replace("name: miles,", "name: miles, renamed_from: distance,"))
+    [change] = deployer("preview", "--json").json["resources"][1]["changes"]
+    assert change["kind"] == "RenameColumn"
+    assert change["why"] == "the definition of km, speed follows"
+    before = data_files(applied)
+    assert deployer("up", "--yes").code == 0
+    assert data_files(applied) == before
+    assert columns(deployer)["km"]["sql"] == "miles * 1.609344"
+    assert deployer("preview", "--exit-code").code == 0
+    assert deployer("drift").code == 0
+
+
+def test_a_dropped_input_is_refused_with_its_readers(deployer: Deployer, applied: Path) -> None:
+    declare(applied, spec(KM, SPEED))
+    assert deployer("up", "--yes").code == 0
+    declare(applied, spec(KM, SPEED).replace("  - { name: distance, type: int32 }\n", ""))
+    ran = deployer("preview")
+    assert ran.code == 1
+    assert "no column `distance`, which computed column `speed` reads" in ran.out + ran.err
+    assert "`sql` of column `km` cannot be computed: no field named distance" in ran.out + ran.err
+
+
+def test_added_columns_are_drift_until_the_spec_declares_them(deployer: Deployer, applied: Path) -> None:
+    added = deployer("column", "add", "flights", "km", "--sql", "distance * 1.609344")
+    assert added.code == 0, added.err
+    assert "the column is drift until the spec declares it" in added.err
+    ran = deployer("drift")
+    assert ran.code == 2
+    assert "add column km: float64 computed distance * 1.609344" in ran.out
+    ran = deployer(
+        "column", "add", "flights", "speed", "--udf", "features.flights:speed", "--inputs", "distance, minutes",
+        "--type", "float64", "--version", "3", "--on-load", "--write-spec",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    text = (applied / "specs" / "flights.yaml").read_text()
+    assert "distance * 1.609344" in text
+    assert "features.flights:speed" in text
+    assert deployer("drift").code == 0
+    assert deployer("preview", "--exit-code").code == 0
+
+
+def test_another_definition_by_a_call_is_written_into_the_spec(deployer: Deployer, applied: Path) -> None:
+    from deployer.table import connect
+
+    declare(applied, spec(KM))
+    assert deployer("up", "--yes").code == 0
+    [root] = {str(path.parents[1]) for path in applied.glob("**/air/*.lance")}
+    with connect(root) as connection:
+        connection.open_table("flights").alter_columns({"path": "km", "udf": "distance * 1.6", "on_load": True})
+    ran = deployer("drift")
+    assert ran.code == 2
+    assert "compute column km" in ran.out
+    assert "distance * 1.6 on load" in ran.out
+    assert deployer("drift", "--write-spec").code == 0
+    text = (applied / "specs" / "flights.yaml").read_text()
+    assert "distance * 1.6" in text
+    assert "on_load: true" in text
+    assert deployer("drift").code == 0
+
+
+def test_a_restore_brings_the_definition_back(deployer: Deployer, applied: Path) -> None:
+    declare(applied, spec(KM))
+    assert deployer("up", "--yes").code == 0
+    assert deployer("savepoint", "create", "before").code == 0
+    declare(applied, spec(KM.replace("1.609344", "1.6")))
+    assert deployer("up", "--yes").code == 0
+    assert deployer("restore", "before", "--yes").code == 0
+    assert columns(deployer)["km"]["sql"] == "distance * 1.609344"
+    ran = deployer("drift")
+    assert ran.code == 2
+    assert "compute column km: distance * 1.6 → distance * 1.609344" in ran.out
+
+
+def test_other_keys_and_a_rebuilt_state_keep_the_definition(deployer: Deployer, applied: Path) -> None:
+    declare(applied, spec(KM))
+    assert deployer("up", "--yes").code == 0
+    before = columns(deployer)["km"]
+    declare(applied, spec(KM).replace("row_keys: [flight]", "row_keys: [flight]\nsort_keys: [minutes]"))
+    assert deployer("up", "--yes").code == 0
+    after = columns(deployer)["km"]
+    assert (after["sql"], after["version"]) == (before["sql"], before["version"])
+    assert deployer("preview", "--exit-code").code == 0
+
+
+def test_an_imported_table_has_its_computed_columns_in_the_spec(
+    deployer: Deployer, applied: Path, tmp_path: Path
+) -> None:
+    declare(applied, spec(KM))
+    assert deployer("up", "--yes").code == 0
+    [path] = applied.glob("**/air/*.lance")
+    copy = path.parent / "copy.lance"
+    lance.write_dataset(dataset(applied), str(copy))
+    schema = lance.dataset(str(copy)).schema
+    assert b"deployer:computed" in (schema.field("km").metadata or {})
+    ran = deployer("import", "air/copy.lance", "air.copied")
+    assert ran.code == 0, ran.err
+    text = "".join(each.read_text() for each in (applied / "specs").glob("**/*.yaml"))
+    assert text.count("distance * 1.609344") == 2
+    assert deployer("validate").code == 0
+
+
+BAD = {
+    "neither": ((), "needs `--sql` or `--udf`"),
+    "both": (("--sql", "1", "--udf", "a:b"), "are both given"),
+    "no type": (("--udf", "features.flights:speed", "--inputs", "distance"), "`--type` is missing"),
+    "no inputs": (("--udf", "features.flights:speed", "--type", "float64"), "`--inputs` is missing"),
+    "no module": (("--udf", "other.module:f", "--inputs", "distance", "--type", "int8"), "no file of module other"),
+    "not a name": (("--udf", "speed", "--inputs", "distance", "--type", "int8", "--version", "1"), "not the name of"),
+    "unknown": (("--sql", "distanc * 2"), "no field named distanc"),
+    "of functions": (("--sql", "distance", "--version", "1"), "`--version` is given with `--sql`"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.usefixtures("applied")
+def test_a_column_that_cannot_be_is_refused(case: str, deployer: Deployer) -> None:
+    arguments, message = BAD[case]
+    ran = deployer("column", "add", "flights", "new", *arguments)
+    assert ran.code == 1
+    assert message in ran.out + ran.err
+    assert deployer("drift").code == 0
