@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -64,6 +65,11 @@ def dataset(folder: Path) -> lance.LanceDataset:
     return lance.dataset(str(path))
 
 
+def changes(deployer: Deployer) -> list[dict[str, Any]]:
+    resources = deployer("preview", "--json").json["resources"]
+    return [change for each in resources if each["address"] == "table/air.flights" for change in each["changes"]]
+
+
 def columns(deployer: Deployer) -> dict[str, dict[str, object]]:
     found = deployer("column", "list", "flights", "--json")
     return {each["name"]: each for each in found.json["columns"]}
@@ -72,19 +78,17 @@ def columns(deployer: Deployer) -> dict[str, dict[str, object]]:
 def test_declared_columns_are_added_without_a_file_and_nothing_is_imported(deployer: Deployer, applied: Path) -> None:
     declare(applied, spec(KM, SPEED))
     assert deployer("validate").code == 0
-    shown = deployer("preview", "--json").json
-    [table] = [each for each in shown["resources"] if each["address"] == "table/air.flights"]
-    assert [change["kind"] for change in table["changes"]] == ["AddColumn", "AddColumn"]
-    assert all(change["why"] == "null until a backfill computes it, no file is written" for change in table["changes"])
+    found = changes(deployer)
+    assert [change["kind"] for change in found] == ["AddColumn", "AddColumn"]
+    assert all(change["why"] == "null until a backfill computes it, no file is written" for change in found)
     before = data_files(applied)
     assert deployer("up", "--yes").code == 0
     assert data_files(applied) == before
     assert deployer("preview", "--exit-code").code == 0
     assert deployer("drift").code == 0
     assert b'"sql": "distance * 1.609344"' in dataset(applied).schema.field("km").metadata[b"deployer:computed"]
-    found = columns(deployer)
-    assert found["speed"]["udf"] == "features.flights:speed"
-    assert found["speed"]["inputs"] == ["distance", "minutes"]
+    speed = columns(deployer)["speed"]
+    assert (speed["udf"], speed["inputs"]) == ("features.flights:speed", ["distance", "minutes"])
     assert "100% not computed" in deployer("describe", "flights").out
 
 
@@ -93,7 +97,7 @@ def test_another_text_of_the_module_is_another_version(deployer: Deployer, appli
     assert deployer("up", "--yes").code == 0
     version = columns(deployer)["speed"]["version"]
     (applied / "features" / "flights.py").write_text(MODULE + "# changed\n")
-    [change] = deployer("preview", "--json").json["resources"][1]["changes"]
+    [change] = changes(deployer)
     assert change["kind"] == "ChangeColumnComputed"
     assert (change["risk"], change["rows"], change["bytes"]) == ("safe", 20, 160)
     assert "becomes stale" in change["why"]
@@ -111,7 +115,7 @@ def test_a_renamed_input_keeps_what_is_computed(deployer: Deployer, applied: Pat
     assert deployer("up", "--yes").code == 0
     text = spec(KM, SPEED).replace("distance,", "miles,").replace("[distance", "[miles").replace('"distance', '"miles')
     declare(applied, text.replace("name: miles,", "name: miles, renamed_from: distance,"))
-    [change] = deployer("preview", "--json").json["resources"][1]["changes"]
+    [change] = changes(deployer)
     assert change["kind"] == "RenameColumn"
     assert change["why"] == "the definition of km, speed follows"
     before = data_files(applied)
@@ -194,21 +198,26 @@ def test_other_keys_and_a_rebuilt_state_keep_the_definition(deployer: Deployer, 
     assert deployer("preview", "--exit-code").code == 0
 
 
-def test_an_imported_table_has_its_computed_columns_in_the_spec(
-    deployer: Deployer, applied: Path, tmp_path: Path
+@pytest.mark.parametrize("options", [(), ("--copy",)])
+def test_an_imported_table_has_its_definitions_and_a_copy_the_values(
+    options: tuple[str, ...], deployer: Deployer, applied: Path
 ) -> None:
     declare(applied, spec(KM))
     assert deployer("up", "--yes").code == 0
     [path] = applied.glob("**/air/*.lance")
     copy = path.parent / "copy.lance"
-    lance.write_dataset(dataset(applied), str(copy))
-    schema = lance.dataset(str(copy)).schema
-    assert b"deployer:computed" in (schema.field("km").metadata or {})
-    ran = deployer("import", "air/copy.lance", "air.copied")
+    rows = dataset(applied).to_table()
+    place = rows.schema.get_field_index("km")
+    lance.write_dataset(rows.set_column(place, rows.schema.field("km"), pa.array([1.5] * 20)), str(copy))
+    ran = deployer("import", "table/air.copied", str(copy), *options)
     assert ran.code == 0, ran.err
     text = "".join(each.read_text() for each in (applied / "specs").glob("**/*.yaml"))
-    assert text.count("distance * 1.609344") == 2
+    assert text.count("distance * 1.609344") == (1 if options else 2)
+    assert ("the copy does not compute them" in ran.out + ran.err) == bool(options)
+    found = deployer("query", "air.copied", "--json").json["rows"]
+    assert {row["km"] for row in found} == {1.5}
     assert deployer("validate").code == 0
+    assert deployer("preview", "--exit-code").code == 0
 
 
 BAD = {

@@ -49,7 +49,8 @@ PRINTED = [
 ELSEWHERE = {"doctor", "follow", "service cancel", "agent"}
 #: Commands whose JSON has none of deployer's own times.
 WITHOUT = {
-    "column add", "column list", "column load", "cost", "destroy", "import", "package", "plugin install", "plugin list", "plugin remove",
+    "column add", "column list",
+    "column load", "cost", "destroy", "import", "package", "plugin install", "plugin list", "plugin remove",
     "preview", "query", "render", "rows delete", "rows erase", "rows merge", "rows update",
     "savepoint delete", "schema infer", "search", "service alter", "service create", "service delete",
     "service move", "service pause", "service resume", "service retry-files", "sql",

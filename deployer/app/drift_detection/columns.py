@@ -12,7 +12,7 @@ from deployer.specs.editing.edits import SpecEdits
 from deployer.specs.editing.nodes import Uneditable
 from deployer.specs.editing.write import column_document, type_document
 from deployer.specs.model import TableSpec
-from deployer.specs.types.computed import computed_to_json
+from deployer.specs.types.computed import computed_document
 from deployer.specs.types.types import Column, children
 
 _PROPERTIES: Mapping[type, str] = {
@@ -67,7 +67,7 @@ def _property(change: c.ColumnChange, column: Column) -> tuple[str, object]:
         case c.ChangeColumnSource():
             return "source", column.source
         case c.ChangeColumnComputed():
-            return "computed", None if column.computed is None else computed_to_json(column.computed)
+            return "computed", None if column.computed is None else computed_document(column.computed)
         case _:
             raise TypeError(type(change).__name__)  # the others are edits of lists
 

@@ -16,6 +16,7 @@ from deployer.errors import InvalidInput
 from deployer.plan.diff.lakes import diff
 from deployer.platform.system.failpoints import reached
 from deployer.specs.model import Lake, TableSpec
+from deployer.specs.types.column_names import listed
 from deployer.state import open_store
 from deployer.tables.importing.infer import infer
 from deployer.tables.ingest.files.model import ReadOptions
@@ -40,7 +41,9 @@ def copy_rows(
             raise InvalidInput(
                 f"column {each.name} has nulls, and row keys are never null", where=source, remedy="choose other keys"
             )
-    columns = tuple(replace(each, nullable=False) if each.name in row_keys else each for each in found.columns)
+    copied = [replace(each, computed=None) for each in found.columns]  # a load does not bring values of computed ones
+    computed = [each.name for each in found.columns if each.computed is not None]
+    columns = tuple(replace(each, nullable=False) if each.name in row_keys else each for each in copied)
     spec = TableSpec(database, name, columns, row_keys, sort_keys)
     declared = lake.table(spec.full_name)
     job_id = f"import-{spec.full_name}"  # the same one when it is run again: its rows are added once
@@ -61,7 +64,10 @@ def copy_rows(
     cluster = partial(local_cluster, instance.clusters, None, instance.address)
     run(root, spec.full_name, IngestRequest((source,), options=found.options, job_id=job_id), cluster)
     reached("cli.import.loaded")
-    return replace(reported(workspace, [spec], copied=True)[0], notes=tuple(found.notes))
+    notes = [*found.notes]
+    if computed:
+        notes.append(f"{listed(computed)}: the values are copied, and the copy does not compute them")
+    return replace(reported(workspace, [spec], copied=True)[0], notes=tuple(notes))
 
 
 def _has_job(root: str, table_id: str, job_id: str) -> bool:

@@ -141,7 +141,7 @@ def _column(
         what = f"`--{missing}` is missing, and the function is not imported to look"
         remedy = "give the type, such as --type float64" if kind is None else "name its columns: --inputs a,b"
         raise InvalidInput(what, where=address, remedy=remedy)
-    found = version or source_versions(target.workspace.project_dir)(udf)
+    found = version or source_versions(target.workspace.project.dir)(udf)
     if found is None:
         what = f"the project has no file of module {udf.partition(':')[0]}, so its version is unknown"
         raise InvalidInput(what, where=address, remedy="give --version 1, and another one when the function changes")

@@ -17,6 +17,7 @@ from deployer.specs.schema.services import OWN_PROPERTY, option_document
 from deployer.specs.serialized.services import service_to_json
 from deployer.specs.serialized.specs import column_to_json, instance_to_json, table_to_json
 from deployer.specs.sources.variables import escaped
+from deployer.specs.types.computed import computed_document
 from deployer.specs.types.types import (
     Blob,
     Column,
@@ -85,7 +86,8 @@ def column_document(column: Column) -> dict[str, Any]:
     """Returns a column as a spec has it; nested types with notes of their own in the long form."""
     form = column_to_json(column)
     form.pop("fields", None)
-    return {**form, "type": type_document(column.type)}
+    computed = {} if column.computed is None else {"computed": computed_document(column.computed)}
+    return {**form, "type": type_document(column.type), **computed}
 
 
 def type_document(column_type: ColumnType) -> Any:

@@ -154,11 +154,11 @@ def describe_computed(computed: Computed | None) -> str:
 
 
 def computed_to_json(computed: Computed) -> dict[str, Any]:
-    """Returns the definition as specs have it; the inputs of SQL, which the text shows, are left out."""
+    """Returns the definition as JSON, for `computed_from_json`; without an identity that was kept."""
     form: dict[str, Any]
     match computed:
-        case ComputedBySql(sql=sql):
-            form = {"sql": sql}
+        case ComputedBySql(sql=sql, inputs=inputs):
+            form = {"sql": sql, "inputs": [*inputs]}
         case ComputedByUdf(udf=udf, function=function, inputs=inputs, version=version, output=output):
             form = {"udf": udf, "function": function, "inputs": [*inputs], "version": version, "output": output}
         case _:
@@ -167,11 +167,19 @@ def computed_to_json(computed: Computed) -> dict[str, Any]:
     return {name: value for name, value in form.items() if value or name in ("sql", "inputs")}
 
 
+def computed_document(computed: Computed) -> dict[str, Any]:
+    """Returns the definition as a spec has it: without the inputs of SQL, which the text shows."""
+    form = computed_to_json(computed)
+    if isinstance(computed, ComputedBySql):
+        del form["inputs"]
+    return form
+
+
 def computed_note(computed: Computed | None) -> str:
     """Returns the text of a definition in a field's metadata; empty for none."""
     if computed is None:
         return ""
-    form = computed_to_json(computed) | {"inputs": [*computed.inputs]}
+    form = computed_to_json(computed)
     if computed.kept_identity:
         form["identity"] = computed.kept_identity
     return json.dumps(form, ensure_ascii=False)

@@ -15,6 +15,7 @@ from deployer.tables.ingest.files.find import splits_of
 from deployer.tables.ingest.files.model import Format, ReadOptions, Source, Split
 from deployer.tables.ingest.loading import LoadPlan
 from deployer.tables.ingest.readers.splits import Reading, key_sample, plan_reading
+from deployer.tables.ingest.rows.computed_values import without_definitions
 from deployer.tables.open_table import OpenTable
 from deployer.tables.partitions.key_ranges import Ranges, cut
 from deployer.tables.rewrite.progress import Round
@@ -80,4 +81,5 @@ def plan_copy(table: OpenTable, planned: Round, target: Target, location: str) -
 
 
 def _reading(target: Target, sources: Sequence[Source]) -> Reading:
-    return plan_reading(sources, target.schema, target.row_keys, ReadOptions(), ignore_extra=False, listed=1)
+    schema = without_definitions(target.schema)  # values that are computed are copied as all others
+    return plan_reading(sources, schema, target.row_keys, ReadOptions(), ignore_extra=False, listed=1)

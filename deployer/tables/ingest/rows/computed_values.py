@@ -16,6 +16,7 @@ import pyarrow as pa
 from deployer.errors import InvalidInput
 from deployer.specs.types.arrow import computed_of
 from deployer.specs.types.computed import (
+    COMPUTED_NOTE,
     Computed,
     ComputedBySql,
     ComputedByUdf,
@@ -60,6 +61,16 @@ class ComputedValues:
 def computed_columns(table: pa.Schema) -> Mapping[str, Computed]:
     """Returns the definitions of the table's computed columns, by name, in its order."""
     return {field.name: computed for field in table if (computed := computed_of(field)) is not None}
+
+
+def without_definitions(table: pa.Schema) -> pa.Schema:
+    """Returns the schema for rows whose computed columns keep the values that the rows have."""
+
+    def plain(field: pa.Field) -> pa.Field:
+        kept = {name: value for name, value in (field.metadata or {}).items() if name != COMPUTED_NOTE}
+        return field.with_metadata(kept) if field.metadata else field
+
+    return pa.schema([plain(field) for field in table], table.metadata)
 
 
 def refuse_values(table: pa.Schema, names: Iterable[str], where: str) -> None:
