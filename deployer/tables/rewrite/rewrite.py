@@ -29,6 +29,7 @@ from deployer.state.model.files import Files
 from deployer.state.model.location import Location, rewrite_location
 from deployer.state.store import StateStore
 from deployer.state.transactions.tables import to_begin_rewrite, to_redeclare, to_swap
+from deployer.tables.ingest.commit.computed_files import with_copied_definitions
 from deployer.tables.ingest.job import LoadWithSpark
 from deployer.tables.ingest.keys.repeated import repeated_keys
 from deployer.tables.open_table import OpenTable, open_entry
@@ -160,7 +161,8 @@ def _rewrite(
                     raise
                 return False  # the version that was being copied was cleaned away
             reached("tables.rewrite.copied")
-            commit_fragments(new, _job_id(table.entry, number, planned.number), written)
+            copied_files = with_copied_definitions(written, table.state, table.dataset(), new)
+            commit_fragments(new, _job_id(table.entry, number, planned.number), copied_files)
             reached("tables.rewrite.committed")
     raise Conflict(
         "rows are added faster than they can be copied; the next `deployer up` resumes the rewrite where it stopped",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from json import dumps
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 
 from deployer.errors import DeployerError, InvalidInput, Refused
 from deployer.functions import udf
+from deployer.live.reader import live_table
 from deployer.specs.types.computed import ComputedBySql
 from deployer.state.model.computed_by import definitions_of
 from deployer.table import Table
+from deployer.tables.admin.tables import update_table
 from deployer.tables.ingest.rows.selects import select_of
 from tests.columns.rows import SCHEMA, rows, values
 from tests.tables.lakes import Lake
@@ -216,6 +219,31 @@ def test_files_of_changed_rows_do_not_hide_values_of_an_older_definition(change:
     assert found == {(before,), ("", before)}
     rebuilt = [definitions_of(file.computed)[field] for file in opened.refreshed().state.files]
     assert set(rebuilt) == found
+
+
+def test_a_rewrite_keeps_definitions_and_what_they_computed(table: Table, lake: Lake) -> None:
+    table.add_columns({"half": "rating / 2", "third": "rating / 3"}, on_load=True)
+    table.delete("true", allow_destroy=True)
+    table.add(rows(0, 10))
+    table.drop_columns(["third"])  # so that field ids are others in the new dataset
+    before = values(table, "half")
+    opened = lake.open().opened
+    spec = live_table(opened.entry, opened.state).spec
+    update_table(lake.store, lake.root, opened.entry.table_id, replace(spec, sort_keys=("rating",)))
+    assert table.schema.names == [*SCHEMA.names, "half"]
+    assert shares(table, "half") == "100% by version now"
+    assert values(table, "half") == before
+
+
+def test_a_wider_row_key_makes_what_reads_it_stale(table: Table, lake: Lake) -> None:
+    table.add_columns({"double": "id * 2"}, on_load=True)
+    table.delete("true", allow_destroy=True)
+    table.add(rows(0, 10))
+    table.alter_columns({"path": "id", "data_type": "int64"})
+    [info] = table.list_computed_columns()
+    assert info.is_stale
+    assert info.summary == f"100% by version {info.version} (stale)"
+    assert values(table, "double") == {i: i * 2 for i in range(10)}
 
 
 def test_a_row_that_an_expression_fails_for_is_a_bad_row(table: Table) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from deployer.datasets.dataset import field_ids, open_dataset
 from deployer.specs.types.arrow import computed_of, stored_schema
 from deployer.specs.types.computed import COMPUTED_NOTE, ComputedBySql
-from deployer.state.model.computed_by import joined, with_definitions
+from deployer.state.model.computed_by import definitions_of, joined, to_text, with_definitions
 
 if TYPE_CHECKING:
     from deployer.datasets.files.writer import WrittenFragment
@@ -36,6 +36,20 @@ def with_load_definitions(
         return written  # others changed the columns meanwhile: the commit is refused
     text = with_definitions("", dict(zip(ids, computed.values(), strict=True)))
     return [replace(each, computed=text) for each in written]
+
+
+def with_copied_definitions(
+    written: Sequence[WrittenFragment], state: TableState, before: LanceDataset, after: str
+) -> Sequence[WrittenFragment]:
+    """Returns the files of rows that were copied into the dataset at `after`, with the definitions that computed values
+    of the table: which of the rows are in which file is not known, and Lance's field ids are others there."""
+    text = joined(file.computed for file in state.files)
+    if not text:
+        return written
+    own = {field.id(): field.name() for field in before.lance_schema.fields()}
+    new = {field.name(): field.id() for field in open_dataset(after).lance_schema.fields()}
+    found = {new[own[number]]: each for number, each in definitions_of(text).items() if own.get(number) in new}
+    return [replace(each, computed=to_text(found)) for each in written]
 
 
 def with_definitions_of(
