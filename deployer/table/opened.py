@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from deployer.platform.isolation.trusted_functions import NONE_TRUSTED, TrustedFunctions
 from deployer.tables.open_table import OpenTable
 
 
 class OpenedTable:
     """A table of an instance. Each call works on the newest version; what it returns is of one version."""
+
+    _trusted: TrustedFunctions = NONE_TRUSTED  #: functions that may run in this process
 
     def __init__(self, opened: OpenTable) -> None:
         self._opened = opened

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from deployer.table.opened import OpenedTable
 from deployer.tables.append import Appendable, Appender
 from deployer.tables.ingest.commit.append import AppendResult
+from deployer.tables.ingest.rows.load_functions import trusting
 from deployer.tables.open_table import OpenTable
 from deployer.tables.rows.change import RowChange
 from deployer.tables.rows.delete import delete_rows
@@ -36,7 +37,8 @@ class RowMethods(OpenedTable):
             self._appender = Appender(self._newest())
         else:
             self._appender.refresh()
-        return self._appender.append(rows, job_id)
+        with trusting(self._trusted):
+            return self._appender.append(rows, job_id)
 
     def delete(
         self, where: str | None = None, *, job_id: str | None = None, dry_run: bool = False, allow_destroy: bool = False
@@ -66,9 +68,10 @@ class RowMethods(OpenedTable):
         False: what fails of that is in the result. Raises as `delete`, and Refused for values that do not fit.
         """
         newest = self._newest()
-        return update_rows(
-            newest, where, values, values_sql=values_sql, job_id=job_id, dry_run=dry_run, indexes=indexes
-        )
+        with trusting(self._trusted):
+            return update_rows(
+                newest, where, values, values_sql=values_sql, job_id=job_id, dry_run=dry_run, indexes=indexes
+            )
 
     def merge(
         self,
@@ -98,9 +101,10 @@ class RowMethods(OpenedTable):
         """
         rules = MergeRules(when_matched, when_not_matched, when_not_matched_by_source, where)
         newest = self._newest()
-        return merge_rows(
-            newest, rows, on, rules, job_id=job_id, dry_run=dry_run, allow_destroy=allow_destroy, indexes=indexes
-        )
+        with trusting(self._trusted):
+            return merge_rows(
+                newest, rows, on, rules, job_id=job_id, dry_run=dry_run, allow_destroy=allow_destroy, indexes=indexes
+            )
 
     def erase(self, where: str, *, delete_savepoints: bool = False, allow_destroy: bool = False) -> ErasureResult:
         """Erases the rows for which the SQL condition is true from every version, replaced dataset and index.

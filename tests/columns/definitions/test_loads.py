@@ -16,7 +16,7 @@ from deployer.functions import udf
 from deployer.live.reader import live_table
 from deployer.specs.types.computed import ComputedBySql
 from deployer.state.model.computed_by import definitions_of
-from deployer.table import Table
+from deployer.table import Table, connect
 from deployer.tables.admin.tables import update_table
 from deployer.tables.ingest.rows.selects import select_of
 from tests.columns.rows import SCHEMA, rows, values
@@ -112,6 +112,9 @@ def test_a_function_that_is_not_trusted_does_not_run(table: Table, lake: Lake, m
     monkeypatch.setenv("DEPLOYER_TRUST_UDFS", "1")
     with pytest.raises(DeployerError, match="it runs"):
         table.add(rows(30, 40))
+    monkeypatch.delenv("DEPLOYER_TRUST_UDFS")
+    with connect(lake.root, trust_udfs=True) as trusting, pytest.raises(DeployerError, match="it runs"):
+        trusting.open_table("flights").update("id = 1", {"rating": 2.0})
     assert table.version == version
 
 

@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from deployer.errors import InvalidInput, Refused
-from deployer.platform.isolation.trusted_functions import TrustedFunctions
+from deployer.platform.isolation.trusted_functions import NONE_TRUSTED, TrustedFunctions
 from deployer.specs.types.computed import ComputedByUdf
 
 if TYPE_CHECKING:
     from deployer.functions.calls.caller import Caller
     from deployer.functions.model import UDF
 
+#: What the caller of a change of rows trusts in this process, beside what the environment names.
+_trusted: ContextVar[TrustedFunctions | None] = ContextVar("_trusted", default=None)
 MOST_CALLERS = 32  #: that one thread keeps set up
 _kept = threading.local()
 
-_Key = tuple[str, str, str, str, tuple[str, ...]]
+_Key = tuple[str, str, str, str, tuple[str, ...], TrustedFunctions]
+
+
+@contextmanager
+def trusting(trusted: TrustedFunctions) -> Iterator[None]:
+    """Lets functions that are trusted compute columns inside, in this thread. Elsewhere, as in Spark's tasks, those
+    that the environment names do."""
+    token = _trusted.set(trusted)
+    try:
+        yield
+    finally:
+        _trusted.reset(token)
 
 
 def call_function(root: str, column: str, computed: ComputedByUdf, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -33,21 +49,22 @@ def call_function(root: str, column: str, computed: ComputedByUdf, rows: pa.Reco
 
 def _caller(root: str, column: str, computed: ComputedByUdf) -> Caller:
     callers: dict[_Key, Caller] = _kept.__dict__.setdefault("callers", {})
-    key = (root, computed.udf, computed.function, computed.version, computed.inputs)
+    given = _trusted.get() or NONE_TRUSTED
+    trusted = TrustedFunctions.allowed(given.names, authors=given.authors, all_packages=given.all_packages)
+    key = (root, computed.udf, computed.function, computed.version, computed.inputs, trusted)
     if (found := callers.get(key)) is None:
         from deployer.functions.calls.caller import Caller  # few tables have such columns
 
-        found = Caller(_function(root, column, computed), computed.inputs)
+        found = Caller(_function(root, column, computed, trusted), computed.inputs)
         while len(callers) >= MOST_CALLERS:
             callers.pop(next(iter(callers))).close()
         callers[key] = found
     return found
 
 
-def _function(root: str, column: str, computed: ComputedByUdf) -> UDF:
+def _function(root: str, column: str, computed: ComputedByUdf, trusted: TrustedFunctions) -> UDF:
     from deployer.functions.model import UDF
 
-    trusted = TrustedFunctions.allowed()
     where = f"column {column}"
     if computed.function:
         from deployer.functions.packages.stored import load_function
