@@ -135,6 +135,12 @@ class FunctionFailed(DeployerError):
         self.row, self.traceback = row, traceback
 
 
+class ResourcesUnavailable(DeployerError):
+    """A cluster does not have what a job needs."""
+
+    kind = "ResourcesUnavailable"
+
+
 class Refused(DeployerError):
     """The request is understood and not carried out: it would destroy data, or is not supported."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import threading
 import time
@@ -10,30 +11,36 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as NotDone
 from contextlib import closing, suppress
+from typing import Generic, TypeVar
 
+from deployer.columns.backfill.backfill import BackfillJob, Define, backfill
+from deployer.columns.backfill.request import BackfillRequest
+from deployer.columns.backfill.results import BackfillJobResult
 from deployer.columns.fill.checkpoints import checked_job_id
 from deployer.columns.load.load import load_columns
 from deployer.columns.load.request import LoadRequest
 from deployer.platform.system.clock import Clock
-from deployer.platform.system.progress import OnProgress, Progress
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.services.runs.records import cancel_run
 from deployer.state import open_store
 from deployer.state.store import StateStore
 from deployer.tables.open_table import OpenTable, open_entry
 
+T = TypeVar("T")
+
 _log = logging.getLogger(__name__)
 _reported: set[str] = set()  #: arguments without a meaning that were reported
 
 
-class JobFuture:
+class JobFuture(Generic[T]):
     """A job that was started. The process ends only when the job has ended.
 
     `job_id` is its id, by which a job that was cut off is resumed.
     """
 
-    def __init__(self, root: str, table_id: str, job_id: str, work: Callable[[StateStore], object]) -> None:
+    def __init__(self, root: str, table_id: str, job_id: str, work: Callable[[StateStore], T]) -> None:
         self.job_id, self._root, self._table_id = job_id, root, table_id
-        self._future: Future[None] = Future()
+        self._future: Future[T] = Future()
         self._thread = threading.Thread(target=self._run, args=(work,), name=f"job-{job_id}")
         self._thread.start()
 
@@ -41,16 +48,15 @@ class JobFuture:
         """Returns whether the job has ended, in whatever way."""
         return self._future.done()
 
-    def result(self, timeout: float | None = None) -> str:
-        """Waits for the end, at most so many seconds, and returns the job's id. Raises what the job raised, and
-        TimeoutError while the job continues."""
+    def result(self, timeout: float | None = None) -> T:
+        """Waits for the end, at most so many seconds, and returns the job's result: of a load its id, of a backfill a
+        `BackfillJobResult`. Raises what the job raised, and TimeoutError while the job continues."""
         try:
-            self._future.result(timeout)
+            return self._future.result(timeout)
         except NotDone:
             if self._future.done():
                 raise
             raise TimeoutError(f"job {self.job_id} is not done after {timeout:g} s, and continues") from None
-        return self.job_id
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Waits for the end, and returns what the job raised."""
@@ -66,25 +72,26 @@ class JobFuture:
                 cancel_run(store, self._table_id, run.run_id, reason="cancelled")
         return bool(runs)
 
-    def _run(self, work: Callable[[StateStore], object]) -> None:
+    def _run(self, work: Callable[[StateStore], T]) -> None:
         try:
             with closing(open_store(self._root)) as store:
-                work(store)
+                result = work(store)
         except BaseException as failure:
             self._future.set_exception(failure)
             if not isinstance(failure, Exception):
                 raise
         else:
-            self._future.set_result(None)
+            self._future.set_result(result)
 
 
-def start_load(table: OpenTable, request: LoadRequest, job_id: str | None = None) -> JobFuture:
+def start_load(table: OpenTable, request: LoadRequest, job_id: str | None = None) -> JobFuture[str]:
     """Starts `load_columns` in a thread with a connection of its own. Raises InvalidInput for an id that cannot be."""
     own_id = _id_of(job_id)
 
-    def work(store: StateStore) -> object:
+    def work(store: StateStore) -> str:
         entry = store.instance().tables[table.entry.table_id]
-        return load_columns(open_entry(store, table.root, entry), request, own_id, is_new=job_id is None)
+        load_columns(open_entry(store, table.root, entry), request, own_id, is_new=job_id is None)
+        return own_id
 
     return JobFuture(table.root, table.entry.table_id, own_id, work)
 
@@ -94,6 +101,43 @@ def run_load(table: OpenTable, request: LoadRequest, job_id: str | None, log_sec
     own_id = _id_of(job_id)
     load_columns(table, request, own_id, _logging(own_id, log_seconds), is_new=job_id is None)
     return own_id
+
+
+def start_backfill(
+    table: OpenTable, request: BackfillRequest, define: Define, job_id: str | None, log_seconds: float | None = None
+) -> JobFuture[BackfillJobResult]:
+    """Starts `backfill` in a thread with a connection of its own. Raises InvalidInput for an id that cannot be.
+
+    Logs the progress every so many seconds, where that is given.
+    """
+    own_id = _id_of(job_id)
+    on_progress = no_progress if log_seconds is None else _logging(own_id, log_seconds)
+
+    def work(store: StateStore) -> BackfillJobResult:
+        opened = open_entry(store, table.root, store.instance().tables[table.entry.table_id])
+        return backfill(BackfillJob(opened, request, define, own_id, job_id is None), on_progress)
+
+    return JobFuture(table.root, table.entry.table_id, own_id, work)
+
+
+def run_backfill(
+    table: OpenTable,
+    request: BackfillRequest,
+    define: Define,
+    job_id: str | None,
+    log_seconds: float,
+    timeout: dt.timedelta | None,
+) -> BackfillJobResult:
+    """Does `backfill` and returns its result; logs the progress every so many seconds.
+
+    With a `timeout` the job is in a thread of its own; when it is not done in time, TimeoutError is raised and the job
+    continues.
+    """
+    if timeout is not None:
+        future = start_backfill(table, request, define, job_id, log_seconds)
+        return future.result(timeout.total_seconds())
+    own_id = _id_of(job_id)
+    return backfill(BackfillJob(table, request, define, own_id, job_id is None), _logging(own_id, log_seconds))
 
 
 def _id_of(job_id: str | None) -> str:

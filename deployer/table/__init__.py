@@ -3,6 +3,7 @@
 It offers as methods what the packages below do; only `deployer.cli` and `deployer.app` may import it.
 """
 
+from deployer.errors import ResourcesUnavailable as ResourcesUnavailableError
 from deployer.functions import Columns, Fail, Retry, Skip, UnpackedUDF, fail, retry, skip, stop_above, udf
 from deployer.table.connection import Connection, connect
 from deployer.table.table import Table
@@ -11,6 +12,7 @@ __all__ = [
     "Columns",
     "Connection",
     "Fail",
+    "ResourcesUnavailableError",
     "Retry",
     "Skip",
     "Table",

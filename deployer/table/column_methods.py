@@ -77,7 +77,7 @@ class ColumnMethods(OpenedTable):
         enable_job_tracker_saves: bool = True,
         job_id: str | None = None,
         engine: str = "auto",
-    ) -> JobFuture:
+    ) -> JobFuture[str]:
         """Loads columns of Parquet, Lance or IPC files into the rows with the same `pk`; adds columns that are not
         there.
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from deployer.platform.isolation.trusted_functions import NONE_TRUSTED, TrustedFunctions
 from deployer.search import SearchBuilder, SearchTarget, search
+from deployer.table.backfill_methods import BackfillMethods
 from deployer.table.column_methods import ColumnMethods
 from deployer.table.definition_methods import DefinitionMethods
 from deployer.table.index_methods import IndexMethods
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from deployer.table.optimize import CleanupResult, OptimizeResult
 
 
-class Table(RowMethods, ColumnMethods, DefinitionMethods, IndexMethods):
+class Table(RowMethods, ColumnMethods, DefinitionMethods, BackfillMethods, IndexMethods):
     """A table of an instance. Each call works on the newest version; what it returns is of one version.
 
     Not for several threads at once; open one for each.

@@ -81,6 +81,10 @@ SERVICE_OPERATIONS: Mapping[str, Operation] = {
     "pause-service": Operation("pause or resume a service", "it is there; the last one holds"),
     "remove-service": Operation("detach a service", "it is there; no run of it is queued or running"),
     "queue-run": Operation("queue a run", "the service is there; no run of it is queued or running"),
+    "begin-load": Operation(
+        "begin a load of columns", "no open run writes one of the columns; none runs that it excludes"
+    ),
+    "begin-backfill": Operation("begin a backfill", "no open run writes the column; none runs that it excludes"),
     "start-run": Operation("start a run", "it is queued; the service is not paused; none runs that it excludes"),
     "end-queued": Operation("end a queued run", "it is queued"),
     "renew-lease": Operation("renew a lease", "the run is running and held by the same holder"),
@@ -102,6 +106,8 @@ _FORGOTTEN = Refusal("does not exist", only="table")
 _GONE = Refusal("the table has no CLUSTER service", only="service")
 _CHANGED = Refusal("the CLUSTER service was changed meanwhile", only="service")
 _QUEUED = Refusal("run new-1 of CLUSTER is QUEUED", only="service")
+_LOADING = Refusal("run load-1 of LOAD_COLUMNS for own_1 is RUNNING", only="column")
+_BACKFILLING = Refusal("run backfill-1 of BACKFILL for own_1 is RUNNING", only="column")
 _STARTED = Refusal("run queued-1 is RUNNING, not QUEUED", only="run")
 _CANCELLED = Refusal("run queued-1 is CANCELLED, not QUEUED", only="run")
 _ENDED = Refusal("run running-1 is SUCCEEDED, not RUNNING", only="run")
@@ -120,6 +126,8 @@ SERVICE_RULES: Mapping[tuple[str, str], Refusal] = {
     ("remove-service", "queue-run"): _GONE,
     ("queue-run", "remove-service"): _QUEUED,
     ("queue-run", "queue-run"): _QUEUED,
+    **{("begin-load", second): _LOADING for second in ("begin-load", "begin-backfill")},
+    **{("begin-backfill", second): _BACKFILLING for second in ("begin-load", "begin-backfill")},
     ("start-run", "start-run"): _STARTED,
     ("start-run", "end-queued"): _STARTED,
     ("end-queued", "start-run"): _CANCELLED,

@@ -247,6 +247,12 @@ def service_sample(name: str, number: int, lease_until: int, *, of_queued: bool 
             return [RemoveService(idle)], s.to_remove_service(idle)
         case "queue-run":
             return [RunQueued(f"new-{number}", idle, "by hand")], s.to_queue_run(idle)
+        case "begin-load" | "begin-backfill":
+            service: ServiceKind = "LOAD_COLUMNS" if name == "begin-load" else "BACKFILL"
+            columns = (f"own_{number}",)
+            run = f"{name.removeprefix('begin-')}-{number}"
+            queue, start = RunQueued(run, service, "by hand", target=columns), RunStarted(run, "me", 1000)
+            return [queue, start], s.to_begin_run(service, columns)
         case "start-run":
             return [RunStarted(queued, "me", 1000)], s.to_start_run(queued, QUEUED[number - 1])
         case "end-queued":

@@ -90,6 +90,14 @@ class JobFolder:
         if known is None:
             self._objects.put(f"{self._folder}/{_JOB}", text)
             return
+        self._refuse_other(known, document, where)
+
+    def require_same(self, document: Mapping[str, Any], where: str) -> None:
+        """Raises InvalidInput as `begin` does, and changes nothing."""
+        if (known := self._read(_JOB)) is not None:
+            self._refuse_other(known, document, where)
+
+    def _refuse_other(self, known: Mapping[str, Any], document: Mapping[str, Any], where: str) -> None:
         differing = sorted(name for name in {*known, *document} if known.get(name) != document.get(name))
         if differing:
             raise InvalidInput(

@@ -7,13 +7,13 @@ others rewrote or whose inputs they changed meanwhile are left out: the run make
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deployer.columns.fill.checkpoints import Checkpoint
 from deployer.columns.fill.outdated import with_outdated
-from deployer.columns.fill.work import Target, works_of
+from deployer.columns.fill.work import FragmentWork, Target, works_of
 from deployer.datasets.commit.protocol import Committed, TableCommits
 from deployer.datasets.commit_metadata import CommitMetadata, ComputedFragments
 from deployer.datasets.dataset import dataset_location, field_ids, ids_by_column, open_dataset
@@ -30,6 +30,7 @@ from deployer.state.log.updates import FilesAdded
 from deployer.state.model.entities import TableEntry, TableState
 from deployer.state.store import StateStore
 from deployer.state.transactions.tables import to_claim, to_fill_columns
+from deployer.tables.open_table import ReadTable
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
@@ -38,12 +39,16 @@ ATTEMPTS = 30  #: how often a commit is prepared again after others committed fi
 _BACKOFF = Backoff(first=0.04, longest=2.0)
 
 
+Select = Callable[[ReadTable, "LanceDataset", Sequence[FragmentWork]], list[FragmentWork]]
+
+
 @dataclass(frozen=True, slots=True)
 class Filling:
     """A run that writes columns: its table, its job, and what it writes. `holder` has the run.
 
     `identities` are those of the definitions that compute the values, by column; there are none where the values are
-    from elsewhere. `completes`: in each fragment that is committed, all rows are computed by these then.
+    from elsewhere. `completes`: in each fragment that is committed, all rows are computed by these then. `select`
+    returns the fragments to write, of those that are not done; None: all.
     """
 
     store: StateStore
@@ -57,6 +62,7 @@ class Filling:
     inputs: tuple[str, ...]
     identities: Mapping[str, str] = field(default_factory=dict)
     completes: bool = True
+    select: Select | None = None
 
     @property
     def address(self) -> str:

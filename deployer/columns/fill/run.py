@@ -117,6 +117,8 @@ class FillRun:
         dataset = table.dataset()
         found = works_of(dataset, filling.target, filling.inputs)
         todo = [work for work in found if not self._is_done(work)]
+        if filling.select is not None:
+            todo = filling.select(table, dataset, todo)
         self._reusable = {work.fragment_id: saved for work in todo if (saved := self._checkpoint(work)) is not None}
         self._values.prepare(dataset, [work for work in todo if work.fragment_id not in self._reusable])
         reached("columns.run.prepared")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from deployer.columns.fill.added_columns import refuse_new_column
 from deployer.columns.fill.commit import Filling
+from deployer.columns.fill.job_ids import other_job, refuse_used_id
 from deployer.columns.fill.run import FillRun, FillSizes, FillStats
 from deployer.columns.fill.work import Target
 from deployer.columns.load.engine_choice import choose_engine
@@ -20,10 +21,8 @@ from deployer.columns.load.request import LoadRequest
 from deployer.columns.load.source import LoadSource, find_load_source
 from deployer.compute.clusters import declared_cluster
 from deployer.compute.spark.local import LocalCluster, job_session
-from deployer.datasets.storage.job_folders import tables_with_job
-from deployer.errors import Conflict, InvalidInput
+from deployer.errors import InvalidInput
 from deployer.platform.files.temporary import temporary_folder
-from deployer.platform.system.clock import Clock
 from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.services.runs.runner import RunRequest, as_run
 from deployer.specs.types.arrow import arrow_field, column_of, columns_of
@@ -85,10 +84,10 @@ def load_columns(
     kind = f"load columns {', '.join(request.columns)}"
     if (done := table.state.jobs.get(job_id)) is not None:
         if done.kind != kind:
-            raise _other_job(table, job_id, f"{done.kind} was done under it")
+            raise other_job(table, job_id, f"{done.kind} was done under it")
         return LoadResult(job_id, columns=request.columns, already_done=True)
     if not is_new:
-        _refuse_used_id(table, job_id)
+        refuse_used_id(table, job_id)
     source = find_load_source(request)
     target = _target(table, request, source)
     engine, reason = choose_engine(request.engine, source, table.state.files.rows)
@@ -138,28 +137,6 @@ def _loaded(
     after = table.store.table(table.entry.table_id).lance_version
     added = tuple(column.name for column in target.added)
     return LoadResult(job_id, run_id, request.columns, added, False, stats, table.state.lance_version, after, engine)
-
-
-def _refuse_used_id(table: OpenTable, job_id: str) -> None:
-    now = Clock().now()
-    runs = (run for run in table.state.runs.values() if run.is_open and run.job == job_id)
-    # Where a lease is over, the columns decide: the new run ends that one when it begins.
-    if other := next((run for run in runs if run.lease_until is None or run.lease_until >= now), None):
-        raise Conflict(
-            f"job {job_id} is in use by run {other.run_id} of {other.service}",
-            where=table.address,
-            remedy="wait for that run, or cancel it",
-        )
-    tables = tables_with_job(table.root, job_id) - {table.entry.table_id}
-    if tables:
-        entry = table.store.instance().tables.get(min(tables))
-        raise _other_job(table, job_id, f"it is one of table {entry.full_name if entry else min(tables)}")
-
-
-def _other_job(table: OpenTable, job_id: str, why: str) -> InvalidInput:
-    return InvalidInput(
-        f"{job_id} is the id of another job: {why}", where=table.address, remedy="give this load another job id"
-    )
 
 
 def _target(table: OpenTable, request: LoadRequest, source: LoadSource) -> Target:

@@ -1,4 +1,5 @@
-"""Folders of jobs below the root, `_work/TABLE_ID/JOB_ID/`, which have checkpoints: see `deployer.columns.fill`."""
+"""Folders of jobs below the root: `_work/TABLE_ID/JOB_ID/`, which have checkpoints (see `deployer.columns.fill`), and
+`_errors/TABLE_ID/JOB_ID/`, which have rows for which a function failed (see `deployer.columns.backfill`)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pathlib import Path
 from deployer.datasets.storage.options import objects_at
 from deployer.platform.storage.objects import ObjectInfo
 
-WORK = "_work"
+WORK, ERRORS = "_work", "_errors"
 FILE_LISTS = "_ingest"  #: `_ingest/TABLE_ID/` has the files that a table's INGEST loaded and set aside
 
 
@@ -19,10 +20,15 @@ def job_folder(table_id: str, job_id: str) -> str:
     return f"{WORK}/{table_id}/{job_id}"
 
 
-def job_files(root: str, table_id: str) -> dict[str, list[ObjectInfo]]:
-    """Returns the files of a table's jobs by the job's id."""
+def error_folder(table_id: str, job_id: str) -> str:
+    """Returns the folder of the failed rows of a job, relative to the root."""
+    return f"{ERRORS}/{table_id}/{job_id}"
+
+
+def job_files(root: str, table_id: str, kind: str = WORK) -> dict[str, list[ObjectInfo]]:
+    """Returns the files of a table's jobs by the job's id: checkpoints, or failed rows (`ERRORS`)."""
     found: dict[str, list[ObjectInfo]] = {}
-    for each in objects_at(root).described(f"{WORK}/{table_id}"):
+    for each in objects_at(root).described(f"{kind}/{table_id}"):
         parts = each.path.split("/")
         if len(parts) > 3:
             found.setdefault(parts[2], []).append(each)
@@ -35,16 +41,17 @@ def tables_with_job(root: str, job_id: str) -> set[str]:
     return {parts[1] for parts in found if len(parts) > 3 and parts[2] == job_id}
 
 
-def remove_job_folder(root: str, table_id: str, job_id: str) -> None:
-    """Removes all files of a job."""
-    _remove(root, job_folder(table_id, job_id))
+def remove_job_folder(root: str, table_id: str, job_id: str, kind: str = WORK) -> None:
+    """Removes all checkpoints of a job, or the failed rows that it recorded (`ERRORS`)."""
+    _remove(root, f"{kind}/{table_id}/{job_id}")
 
 
 def remove_job_folders(root: str, table_id: str) -> None:
     """Removes all files of all jobs of a table."""
-    for job_id in job_files(root, table_id):
-        remove_job_folder(root, table_id, job_id)
-    _remove(root, f"{WORK}/{table_id}")
+    for kind in (WORK, ERRORS):
+        for job_id in job_files(root, table_id, kind):
+            remove_job_folder(root, table_id, job_id, kind)
+        _remove(root, f"{kind}/{table_id}")
 
 
 def remove_file_lists(root: str, table_id: str) -> None:

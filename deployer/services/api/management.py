@@ -30,13 +30,13 @@ from deployer.specs.types.arrow import columns_of
 from deployer.specs.yaml.suggestions import nearest
 from deployer.state.log.service_reducer import open_run
 from deployer.state.model.entities import TableState
-from deployer.state.model.services import Run, Service, ServiceKind
+from deployer.state.model.services import WRITES_COLUMNS, Run, Service, ServiceKind
 from deployer.tables.open_table import OpenTable
 
 Texts = Mapping[str, str]
 
 RUNNABLE = tuple(SERVICES)  #: kinds that can be run; all but RESTORE can be attached as well
-RECORDED: tuple[ServiceKind, ...] = (*RUNNABLE, "LOAD_COLUMNS")  #: kinds of which there are runs
+RECORDED: tuple[ServiceKind, ...] = tuple(dict.fromkeys((*RUNNABLE, *WRITES_COLUMNS)))  #: kinds of which there are runs
 
 
 def attach(

@@ -11,7 +11,7 @@ from deployer.state.model.names import SavepointName
 from deployer.state.model.times import TIME
 
 ServiceKind = Literal[
-    "COMPACT", "CLUSTER", "CLEAN", "METASYNC", "AUTOSAVEPOINT", "LOAD_COLUMNS", "RESTORE", "INGEST", "EXPIRE"
+    "COMPACT", "CLUSTER", "CLEAN", "METASYNC", "AUTOSAVEPOINT", "LOAD_COLUMNS", "RESTORE", "INGEST", "EXPIRE", "BACKFILL"
 ]
 TriggerMode = Literal["AUTOMATIC", "ON_DEMAND"]
 RunStatus = Literal["QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
@@ -35,11 +35,15 @@ EXCLUDES: Mapping[ServiceKind, tuple[ServiceKind, ...]] = {
     "CLEAN": ("RESTORE",),
     "METASYNC": (),
     "AUTOSAVEPOINT": (),
-    "RESTORE": ("COMPACT", "CLUSTER", "CLEAN", "LOAD_COLUMNS", "EXPIRE", "INGEST"),
+    "RESTORE": ("COMPACT", "CLUSTER", "CLEAN", "LOAD_COLUMNS", "EXPIRE", "INGEST", "BACKFILL"),
     "LOAD_COLUMNS": ("RESTORE",),
     "EXPIRE": ("COMPACT", "CLUSTER", "RESTORE"),
     "INGEST": ("RESTORE",),
+    "BACKFILL": ("RESTORE",),
 }
+
+#: The services whose runs write columns: of all of them together, no two open runs write the same column.
+WRITES_COLUMNS: tuple[ServiceKind, ...] = ("LOAD_COLUMNS", "BACKFILL")
 
 LEASE = "reader-"  #: what the names of savepoints begin with that are leases of readers
 SHARED_LEASE = f"{LEASE}shared-"  #: those that readers do not release, of which tables that go need not wait for any
@@ -90,7 +94,7 @@ class Run:
     `holder` works on it and has it until `lease_until`; whoever finds a run whose lease is over fails it. `wish` is
     what is asked of the holder. `reason` says why it failed, was skipped or cancelled; `log` is where its log is.
 
-    A run that writes columns has these as its `target`; of a kind, no two open runs write the same one. `job` is the id
+    A run that writes columns has these as its `target`; no two open runs write the same one. `job` is the id
     of the job that it works on, which a later run can resume. `claims` are the fragments that it is writing values for:
     no other run rewrites them while it is running. An ended run has none.
     """

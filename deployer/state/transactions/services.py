@@ -21,7 +21,7 @@ from deployer.state.log.service_requirements import (
     ServicesClusterIs,
     ServiceThere,
 )
-from deployer.state.model.services import EXCLUDES, Service, ServiceKind
+from deployer.state.model.services import EXCLUDES, WRITES_COLUMNS, Service, ServiceKind
 
 
 def to_create_service(kind: ServiceKind) -> list[TableRequirement]:
@@ -53,9 +53,10 @@ def to_remove_service(kind: ServiceKind) -> list[TableRequirement]:
 def to_queue_run(
     kind: ServiceKind, target: tuple[str, ...] = (), *, needs_service: bool = True
 ) -> list[TableRequirement]:
-    """Returns requirements of queueing a run, the only one of its service and target. Some services can be run by hand
-    without being attached."""
-    return [*([ServiceThere(kind)] if needs_service else []), NoRunOpen(kind, target)]
+    """Returns requirements of queueing a run, the only one of its service and target; with a target, the only one of
+    all that write these columns. Some services can be run by hand without being attached."""
+    others = [NoRunOpen(each, target) for each in WRITES_COLUMNS if target and each != kind]
+    return [*([ServiceThere(kind)] if needs_service else []), NoRunOpen(kind, target), *others]
 
 
 def to_start_run(run_id: str, kind: ServiceKind) -> list[TableRequirement]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from deployer.datasets.errors import lance_errors
 from deployer.datasets.files.unreferenced_files import remove, unneeded
-from deployer.datasets.storage.job_folders import job_files, remove_job_folder
+from deployer.datasets.storage.job_folders import ERRORS, WORK, job_files, remove_job_folder
 from deployer.datasets.storage.options import objects_at
 from deployer.datasets.storage.places import dataset_uri, require_no_links
 from deployer.errors import Conflict, Refused
@@ -38,6 +38,7 @@ from deployer.tables.open_table import ReadTable, open_entry, to_change
 from deployer.tables.rewrite.cleanup import is_due, remove_old_datasets
 
 GRACE = dt.timedelta(days=7)
+ERRORS_KEPT = dt.timedelta(days=90)  #: for which the failed rows of a job are kept at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def _collect(
     expired = _expired(table, round(at * 1000), dry_run=dry_run)
     jobs = _abandon(table, before, dry_run=dry_run)
     found = replace(_replaced(table, at, before, dry_run=dry_run), jobs=jobs, savepoints=expired)
-    left = _job_files(table, before, dry_run=dry_run)
+    left = _job_files(table, before, at, dry_run=dry_run)
     found = replace(found, files=found.files + len(left), bytes=found.bytes + sum(each.bytes for each in left))
     if versions is not None:
         on_progress(Progress("removing old versions", 0, None, "versions"))
@@ -173,15 +174,18 @@ def _abandon(table: ReadTable, before: float, *, dry_run: bool) -> tuple[str, ..
     return tuple(done)
 
 
-def _job_files(table: ReadTable, before: float, *, dry_run: bool) -> list[ObjectInfo]:
-    """Checkpoints of jobs that no run works on, and that nobody has resumed since."""
+def _job_files(table: ReadTable, before: float, now: float, *, dry_run: bool) -> list[ObjectInfo]:
+    """Checkpoints of jobs that no run works on, and that nobody has resumed since; and failed rows that old jobs
+    recorded."""
     in_use = {run.job for run in table.state.runs.values() if run.is_open}
     gone = list[ObjectInfo]()
-    for job_id, files in job_files(table.root, table.state.table_id).items():
-        if job_id not in in_use and max(each.changed for each in files) < before:
-            gone += files
-            if not dry_run:
-                remove_job_folder(table.root, table.state.table_id, job_id)
+    for kind, kept in ((WORK, 0.0), (ERRORS, ERRORS_KEPT.total_seconds())):
+        for job_id, files in job_files(table.root, table.state.table_id, kind).items():
+            newest = max(each.changed for each in files)
+            if job_id not in in_use and newest < before and newest < now - kept:
+                gone += files
+                if not dry_run:
+                    remove_job_folder(table.root, table.state.table_id, job_id, kind)
     return gone
 
 

@@ -1,0 +1,195 @@
+"""`backfill`: computes the values of a column as a recorded run, which can be resumed by its job id."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deployer.columns.backfill.blobs import BlobInputs
+from deployer.columns.backfill.definition import Definition
+from deployer.columns.backfill.failed_rows import FailedRows, errors_of
+from deployer.columns.backfill.request import BackfillRequest
+from deployer.columns.backfill.results import BackfillJobResult
+from deployer.columns.backfill.selection import Selection, named_fragments
+from deployer.columns.backfill.values import ComputedValues
+from deployer.columns.fill.checkpoints import JobFolder
+from deployer.columns.fill.commit import Filling
+from deployer.columns.fill.executor import Executor
+from deployer.columns.fill.job_ids import other_job, refuse_used_id
+from deployer.columns.fill.run import FillRun, FillSizes
+from deployer.columns.fill.work import FragmentWork, Target
+from deployer.errors import Conflict, Refused
+from deployer.platform.system.failpoints import reached
+from deployer.platform.system.progress import OnProgress, no_progress
+from deployer.services.runs.runner import RunRequest, as_run
+from deployer.specs.types.arrow import columns_of
+from deployer.state.model.services import ServiceKind
+from deployer.tables.open_table import OpenTable, ReadTable, open_entry
+from deployer.tables.rows.matching import scanned
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
+
+BACKFILL: ServiceKind = "BACKFILL"
+
+Define = Callable[[ReadTable], Definition]  #: returns the definition of the column to compute; see `resolve`
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillJob:
+    """A backfill of one table as a job. `is_new`: the id was made just now. `executor`: None for threads."""
+
+    table: OpenTable
+    request: BackfillRequest
+    define: Define
+    job_id: str
+    is_new: bool = False
+    executor: Executor | None = None
+
+    @property
+    def kind(self) -> str:
+        return f"backfill {self.request.column}"
+
+
+def backfill(job: BackfillJob, on_progress: OnProgress = no_progress) -> BackfillJobResult:
+    """Computes the column as a run of BACKFILL.
+
+    With the id of a job that is done nothing is written; with that of one that was cut off, the rest is. Raises
+    InvalidInput, NotFound and Refused for what cannot be computed, with nothing changed; FunctionFailed where the
+    function's error policy ends the work; Conflict where another run writes the column, or the table is changed so that
+    it cannot continue: what was committed stays.
+    """
+    table, request = job.table, job.request
+    if (done := table.state.jobs.get(job.job_id)) is not None:
+        if done.kind != job.kind:
+            raise other_job(table, job.job_id, f"{done.kind} was done under it")
+        return BackfillJobResult(job.job_id, request.column, already_done=True)
+    if not job.is_new:
+        refuse_used_id(table, job.job_id)
+    require_online(table)
+    definition = job.define(table)
+    if not job.is_new:
+        JobFolder(table.root, table.entry.table_id, job.job_id).require_same(
+            document_of(job, definition), table.address
+        )
+    selection = Selection(request, definition.identities, named_fragments(table, request))
+    check_condition(table, selection)
+    asked = RunRequest(cause=f"job {job.job_id}", target=tuple(definition.identities), job=job.job_id)
+
+    def work(run_id: str, report_progress: OnProgress) -> BackfillJobResult:
+        return compute(job, definition, selection, run_id, report_progress)
+
+    return as_run(table.store, table.entry.table_id, BACKFILL, asked, work, on_progress)
+
+
+def require_online(table: ReadTable) -> None:
+    """Raises Refused for a table that is offline."""
+    if not table.state.properties.online:
+        raise Refused("the table is offline", where=table.address, remedy="take it online first")
+
+
+def check_condition(table: ReadTable, selection: Selection) -> None:
+    """Raises InvalidInput for a condition that cannot be used; nothing is read."""
+    where = selection.request.where
+    if where is None or selection.request.is_of_all:
+        return
+    dataset = table.dataset()
+    condition = selection.condition(table, dataset)
+    place = (table.location, table.address)
+    for _ in scanned(place, dataset, [], (), condition.sql, condition, with_ids=False):
+        break
+
+
+def compute(
+    job: BackfillJob, definition: Definition, selection: Selection, run_id: str, on_progress: OnProgress
+) -> BackfillJobResult:
+    """Does the work of a run of the job that is running."""
+    begun = time.monotonic()
+    table = open_entry(job.table.store, job.table.root, job.table.store.instance().tables[job.table.entry.table_id])
+    run = table.state.runs[run_id]
+    request, entry = job.request, table.entry
+    if table.state.dataset != job.table.state.dataset:
+        raise Conflict("the table was rewritten meanwhile", where=table.address, remedy="run it again")
+    sizes = FillSizes(request.commit_granularity, request.concurrency, request.checkpoints)
+    failed = FailedRows(
+        table.root, entry.table_id, table.address, job.job_id, request.column, entry.dataset, table.row_keys
+    )
+    inputs = [column for column in columns_of(table.schema) if column.name in definition.inputs]
+    threads = max(1, min(request.concurrency, os.cpu_count() or 1))
+    blobs = BlobInputs.of(inputs, request.blob_strategy, request.blob_buffer, threads)
+    values = ComputedValues(definition, failed, blobs)
+    choice = _Choice(selection, values)
+    filling = Filling(
+        table.store,
+        table.root,
+        entry,
+        job.job_id,
+        run_id,
+        run.holder or "",
+        job.kind,
+        Target(tuple(definition.columns)),
+        definition.inputs,
+        definition.identities,
+        completes=request.where is None or request.is_of_all,
+        select=choice.of,
+    )
+    document = document_of(job, definition)
+    filler = FillRun(filling, values, sizes, document, on_progress, job.executor)
+    try:
+        stats = filler.fill()
+    finally:
+        values.close()
+    reached("columns.backfill.filled")
+    after = table.store.table(entry.table_id).lance_version
+    return BackfillJobResult(
+        job.job_id,
+        request.column,
+        definition.version,
+        run_id,
+        choice.rows if request.where is not None and not request.is_of_all else stats.rows,
+        errors_of(table.root, entry.table_id, job.job_id).rows,
+        time.monotonic() - begun,
+        False,
+        stats,
+        table.state.lance_version,
+        after,
+    )
+
+
+def document_of(job: BackfillJob, definition: Definition) -> dict[str, Any]:
+    """Returns what the job is, so that its id cannot resume another one."""
+    request = job.request
+    return {
+        "kind": BACKFILL,
+        "column": request.column,
+        "function": dict(definition.identities),
+        "condition": request.where,
+        "read_version": request.read_version,
+        "num_frags": request.num_frags,
+        "skip_frags": request.skip_frags,
+    }
+
+
+class _Choice:
+    """The fragments of a run, and the conditions on their rows."""
+
+    def __init__(self, selection: Selection, values: ComputedValues) -> None:
+        self._selection, self._values = selection, values
+        self._counted: dict[FragmentWork, int] = {}
+
+    @property
+    def rows(self) -> int:
+        """The rows that the condition was true for in the fragments that were chosen."""
+        return self._selection.rows_of(list(self._counted))
+
+    def of(self, table: ReadTable, dataset: LanceDataset, works: Sequence[FragmentWork]) -> list[FragmentWork]:
+        chosen = self._selection.chosen(table, dataset, works)
+        self._values.conditions = {
+            **self._values.conditions,
+            **{work.fragment_id: condition for work, condition in chosen},
+        }
+        self._counted.update((work, 0) for work, _ in chosen)
+        return [work for work, _ in chosen]

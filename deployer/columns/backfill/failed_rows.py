@@ -1,0 +1,188 @@
+"""Rows for which a function failed and that were skipped: recorded below the root, where they outlive their job.
+
+They are in `_errors/TABLE_ID/JOB_ID/FRAGMENT-OFFSET`: a JSON document with a checksum for each batch with failures.
+The same rows computed again, as after a kill, replace their record. `table gc` and CLEAN remove the errors of a job
+after the grace period, and those of a table that is deleted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from deployer.datasets.storage.job_folders import ERRORS, error_folder
+from deployer.datasets.storage.options import objects_at
+from deployer.errors import DeployerError, FunctionFailed
+from deployer.functions.model import Failure
+from deployer.platform.storage.envelope import seal, unseal
+from deployer.platform.storage.objects import Missing
+from deployer.platform.system.clock import Clock
+from deployer.tables.read.export import plain_values
+from deployer.tables.rows.matching import ADDRESS
+
+if TYPE_CHECKING:
+    from deployer.columns.backfill.live_rows import Offsets
+    from deployer.datasets.lance_types import LanceDataset
+
+MOST_ERRORS = 10_000  #: of one job that are kept; the rest are counted
+MOST_OF_BATCH = 1_000  #: of one batch
+ROW_ID = "_rowid"
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRecord:
+    """A row for which a function failed.
+
+    `row_address` is that of the row in `dataset_version` of dataset number `dataset`; compaction changes it. `row_key`
+    has the row's key columns, `row_id` its stable row id, where the table has them: they find the row later. `at` is in
+    milliseconds since 1970.
+    """
+
+    job_id: str
+    column_name: str
+    error_type: str
+    message: str
+    traceback: str
+    dataset: int
+    dataset_version: int
+    row_address: int
+    row_key: Mapping[str, Any] | None
+    row_id: int | None
+    attempts: int
+    at: int
+
+
+_FIELDS = {each.name for each in fields(ErrorRecord)}
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRows:
+    """Records failed rows of one job. It can be pickled."""
+
+    root: str
+    table_id: str
+    address: str
+    job_id: str
+    column: str
+    dataset: int
+    row_keys: tuple[str, ...]
+    clock: Clock = Clock()
+
+    def record(self, opened: LanceDataset, fragment_id: int, offsets: Offsets, failures: Sequence[Failure]) -> None:
+        """Stores the failures of a batch of rows at these offsets of the fragment."""
+        kept = failures[:MOST_OF_BATCH]
+        chosen = [int(offsets[each.row]) for each in kept]
+        known = self._known(opened, fragment_id, chosen)
+        now = self.clock.now()
+        records = [
+            ErrorRecord(
+                self.job_id,
+                self.column,
+                each.error_type,
+                each.message,
+                each.traceback,
+                self.dataset,
+                int(opened.version),
+                (fragment_id << 32) | offset,
+                *known.get(offset, (None, None)),
+                each.attempts,
+                now,
+            )
+            for each, offset in zip(kept, chosen, strict=True)
+        ]
+        document = {"records": [asdict(each) for each in records], "rows": len(failures)}
+        name = f"{error_folder(self.table_id, self.job_id)}/{fragment_id}-{int(offsets[0])}"
+        objects_at(self.root).put(name, seal(json.dumps(document, ensure_ascii=False).encode()))
+
+    def named(self, opened: LanceDataset, fragment_id: int, offset: int, failure: FunctionFailed) -> FunctionFailed:
+        """Returns the failure that ends the run, with the row's key and address."""
+        key, row_id = self._known(opened, fragment_id, [offset]).get(offset, (None, None))
+        row = f"row {(fragment_id << 32) | offset}"
+        if key:
+            row = f"the row {', '.join(f'{name} {value}' for name, value in key.items())} (address {row[4:]})"
+        elif row_id is not None:
+            row = f"the row with id {row_id} (address {row[4:]})"
+        what = re.sub(r"^row \d+ of the batch: ", "", failure.what)
+        return FunctionFailed(
+            f"column {self.column}, {row}: {what}",
+            where=f"{self.address}, {failure.where}",
+            remedy=failure.remedy,
+            row=failure.row,
+            traceback=failure.traceback,
+        )
+
+    def _known(
+        self, opened: LanceDataset, fragment_id: int, offsets: Sequence[int]
+    ) -> dict[int, tuple[dict[str, Any] | None, int | None]]:
+        """Returns the keys and stable row ids of rows by their offsets, as far as the table has them."""
+        has_ids = bool(opened.has_stable_row_ids)
+        if not self.row_keys and not has_ids:
+            return {}
+        addresses = ", ".join(str((fragment_id << 32) | offset) for offset in offsets)
+        rows = opened.scanner(
+            columns=[*self.row_keys],
+            filter=f"{ADDRESS} IN ({addresses})",
+            fragments=[opened.get_fragment(fragment_id)],
+            with_row_address=True,
+            with_row_id=has_ids,
+        ).to_table()
+        plain = {name: plain_values(rows[name]) for name in self.row_keys}
+        ids = rows[ROW_ID].to_pylist() if has_ids else [None] * rows.num_rows
+        found: dict[int, tuple[dict[str, Any] | None, int | None]] = {}
+        for place, address in enumerate(rows[ADDRESS].to_pylist()):
+            key = {name: plain[name][place] for name in self.row_keys}
+            found[address & 0xFFFFFFFF] = (key or None, ids[place])
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class JobErrors:
+    """The errors of a job that are kept, and the number of all failed rows."""
+
+    records: tuple[ErrorRecord, ...]
+    rows: int
+
+
+def errors_of(root: str, table_id: str, job_id: str) -> JobErrors:
+    """Returns the errors of one job by row address; a damaged document counts as missing."""
+    by_row: dict[int, ErrorRecord] = {}
+    others = 0
+    for document in _documents(root, error_folder(table_id, job_id)):
+        records = [ErrorRecord(**each) for each in document["records"] if each.keys() == _FIELDS]
+        others += document["rows"] - len(document["records"])
+        for each in records:
+            known = by_row.get(each.row_address)
+            if known is None or known.at <= each.at:
+                by_row[each.row_address] = each
+    kept = sorted(by_row.values(), key=lambda each: each.row_address)[:MOST_ERRORS]
+    return JobErrors(tuple(kept), len(by_row) + others)
+
+
+def jobs_with_errors(root: str, table_id: str) -> list[str]:
+    """Returns the ids of the table's jobs that have errors, in alphabetical order."""
+    found = (path.split("/") for path in objects_at(root).list(f"{ERRORS}/{table_id}"))
+    return sorted({parts[2] for parts in found if len(parts) > 3})
+
+
+def _documents(root: str, folder: str) -> Iterator[dict[str, Any]]:
+    objects = objects_at(root)
+    for path in sorted(objects.list(folder)):
+        try:
+            document = json.loads(unseal(objects.get(path), path))
+        except (Missing, DeployerError, ValueError):
+            continue
+        if isinstance(document, dict) and isinstance(document.get("records"), list):
+            yield document
+
+
+def of_kind(records: Sequence[ErrorRecord], column_name: str | None, error_type: str | None) -> list[ErrorRecord]:
+    """Returns the errors of a column and of a type of exception, where these are given."""
+    return [
+        each
+        for each in records
+        if (column_name is None or each.column_name == column_name)
+        and (error_type is None or each.error_type == error_type)
+    ]

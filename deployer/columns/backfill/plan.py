@@ -1,0 +1,70 @@
+"""What a backfill would do now: by default from the table's state alone, without opening a data file."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+from deployer.columns.backfill.definition import Definition
+from deployer.columns.backfill.request import BackfillRequest
+from deployer.columns.backfill.results import BackfillPlan
+from deployer.columns.backfill.selection import Selection, named_fragments
+from deployer.columns.fill.work import FragmentWork, Target, works_of
+from deployer.datasets.dataset import field_ids
+from deployer.services.runs.records import runs_of
+from deployer.state.model.computed_by import UNKNOWN, rows_by_definition
+from deployer.state.model.entities import TableState
+from deployer.tables.open_table import ReadTable
+
+
+def plan_backfill(table: ReadTable, request: BackfillRequest, definition: Definition) -> BackfillPlan:
+    """Returns what a backfill would do. Raises as `backfill` does for what cannot be.
+
+    With a condition, other than one that is true for all rows, its columns are read once, by all cores.
+    """
+    dataset = table.dataset()
+    selection = Selection(request, definition.identities, named_fragments(table, request))
+    works = works_of(dataset, Target(tuple(definition.columns)), definition.inputs)
+    chosen: list[FragmentWork] = [work for work, _ in selection.chosen(table, dataset, works)]
+    files = table.state.files
+    if request.where is None or request.is_of_all:
+        rows = sum(file.rows for work in chosen if (file := files.get(work.fragment_id)) is not None)
+    else:
+        rows = selection.rows_of(chosen)
+    size = request.task_size or max(1, files.rows // max(1, request.concurrency) // 2)
+    granularity = request.commit_granularity or max(1, len(chosen))
+    rate = last_rate(table.state, request.column)
+    return BackfillPlan(
+        request.column,
+        definition.version,
+        rows,
+        len(chosen),
+        math.ceil(rows / size),
+        math.ceil(len(chosen) / granularity),
+        files.rows,
+        files.count,
+        by_version(table.state, field_ids(dataset, [request.column])[0]),
+        None if rate is None else rows / rate,
+        request.where,
+    )
+
+
+def by_version(state: TableState, field: int) -> dict[str, int]:
+    """Returns the rows of the table by the versions of the definitions that computed a column; "" for other rows.
+
+    A file with rows of several definitions has them all, parted by `, `.
+    """
+    found = Counter[str]()
+    for identities, rows in rows_by_definition(state.files, field).items():
+        names = sorted({each.rpartition("-")[0] or each for each in identities if each != UNKNOWN})
+        found[", ".join(names)] += rows
+    return dict(found)
+
+
+def last_rate(state: TableState, column: str) -> float | None:
+    """Returns the rows per second of the newest backfill of the column that says them; None without one."""
+    for run in runs_of(state, "BACKFILL"):
+        seconds = run.figures.after.get("seconds")
+        if column in run.target and run.figures.rows_out and isinstance(seconds, int | float) and seconds > 0:
+            return run.figures.rows_out / float(seconds)
+    return None

@@ -1,0 +1,147 @@
+"""What a backfill is asked for, checked before anything is read."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from deployer.columns.fill.checkpoint_sizes import CheckpointSizes, checked_checkpoint_sizes, require_positive
+from deployer.errors import InvalidInput
+
+BlobReadStrategy = Literal["auto", "legacy", "range"]
+FLUSH_SECONDS = 10.0  #: a batch is to take so long, and values that are older are saved
+COMMIT_GRANULARITY = 64  #: fragments of a commit, unless told otherwise
+BLOB_BUFFER = 512 * 2**20  #: bytes of blobs that are read at once, unless told otherwise
+BUFFER_VARIABLE = "GENEVA_RANGE_BLOB_READ_BUFFER_SIZE"
+
+_ALWAYS_TRUE = re.compile(r"\s*\(*\s*(1\s*=\s*1|true)\s*\)*\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillRequest:
+    """A backfill of one column.
+
+    `where` is an SQL condition on the rows to compute, None for those that are not computed yet. Fragments are those of
+    `read_version` (None: the newest), without the first `skip_frags` and at most `num_frags` of them. `task_size` is in
+    rows. `blob_buffer` is in bytes.
+    """
+
+    column: str
+    where: str | None = None
+    read_version: int | None = None
+    num_frags: int | None = None
+    skip_frags: int = 0
+    task_size: int | None = None
+    concurrency: int = 8
+    commit_granularity: int | None = COMMIT_GRANULARITY
+    checkpoints: CheckpointSizes = CheckpointSizes(seconds=FLUSH_SECONDS)
+    blob_strategy: BlobReadStrategy = "auto"
+    blob_buffer: int = BLOB_BUFFER
+
+    @property
+    def is_of_all(self) -> bool:
+        """Whether all rows are computed again, as `where="1=1"` asks for."""
+        return self.where is not None and _ALWAYS_TRUE.fullmatch(self.where) is not None
+
+    @property
+    def names_fragments(self) -> bool:
+        """Whether only some fragments are asked for."""
+        return self.read_version is not None or self.num_frags is not None or self.skip_frags > 0
+
+
+def one_column(columns: str | Sequence[str]) -> str:
+    """Returns the only column. Raises NotImplementedError for several, as the contract has it."""
+    if isinstance(columns, str):
+        return columns
+    names = [*columns]
+    if len(names) == 1 and isinstance(names[0], str):
+        return names[0]
+    if not names or not all(isinstance(each, str) for each in names):
+        raise InvalidInput(f"{columns!r} does not name a column", remedy="give the name of one column")
+    raise NotImplementedError(
+        f"several columns in one backfill are not supported ({', '.join(names)}); call backfill for each of them"
+    )
+
+
+def checked_backfill(
+    columns: str | Sequence[str],
+    *,
+    where: str | None = None,
+    read_version: int | None = None,
+    num_frags: int | None = None,
+    skip_frags: int = 0,
+    task_size: int | None = None,
+    concurrency: int = 8,
+    commit_granularity: int | None = COMMIT_GRANULARITY,
+    checkpoint_size: int | None = None,
+    batch_size: int | None = None,
+    min_checkpoint_size: int | None = None,
+    max_checkpoint_size: int | None = None,
+    batch_checkpoint_flush_interval_seconds: float | None = None,
+    blob_read_strategy: str = "auto",
+    blob_read_buffer_size: int | None = None,
+) -> BackfillRequest:
+    """Returns the request. Raises InvalidInput for arguments that cannot be, NotImplementedError for several columns.
+
+    `batch_size` is the former name of `checkpoint_size`; 0 means a whole fragment.
+    """
+    column = one_column(columns)
+    if where is not None and not (isinstance(where, str) and where.strip()):
+        raise InvalidInput("`where` is empty", remedy="leave it out, or give an SQL condition such as 'distance > 100'")
+    for name, number in {
+        "read_version": read_version,
+        "num_frags": num_frags,
+        "task_size": task_size,
+        "concurrency": concurrency,
+        "commit_granularity": commit_granularity,
+        "blob_read_buffer_size": blob_read_buffer_size,
+    }.items():
+        require_positive(name, number)
+    if isinstance(skip_frags, bool) or not isinstance(skip_frags, int) or skip_frags < 0:
+        raise InvalidInput(f"skip_frags={skip_frags!r} is not a number of fragments", remedy="give 0 or more")
+    if blob_read_strategy not in get_args(BlobReadStrategy):
+        raise InvalidInput(
+            f"blob_read_strategy={blob_read_strategy!r} is not valid",
+            remedy=f"use {', '.join(get_args(BlobReadStrategy))}",
+        )
+    if batch_size is not None and checkpoint_size is None:
+        checkpoint_size = batch_size if batch_size != 0 else 2**31 - 1
+    if checkpoint_size is not None and max_checkpoint_size is None:
+        max_checkpoint_size = max(checkpoint_size, min_checkpoint_size or 1)
+    sizes = checked_checkpoint_sizes(
+        checkpoint_size,
+        min_checkpoint_size,
+        max_checkpoint_size,
+        None,
+        FLUSH_SECONDS,
+        batch_checkpoint_flush_interval_seconds,
+    )
+    return BackfillRequest(
+        column,
+        where,
+        read_version,
+        num_frags,
+        skip_frags,
+        task_size,
+        concurrency,
+        commit_granularity,
+        sizes,
+        blob_read_strategy,  # type: ignore[arg-type]
+        blob_read_buffer_size or _buffer(),
+    )
+
+
+def _buffer() -> int:
+    text = os.environ.get(BUFFER_VARIABLE, "")
+    if not text:
+        return BLOB_BUFFER
+    if not text.isdecimal() or int(text) < 1:
+        raise InvalidInput(
+            f"{BUFFER_VARIABLE}={text!r} is not a number of bytes",
+            where="environment",
+            remedy="unset it, or give bytes",
+        )
+    return int(text)

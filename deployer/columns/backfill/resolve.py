@@ -1,0 +1,122 @@
+"""The definition of a column: by the table's metadata, or by a function that is given instead."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+
+from deployer.columns.backfill.definition import (
+    Definition,
+    FunctionDefinition,
+    SqlDefinition,
+    refuse_unknown_inputs,
+)
+from deployer.errors import InvalidInput
+from deployer.functions.binding import bind_inputs
+from deployer.functions.model import UDF
+from deployer.specs.types.arrow import arrow_field, columns_of
+from deployer.specs.types.computed import ComputedBySql, ComputedByUdf
+from deployer.specs.types.types import Blob, Column, format_type
+from deployer.tables.open_table import ReadTable
+from deployer.tables.read.key_values import unknown_column
+
+FindFunction = Callable[[ReadTable, Column, ComputedByUdf], UDF]
+
+
+def definition_of(table: ReadTable, name: str, udf: UDF | None, find: FindFunction) -> Definition:
+    """Returns how the values of the column are computed: by `udf` where one is given, else by its own definition.
+
+    `find` returns the function that a definition names. Raises InvalidInput for columns that are not there or not
+    computed, for keys, blobs, and functions that do not fit the column or the table.
+    """
+    columns = {column.name: column for column in columns_of(table.schema)}
+    if name not in columns:
+        raise unknown_column(name, table.schema.names, table.address)
+    column = columns[name]
+    if name in {*table.row_keys, *table.sort_keys}:
+        raise InvalidInput(
+            f"column {name} is a row key or sort key, by which files are arranged",
+            where=table.address,
+            remedy="compute another column from it",
+        )
+    if isinstance(column.type, Blob):
+        raise InvalidInput(
+            f"column {name} holds blobs, which cannot be computed", where=table.address, remedy="use binary values"
+        )
+    if udf is not None:
+        return _given(table, column, udf)
+    match column.computed:
+        case ComputedBySql() as computed:
+            refuse_unknown_inputs(computed.inputs, table.schema.names, f"the SQL of column {name}", table.address)
+            return SqlDefinition(computed.sql, column, computed.inputs, computed.identity, computed.version)
+        case ComputedByUdf() as computed:
+            refuse_unknown_inputs(computed.inputs, table.schema.names, f"the function of column {name}", table.address)
+            return _declared(table, column, computed, find(table, column, computed))
+        case _:
+            raise InvalidInput(
+                f"column {name} is not computed: it has neither SQL nor a function",
+                where=table.address,
+                remedy="declare `computed:` for it, or pass udf=",
+            )
+
+
+def _given(table: ReadTable, column: Column, udf: UDF) -> FunctionDefinition:
+    if udf.is_multiple:
+        raise InvalidInput(
+            f"the function `{udf.name}` makes several columns, and {column.name} is one",
+            where=table.address,
+            remedy="give a function that returns one value, or add its columns by add_columns and backfill one of them",
+        )
+    inputs = bind_inputs(udf, None, {each.name: each for each in columns_of(table.schema)}, f"column `{column.name}`")
+    computed = column.computed
+    is_own = isinstance(computed, ComputedByUdf) and (computed.version, computed.inputs) == (udf.version, inputs)
+    own = computed.identity if is_own and computed is not None else _identity(udf, inputs)
+    return _fitting(table, column, udf, 0, inputs, own)
+
+
+def _identity(udf: UDF, inputs: tuple[str, ...]) -> str:
+    """Returns the identity of a function that is not the column's own."""
+    text = json.dumps([udf.name, udf.version, *inputs], ensure_ascii=False)
+    return f"{udf.version}-given{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _declared(table: ReadTable, column: Column, computed: ComputedByUdf, udf: UDF) -> FunctionDefinition:
+    if udf.form != "batch" and len(udf.inputs) != len(computed.inputs):
+        raise InvalidInput(
+            f"the function of column {column.name} has {len(udf.inputs)} parameters, and its definition names "
+            f"{len(computed.inputs)} columns",
+            where=table.address,
+            remedy="declare a column per parameter",
+        )
+    place = 0
+    if udf.is_multiple:
+        names = [each.name for each in udf.outputs]
+        if computed.output not in names:
+            raise InvalidInput(
+                f"the function of column {column.name} makes {', '.join(map(str, names))}, not {computed.output!r}",
+                where=table.address,
+                remedy="declare one of these as its output",
+            )
+        place = names.index(computed.output)
+    return _fitting(table, column, udf, place, computed.inputs, computed.identity)
+
+
+def _fitting(
+    table: ReadTable, column: Column, udf: UDF, place: int, inputs: tuple[str, ...], identity: str
+) -> FunctionDefinition:
+    made = arrow_field(Column(column.name, udf.outputs[place].type)).type
+    if made != arrow_field(column).type:
+        raise InvalidInput(
+            f"the function `{udf.name}` makes {format_type(udf.outputs[place].type)}, and column {column.name} is "
+            f"{format_type(column.type)}",
+            where=table.address,
+            remedy="give a function that returns the column's type",
+        )
+    if column.name in inputs:
+        if udf.form != "batch":
+            raise InvalidInput(
+                f"column {column.name} is computed from itself", where=table.address, remedy="name other inputs"
+            )
+        inputs = tuple(name for name in inputs if name != column.name)
+    return FunctionDefinition(udf, (column,), (place,), inputs, (identity,))

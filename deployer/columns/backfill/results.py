@@ -1,0 +1,65 @@
+"""What a backfill is going to do, and what it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deployer.columns.fill.run import FillStats
+from deployer.state.model.services import Figures, FinalStatus
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillPlan:
+    """What `backfill` would do now. Nothing is reserved: rows may come and go.
+
+    `rows` are those to compute. By default these are the rows of the `fragments`, without looking into them: of a
+    fragment that no definition is known for, rows with a value are left alone. With a condition they are counted.
+    `tasks` are pieces of work of `task_size` rows, `commits` the versions that become visible one after the other.
+    `by_version` has the table's rows by the version of the definition that computed them ("": not computed).
+    `seconds` are expected by the rate of the last run that is known, None without one.
+    """
+
+    column: str
+    version: str
+    rows: int
+    fragments: int
+    tasks: int
+    commits: int
+    total_rows: int
+    total_fragments: int
+    by_version: dict[str, int]
+    seconds: float | None = None
+    where: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillJobResult:
+    """What a backfill wrote. `already_done`: the job was done before, and nothing was written.
+
+    `rows` are those that were computed. `errors` are failed rows that were skipped, which `get_errors` lists.
+    """
+
+    job_id: str
+    column: str
+    version: str = ""
+    run_id: str = ""
+    rows: int = 0
+    errors: int = 0
+    seconds: float = 0.0
+    already_done: bool = False
+    stats: FillStats = FillStats()
+    lance_version_before: int | None = None
+    lance_version_after: int | None = None
+    status: FinalStatus = "SUCCEEDED"
+    why: str = ""
+
+    @property
+    def figures(self) -> Figures:
+        """The figures of the run record."""
+        return Figures(
+            rows_out=self.rows,
+            bytes_out=self.stats.bytes,
+            lance_version_before=self.lance_version_before,
+            lance_version_after=self.lance_version_after,
+            after={"fragments": self.stats.fragments, "errors": self.errors, "seconds": round(self.seconds, 3)},
+        )

@@ -1,0 +1,120 @@
+"""Which fragments and rows a backfill computes: by what is recorded of files, or by a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deployer.columns.backfill.request import BackfillRequest
+from deployer.columns.fill.work import FragmentWork
+from deployer.datasets.dataset import field_ids
+from deployer.errors import InvalidInput, NotFound
+from deployer.specs.types.column_names import quoted
+from deployer.state.model.computed_by import has_others, is_computed
+from deployer.state.model.entities import TableState
+from deployer.tables.open_table import ReadTable
+from deployer.tables.read.scan_plan import Condition
+from deployer.tables.read.table import Table as Reader
+from deployer.tables.rows.matching import ADDRESS, scanned
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
+
+ALL = ""  #: the condition of fragments of which all rows are computed
+
+
+@dataclass(slots=True)
+class Selection:
+    """Chooses fragments for one backfill. `identities` are those of the definitions, by column.
+
+    `named` are the fragments that the request names; None where it names none. Not for several threads.
+    """
+
+    request: BackfillRequest
+    identities: Mapping[str, str]
+    named: frozenset[int] | None = None
+    _found: dict[FragmentWork, int] = field(default_factory=dict)  #: rows that the condition is true for
+
+    def chosen(
+        self, table: ReadTable, dataset: LanceDataset, works: Sequence[FragmentWork]
+    ) -> list[tuple[FragmentWork, str]]:
+        """Returns the fragments that have rows to compute, and the condition on these rows.
+
+        Raises InvalidInput for a condition that is not valid SQL, is not boolean or names a column that is not there.
+        """
+        works = [work for work in works if self.named is None or work.fragment_id in self.named]
+        if self.request.is_of_all:
+            return [(work, ALL) for work in works]
+        if self.request.where is not None:
+            condition = self.condition(table, dataset)
+            self._count(table, dataset, condition, works)
+            return [(work, condition.sql) for work in works if self._found.get(work)]
+        return list(self._not_computed(table.state, dataset, works))
+
+    def condition(self, table: ReadTable, dataset: LanceDataset) -> Condition:
+        """Returns the condition of the request, which has one. Raises InvalidInput for what is not one expression."""
+        return Reader(table, dataset).candidates(str(self.request.where))[0]
+
+    def _not_computed(
+        self, state: TableState, dataset: LanceDataset, works: Sequence[FragmentWork]
+    ) -> Iterator[tuple[FragmentWork, str]]:
+        ids = dict(zip(self.identities, field_ids(dataset, self.identities), strict=True))
+        unset = " OR ".join(f"{quoted(name)} IS NULL" for name in self.identities)
+        for work in works:
+            file = state.files.get(work.fragment_id)
+            text = "" if file is None else file.computed
+            if all(is_computed(text, ids[name], identity) for name, identity in self.identities.items()):
+                continue
+            stale = any(has_others(text, ids[name], identity) for name, identity in self.identities.items())
+            yield work, ALL if stale or not any(work.outputs) else unset
+
+    def _count(
+        self, table: ReadTable, dataset: LanceDataset, condition: Condition, works: Sequence[FragmentWork]
+    ) -> None:
+        """Counts the rows that the condition is true for, in fragments that were not looked into before."""
+        new = [work for work in works if work not in self._found]
+        if not new and self._found:
+            return
+        every = {each.fragment_id: each for each in dataset.get_fragments()}
+        chosen = [every[work.fragment_id] for work in new]
+        # Lance sees the condition in any case: it may report a problem with it.
+        fragments = None if len(chosen) == len(every) or not chosen else chosen
+        rows = dict.fromkeys((work.fragment_id for work in new), 0)
+        place = (table.location, table.address)
+        for batch in scanned(place, dataset, fragments, (), condition.sql, condition, with_ids=False):
+            numbers, counts = np.unique(batch.column(ADDRESS).to_numpy() >> np.uint64(32), return_counts=True)
+            for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+                rows[number] = rows.get(number, 0) + count
+        self._found.update((work, rows[work.fragment_id]) for work in new)
+
+    def rows_of(self, works: Sequence[FragmentWork]) -> int:
+        """Returns the number of rows that the condition is true for in these fragments, which `chosen` has returned."""
+        return sum(self._found.get(work, 0) for work in works)
+
+
+def named_fragments(table: ReadTable, request: BackfillRequest) -> frozenset[int] | None:
+    """Returns the fragments that the request names; None where it names none.
+
+    Raises NotFound for a version that is not kept, InvalidInput where all fragments are skipped.
+    """
+    if not request.names_fragments:
+        return None
+    version = request.read_version
+    if version is not None and version > table.state.lance_version:
+        raise NotFound(
+            f"the table has no version {version}; the newest is {table.state.lance_version}",
+            where=table.address,
+            remedy="leave read_version out, or give a version that `deployer history` lists",
+        )
+    ids = [each.fragment_id for each in table.dataset(version).get_fragments()]
+    if request.skip_frags and request.skip_frags >= len(ids):
+        raise InvalidInput(
+            f"skip_frags={request.skip_frags} skips all of the {len(ids)} fragments of the table",
+            where=table.address,
+            remedy="give a smaller number",
+        )
+    stop = None if request.num_frags is None else request.skip_frags + request.num_frags
+    return frozenset(ids[request.skip_frags : stop])

@@ -1,0 +1,238 @@
+"""The methods of a table that compute columns."""
+
+from __future__ import annotations
+
+import datetime as dt
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from deployer.columns.backfill.admission import admit
+from deployer.columns.backfill.backfill import Define
+from deployer.columns.backfill.current_addresses import current_addresses
+from deployer.columns.backfill.failed_rows import ErrorRecord, errors_of, jobs_with_errors, of_kind
+from deployer.columns.backfill.functions import finder
+from deployer.columns.backfill.plan import plan_backfill
+from deployer.columns.backfill.request import COMMIT_GRANULARITY, BackfillRequest, checked_backfill, one_column
+from deployer.columns.backfill.resolve import definition_of
+from deployer.columns.jobs import JobFuture, report_ignored, run_backfill, start_backfill
+from deployer.errors import InvalidInput
+from deployer.platform.isolation.trusted_functions import NONE_TRUSTED, TrustedFunctions
+from deployer.table.opened import OpenedTable
+
+if TYPE_CHECKING:
+    from deployer.columns.backfill.results import BackfillJobResult, BackfillPlan
+    from deployer.functions.model import UDF
+    from deployer.tables.open_table import ReadTable
+
+
+class BackfillMethods(OpenedTable):
+    """Backfills of computed columns, their plans and their errors."""
+
+    _trusted: TrustedFunctions = NONE_TRUSTED
+
+    def backfill(
+        self,
+        columns: str | list[str],
+        *,
+        udf: UDF | None = None,
+        where: str | None = None,
+        concurrency: int = 8,
+        intra_applier_concurrency: int = 1,
+        _admission_check: bool | None = None,
+        _admission_strict: bool | None = None,
+        refresh_status_secs: float = 2.0,
+        timeout: dt.timedelta | None = None,
+        min_checkpoint_size: int | None = None,
+        max_checkpoint_size: int | None = None,
+        batch_checkpoint_flush_interval_seconds: float | None = None,
+        blob_read_strategy: str = "auto",
+        blob_read_buffer_size: int | None = None,
+        _enable_job_tracker_saves: bool = True,
+        job_id: str | None = None,
+        commit_granularity: int | None = COMMIT_GRANULARITY,
+        read_version: int | None = None,
+        num_frags: int | None = None,
+        skip_frags: int = 0,
+        task_size: int | None = None,
+        checkpoint_size: int | None = None,
+        batch_size: int | None = None,
+        task_shuffle_diversity: int | None = None,
+    ) -> BackfillJobResult:
+        """As `backfill_async`, and returns the result of the job when that has ended. Ctrl-C cancels it.
+
+        Logs the progress every `refresh_status_secs`. Raises TimeoutError where the job has not ended after `timeout`:
+        the job continues, and can be resumed by its id.
+        """
+        if timeout is not None and (not isinstance(timeout, dt.timedelta) or timeout.total_seconds() < 0):
+            raise InvalidInput(f"timeout={timeout!r} is not a time", remedy="give a datetime.timedelta")
+        _report(intra_applier_concurrency, _enable_job_tracker_saves, task_shuffle_diversity, batch_size)
+        request = checked_backfill(
+            columns,
+            where=where,
+            read_version=read_version,
+            num_frags=num_frags,
+            skip_frags=skip_frags,
+            task_size=task_size,
+            concurrency=concurrency,
+            commit_granularity=commit_granularity,
+            checkpoint_size=checkpoint_size,
+            batch_size=batch_size,
+            min_checkpoint_size=min_checkpoint_size,
+            max_checkpoint_size=max_checkpoint_size,
+            batch_checkpoint_flush_interval_seconds=batch_checkpoint_flush_interval_seconds,
+            blob_read_strategy=blob_read_strategy,
+            blob_read_buffer_size=blob_read_buffer_size,
+        )
+        table = self._newest()
+        define = self._admitted(request, udf, _admission_check, _admission_strict)
+        return run_backfill(table, request, define, job_id, refresh_status_secs, timeout)
+
+    def backfill_async(
+        self,
+        columns: str | list[str],
+        *,
+        udf: UDF | None = None,
+        where: str | None = None,
+        concurrency: int = 8,
+        intra_applier_concurrency: int = 1,
+        _admission_check: bool | None = None,
+        _admission_strict: bool | None = None,
+        min_checkpoint_size: int | None = None,
+        max_checkpoint_size: int | None = None,
+        batch_checkpoint_flush_interval_seconds: float | None = None,
+        blob_read_strategy: str = "auto",
+        blob_read_buffer_size: int | None = None,
+        _enable_job_tracker_saves: bool = True,
+        job_id: str | None = None,
+        _return_future: bool = False,
+        commit_granularity: int | None = COMMIT_GRANULARITY,
+        read_version: int | None = None,
+        num_frags: int | None = None,
+        skip_frags: int = 0,
+        task_size: int | None = None,
+        checkpoint_size: int | None = None,
+        batch_size: int | None = None,
+        task_shuffle_diversity: int | None = None,
+    ) -> JobFuture[BackfillJobResult]:
+        """Computes a column as a job, and returns that; `result()` waits for it.
+
+        By default the rows are computed that are not yet, or by another version of the definition. `where` is an SQL
+        condition on the rows to compute instead (`"1=1"`: all); others keep their values. `udf` computes instead of the
+        column's own definition. `columns` is one name, also in a list; several raise NotImplementedError.
+
+        Each `commit_granularity` fragments become visible together; None: all at the end. `skip_frags` and `num_frags`
+        choose fragments, of `read_version` or the newest version. At most `concurrency` fragments are computed at the
+        same time. Rows of a call are `checkpoint_size` at first and adapt between `min_checkpoint_size` and
+        `max_checkpoint_size`; what was computed is saved every `batch_checkpoint_flush_interval_seconds` (0: each
+        batch). Blobs of at most `blob_read_buffer_size` bytes are read at the same time. A `job_id` resumes the job
+        that was cut off, and does nothing when that job is done.
+
+        Raises InvalidInput, NotFound and Refused for what cannot be computed, and ResourcesUnavailableError where the
+        cluster of the table's BACKFILL lacks what the function asks for; nothing is changed then. The job raises as
+        `deployer.columns.backfill.backfill` says.
+        """
+        _report(intra_applier_concurrency, _enable_job_tracker_saves, task_shuffle_diversity, batch_size)
+        report_ignored(_return_future=True if _return_future else None)
+        request = checked_backfill(
+            columns,
+            where=where,
+            read_version=read_version,
+            num_frags=num_frags,
+            skip_frags=skip_frags,
+            task_size=task_size,
+            concurrency=concurrency,
+            commit_granularity=commit_granularity,
+            checkpoint_size=checkpoint_size,
+            batch_size=batch_size,
+            min_checkpoint_size=min_checkpoint_size,
+            max_checkpoint_size=max_checkpoint_size,
+            batch_checkpoint_flush_interval_seconds=batch_checkpoint_flush_interval_seconds,
+            blob_read_strategy=blob_read_strategy,
+            blob_read_buffer_size=blob_read_buffer_size,
+        )
+        table = self._newest()
+        define = self._admitted(request, udf, _admission_check, _admission_strict)
+        return start_backfill(table, request, define, job_id)
+
+    def plan_backfill(
+        self,
+        col_name: str,
+        *,
+        udf: UDF | None = None,
+        where: str | None = None,
+        read_version: int | None = None,
+        num_frags: int | None = None,
+        skip_frags: int = 0,
+        task_size: int | None = None,
+    ) -> BackfillPlan:
+        """Returns what `backfill` with these arguments would do now. Nothing is computed.
+
+        By default no data file is opened. With another `where`, its columns are read once. Raises as `backfill` does.
+        """
+        request = checked_backfill(
+            one_column(col_name),
+            where=where,
+            read_version=read_version,
+            num_frags=num_frags,
+            skip_frags=skip_frags,
+            task_size=task_size,
+        )
+        table = self._newest()
+        return plan_backfill(table, request, self._define(request, udf)(table))
+
+    def get_errors(
+        self, job_id: str | None = None, column_name: str | None = None, error_type: str | None = None
+    ) -> list[ErrorRecord]:
+        """Returns the rows for which a function failed and that were skipped: of one job, column or type of exception.
+
+        At most 10,000 of a job are kept; the result of a job says how many there were.
+        """
+        table = self._newest()
+        table_id = table.entry.table_id
+        jobs = jobs_with_errors(table.root, table_id) if job_id is None else [job_id]
+        found = [record for each in jobs for record in errors_of(table.root, table_id, each).records]
+        return of_kind(found, column_name, error_type)
+
+    def get_failed_row_addresses(self, job_id: str, column_name: str) -> list[int]:
+        """Returns the present addresses of the rows that failed in a job, ascending, as `where=f"_rowaddr IN (…)"` of
+        `backfill` takes them.
+
+        Rows that are gone, or cannot be found any more, are left out; a UserWarning names them.
+        """
+        table = self._newest()
+        records = of_kind(errors_of(table.root, table.entry.table_id, job_id).records, column_name, None)
+        found = current_addresses(table, records)
+        if found.gone:
+            names = ", ".join(_named(each) for each in found.gone[:10])
+            more = f" and {len(found.gone) - 10} more" if len(found.gone) > 10 else ""
+            warnings.warn(f"rows of job {job_id} are not there any more: {names}{more}", UserWarning, stacklevel=2)
+        return list(found.addresses)
+
+    def _define(self, request: BackfillRequest, udf: UDF | None) -> Define:
+        find = finder(self._trusted)
+
+        def define(table: ReadTable) -> Any:
+            return definition_of(table, request.column, udf, find)
+
+        return define
+
+    def _admitted(self, request: BackfillRequest, udf: UDF | None, check: bool | None, strict: bool | None) -> Define:
+        define = self._define(request, udf)
+        admit(self._opened, define(self._opened), check, strict)
+        return define
+
+
+def _report(intra: int, saves: bool, diversity: int | None, batch_size: int | None) -> None:
+    report_ignored(
+        intra_applier_concurrency=None if intra == 1 else intra,
+        _enable_job_tracker_saves=None if saves else False,
+        task_shuffle_diversity=diversity,
+    )
+    if batch_size is not None:
+        warnings.warn("batch_size is the former name of checkpoint_size", DeprecationWarning, stacklevel=3)
+
+
+def _named(record: ErrorRecord) -> str:
+    if record.row_key:
+        return ", ".join(f"{name} {value}" for name, value in record.row_key.items())
+    return f"id {record.row_id}" if record.row_id is not None else f"address {record.row_address}"

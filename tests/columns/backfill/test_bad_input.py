@@ -1,0 +1,216 @@
+"""What a backfill is refused for: a typed error with a remedy, and nothing is changed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+
+from deployer.columns.fill.checkpoints import JobFolder
+from deployer.errors import Conflict, DeployerError, InvalidInput, NotFound, Refused, ResourcesUnavailable
+from deployer.functions import Columns, udf
+from deployer.services.runs.records import runs_of
+from deployer.state.log.updates import SetTableProperties
+from deployer.table import ResourcesUnavailableError, Table, connect
+from tests.columns.backfill.functions import scalar, strict, tenfold
+from tests.columns.rows import SCHEMA
+from tests.tables.lakes import Lake
+
+
+class Both(NamedTuple):
+    a: float
+    b: float
+
+
+@udf
+def both(rating: float) -> Columns[Both]:
+    return Both(rating, rating)
+
+
+@udf(data_type=pa.string())
+def text(rating: float) -> str:
+    return str(rating)
+
+
+@udf(data_type=pa.float64())
+def of_unknown(nothing: float) -> float:
+    return nothing
+
+
+@udf(data_type=pa.float64())
+def of_text(name: float) -> float:
+    return name
+
+
+CASES: list[tuple[str, Any, dict[str, Any], type[Exception], str]] = [
+    ("unknown column", "scores", {}, InvalidInput, "there is no column 'scores'"),
+    ("no column", [], {}, InvalidInput, "does not name a column"),
+    ("several columns", ["score", "km"], {}, NotImplementedError, "several columns"),
+    ("not computed", "rating", {}, InvalidInput, "column rating is not computed: it has neither SQL nor a function"),
+    ("a row key", "id", {"udf": scalar}, InvalidInput, "column id is a row key or sort key"),
+    ("another type", "score", {"udf": text}, InvalidInput, "makes string, and column score is float64"),
+    ("unknown input", "score", {"udf": of_unknown}, ValueError, "the table has no column `nothing`"),
+    ("an input of another type", "score", {"udf": of_text}, ValueError, "column `name` is string"),
+    (
+        "itself",
+        "score",
+        {"udf": udf(data_type=pa.float64(), input_columns=["score"])(lambda a: a)},
+        InvalidInput,
+        "itself",
+    ),
+    ("empty condition", "score", {"where": " "}, InvalidInput, "`where` is empty"),
+    ("not SQL", "score", {"where": "id in (1"}, InvalidInput, "is not one SQL expression"),
+    ("not boolean", "score", {"where": "rating + 1"}, InvalidInput, "does not return a boolean"),
+    ("column of a condition", "score", {"where": "idd > 1"}, InvalidInput, "there is no column 'idd'"),
+    ("two statements", "score", {"where": "1=1; drop table x"}, InvalidInput, "is not one SQL expression"),
+    ("negative size", "score", {"num_frags": -1}, InvalidInput, "num_frags=-1 is not a positive whole number"),
+    ("no fragments", "score", {"num_frags": 0}, InvalidInput, "num_frags=0"),
+    ("negative skip", "score", {"skip_frags": -1}, InvalidInput, "skip_frags=-1"),
+    ("all skipped", "score", {"skip_frags": 3}, InvalidInput, "skip_frags=3 skips all of the 3 fragments"),
+    ("task size", "score", {"task_size": 0}, InvalidInput, "task_size=0"),
+    ("granularity", "score", {"commit_granularity": 0}, InvalidInput, "commit_granularity=0"),
+    ("concurrency", "score", {"concurrency": True}, InvalidInput, "concurrency=True"),
+    (
+        "minimum above maximum",
+        "score",
+        {"min_checkpoint_size": 9, "max_checkpoint_size": 8},
+        InvalidInput,
+        "min_checkpoint_size=9 is above max_checkpoint_size=8",
+    ),
+    ("flush", "score", {"batch_checkpoint_flush_interval_seconds": -1}, InvalidInput, "is negative"),
+    ("blob strategy", "score", {"blob_read_strategy": "fast"}, InvalidInput, "blob_read_strategy='fast'"),
+    ("blob buffer", "score", {"blob_read_buffer_size": 0}, InvalidInput, "blob_read_buffer_size=0"),
+    ("version", "score", {"read_version": 99}, NotFound, "the table has no version 99"),
+    ("job id", "score", {"job_id": "../x"}, InvalidInput, "is not a valid job id"),
+    ("timeout", "score", {"timeout": 3}, InvalidInput, "timeout=3 is not a time"),
+]
+
+
+@pytest.mark.parametrize(
+    ("column", "given", "error", "message"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
+def test_bad_input(
+    column: Any, given: dict[str, Any], error: type[Exception], message: str, table: Table, lake: Lake
+) -> None:
+    before = lake.open().opened.state
+    with pytest.raises(error, match=message) as raised:
+        table.backfill(column, **given)
+    if isinstance(raised.value, DeployerError):
+        assert raised.value.remedy
+    after = lake.open().opened.state
+    assert (after.lance_version, after.version, after.runs) == (before.lance_version, before.version, before.runs)
+
+
+def test_plans_refuse_the_same(table: Table) -> None:
+    for column, where, message in (("rating", None, "not computed"), ("score", "nope = 1", "no column 'nope'")):
+        with pytest.raises(InvalidInput, match=message):
+            table.plan_backfill(column, where=where)
+    with pytest.raises(InvalidInput, match="skips all"):
+        table.plan_backfill("score", skip_frags=9)
+
+
+def test_a_function_that_is_not_trusted_is_not_imported(lake: Lake) -> None:
+    with connect(lake.root) as connection, pytest.raises(Refused, match=r"functions:scalar` is named by the lake"):
+        connection.open_table("flights").backfill("score")
+
+
+def test_an_offline_table(table: Table, lake: Lake) -> None:
+    lake.store.commit(lake.open().opened.entry.table_id, [SetTableProperties({"online": False})])
+    with pytest.raises(Refused, match="the table is offline"):
+        table.backfill("score")
+
+
+def test_a_function_that_makes_several_columns(table: Table) -> None:
+    with pytest.raises(InvalidInput, match="makes several columns, and score is one"):
+        table.backfill("score", udf=both)
+
+
+def test_ids_of_other_jobs(table: Table, lake: Lake) -> None:
+    table.backfill("score", job_id="monday")
+    assert table.backfill("score", job_id="monday").already_done
+    with pytest.raises(InvalidInput, match="monday is the id of another job: backfill score was done under it"):
+        table.backfill("km", job_id="monday")
+    lake.table(pa.schema([*SCHEMA]), row_keys=("id",), splits=(), name="others")
+    other = lake.open("others").opened.entry
+    JobFolder(lake.root, other.table_id, "tuesday").begin({}, "here")
+    with pytest.raises(InvalidInput, match=r"tuesday is the id of another job: it is one of table air\.others"):
+        table.backfill("km", job_id="tuesday")
+
+
+def test_an_id_of_another_function_or_condition(table: Table) -> None:
+    with pytest.raises(DeployerError, match="thirteen"):
+        table.backfill("score", udf=strict, job_id="monday", commit_granularity=1, concurrency=1)
+    for given in ({"udf": tenfold}, {"udf": strict, "where": "id > 1"}):
+        with pytest.raises(InvalidInput, match=r"job monday was begun with another (function|condition)"):
+            table.backfill("score", job_id="monday", **given)
+    assert len(runs_of(table._newest().state, "BACKFILL")) == 1
+
+
+def test_a_function_that_needs_more_than_there_is(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    @udf(data_type=pa.float64(), num_gpus=64)
+    def on_gpus(rating: float) -> float:
+        return rating
+
+    assert ResourcesUnavailableError is ResourcesUnavailable
+    with pytest.raises(ResourcesUnavailableError, match="needs more than a worker of this machine has: 64 GPUs"):
+        table.backfill("score", udf=on_gpus)
+    with pytest.warns(UserWarning, match="64 GPUs"):
+        table.backfill("score", udf=on_gpus, _admission_strict=False, num_frags=1)
+    table.backfill("score", udf=on_gpus, _admission_check=False, num_frags=2)
+    monkeypatch.setenv("GENEVA_ADMISSION__CHECK", "false")
+    table.backfill("score", udf=on_gpus)
+    monkeypatch.setenv("GENEVA_ADMISSION__CHECK", "perhaps")
+    with pytest.raises(InvalidInput, match="GENEVA_ADMISSION__CHECK='perhaps' is not valid"):
+        table.backfill("score", udf=on_gpus)
+
+
+def test_a_second_job_on_the_column(table: Table, lake: Lake) -> None:
+    """Of any kind that writes it; another column is computed beside it."""
+    begun, over = threading.Event(), threading.Event()
+
+    @udf(data_type=pa.float64())
+    def waiting(rating: float) -> float:
+        begun.set()
+        assert over.wait(60)
+        return rating
+
+    job = table.backfill_async("score", udf=waiting, job_id="monday")
+    try:
+        assert begun.wait(60)
+        run = runs_of(lake.open().opened.state, "BACKFILL")[0]
+        with pytest.raises(Conflict, match=f"run {run.run_id} of BACKFILL for score is RUNNING"):
+            table.backfill("score", udf=scalar)
+        source = lake.file(pa.table({"id": [1], "score": [2.0]}))
+        with pytest.raises(Conflict, match=f"run {run.run_id} of BACKFILL for score is RUNNING"):
+            table.load_columns(str(source), "id", ["score"])
+        with pytest.raises(Conflict, match="job monday is in use by run"):
+            table.backfill("score", udf=waiting, job_id="monday")
+        with connect(lake.root) as connection:
+            assert connection.open_table("flights").backfill("km").rows == 30
+        with pytest.raises(TimeoutError, match="continues"):
+            job.result(0.01)
+    finally:
+        over.set()
+    assert job.result(60).rows == 30
+
+
+def test_a_timeout_leaves_the_job_running(table: Table) -> None:
+    over = threading.Event()
+
+    @udf(data_type=pa.float64())
+    def waiting(rating: float) -> float:
+        assert over.wait(60)
+        return rating
+
+    try:
+        with pytest.raises(TimeoutError, match=r"job monday is not done after 0\.05 s, and continues"):
+            table.backfill("score", udf=waiting, job_id="monday", timeout=dt.timedelta(seconds=0.05))
+    finally:
+        over.set()
+    for thread in threading.enumerate():
+        if thread.name == "job-monday":
+            thread.join(60)
+    assert table.backfill("score", udf=waiting, job_id="monday").already_done

@@ -1,0 +1,148 @@
+"""Rows for which a function fails: the run ends with the row's key, or skips and records them."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deployer.columns.backfill import failed_rows
+from deployer.datasets.storage.job_folders import ERRORS, job_files
+from deployer.errors import FunctionFailed
+from deployer.services.clean import clean_table
+from deployer.services.cluster import cluster_table
+from deployer.services.compact import compact_table
+from deployer.table import Table, connect
+from deployer.tables.collect.garbage import collect_garbage
+from tests.columns.backfill.functions import on_id, picky, scalar, strict
+from tests.columns.rows import values
+from tests.tables.lakes import Lake
+
+FAILED = [3, 10, 17, 24]
+EXPECTED = {i: None if i in FAILED else i * 2 + 1.0 for i in range(30)}
+
+
+def test_a_failure_ends_the_run_with_the_key_of_the_row(table: Table) -> None:
+    with pytest.raises(
+        FunctionFailed, match=r"column score, the row id 13 \(address 4294967299\): ValueError: thirteen"
+    ):
+        table.backfill("score", udf=strict, job_id="monday")
+    assert values(table, "score") == dict.fromkeys(range(30))
+    table.delete("id = 13")
+    assert table.backfill("score", udf=strict, job_id="monday").rows == 30
+    assert table.get_errors() == []
+
+
+def test_skipped_rows_are_null_and_recorded(table: Table) -> None:
+    done = table.backfill("score", udf=picky, job_id="monday")
+    assert (done.errors, done.rows) == (4, 30) and values(table, "score") == EXPECTED
+    found = table.get_errors(job_id="monday", column_name="score", error_type="ValueError")
+    assert [each.row_key for each in found] == [{"id": i} for i in FAILED]
+    first = found[0]
+    assert (first.message, first.attempts, first.column_name, first.job_id) == ("3 is not liked", 1, "score", "monday")
+    assert (
+        first.row_address == 3 and first.dataset == 1 and first.at > 0 and 'raise ValueError(f"{id}' in first.traceback
+    )
+    assert table.get_errors(error_type="KeyError") == table.get_errors(column_name="km") == []
+    assert table.get_errors("tuesday") == []
+    assert table.backfill("score", udf=picky).rows == 0  # they are not computed again by default
+
+
+def test_the_example_of_the_contract_computes_failed_rows_again(table: Table) -> None:
+    table.backfill("score", udf=picky, job_id="monday")
+    failed = table.get_failed_row_addresses(job_id="monday", column_name="score")
+    addresses = ",".join(map(str, failed))
+    done = table.backfill("score", udf=scalar, where=f"_rowaddr IN ({addresses})")
+    assert (done.rows, done.stats.fragments) == (4, 3)
+    assert values(table, "score") == {i: i * 2 + 1.0 for i in range(30)}
+
+
+CHANGES: list[tuple[str, Any]] = [
+    ("nothing", lambda lake, table: None),
+    ("compact", lambda lake, table: compact_table(lake.root, "flights", {"min_files": 2})),
+    ("cluster", lambda lake, table: cluster_table(lake.root, "flights", {"columns": ["rating"]})),
+    ("update", lambda lake, table: table.update(where="id < 15", values={"name": "x"})),
+    ("rows before them deleted", lambda lake, table: table.delete("id in (0, 1, 2, 11)")),
+]
+
+
+@pytest.mark.parametrize("change", [case[1] for case in CHANGES], ids=[case[0] for case in CHANGES])
+def test_failed_rows_are_found_after_changes(change: Any, lake: Lake, table: Table) -> None:
+    table.backfill("score", udf=picky, job_id="monday")
+    change(lake, table)
+    failed = table.get_failed_row_addresses("monday", "score")
+    assert sorted(table.to_arrow(["id"], f"_rowaddr IN ({', '.join(map(str, failed))})")["id"].to_pylist()) == FAILED
+    assert table.get_failed_row_addresses("monday", "km") == []
+
+
+def test_rows_that_are_gone_are_named(lake: Lake, table: Table) -> None:
+    table.backfill("score", udf=picky, job_id="monday")
+    table.delete("id in (10, 24)")
+    compact_table(lake.root, "flights", {"min_files": 2, "max_deleted_share": 0.01})
+    with pytest.warns(UserWarning, match="rows of job monday are not there any more: id 10, id 24"):
+        failed = table.get_failed_row_addresses("monday", "score")
+    assert sorted(table.to_arrow(["id"], f"_rowaddr IN ({', '.join(map(str, failed))})")["id"].to_pylist()) == [3, 17]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.date32(), pa.timestamp("us", "UTC"), pa.decimal128(9, 2), pa.binary()]
+)
+def test_rows_are_found_by_keys_of_each_type(kind: pa.DataType, tmp_path: Any) -> None:
+    lake = Lake(tmp_path)
+    keys = _keys(kind)
+    schema = pa.schema(
+        [pa.field("key", kind, nullable=False), pa.field("id", pa.int64()), pa.field("score", pa.float64())]
+    )
+    lake.table(schema, row_keys=("key",), splits=())
+    with connect(lake.root) as connection:
+        table = connection.open_table("flights")
+        for start in (0, 6):
+            ids = pa.array(range(start, start + 6), pa.int64())
+            table.add(pa.table([keys.slice(start, 6), ids, pa.nulls(6, pa.float64())], schema=schema))
+        table.backfill("score", udf=on_id, job_id="monday")
+        compact_table(lake.root, "flights", {"min_files": 2})
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            failed = table.get_failed_row_addresses("monday", "score")
+        found = table.to_arrow(["id"], f"_rowaddr IN ({', '.join(map(str, failed))})")["id"].to_pylist()
+    assert sorted(found) == [3, 10]
+
+
+def _keys(kind: pa.DataType) -> pa.Array:
+    if pa.types.is_binary(kind):
+        return pa.array([bytes([200 + i, 0, i]) for i in range(12)], kind)
+    if pa.types.is_string(kind):
+        return pa.array([f"ke'y {i}" for i in range(12)])
+    if pa.types.is_decimal(kind):
+        return pa.array([f"{i}.25" for i in range(12)]).cast(kind)
+    days = pa.array([f"2020-01-{i + 1:02}" for i in range(12)])
+    return days.cast(pa.date32()) if pa.types.is_date(kind) else days.cast(pa.timestamp("us")).cast(kind)
+
+
+def test_errors_are_kept_up_to_a_number_and_the_rest_counted(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failed_rows, "MOST_ERRORS", 3)
+    assert table.backfill("score", udf=picky, job_id="monday").errors == 4
+    assert len(table.get_errors("monday")) == 3
+
+
+def test_errors_survive_the_job_and_go_when_they_are_old(table: Table, lake: Lake) -> None:
+    table.backfill("score", udf=picky, job_id="monday")
+    table_id = lake.open().opened.entry.table_id
+    clean_table(lake.root, "flights", {"older_than": "0d"})
+    collect_garbage(lake.store, lake.root, table_id)
+    assert len(table.get_errors("monday")) == 4
+    newest = max(each.changed for files in job_files(lake.root, table_id, ERRORS).values() for each in files)
+    collect_garbage(lake.store, lake.root, table_id, now=newest + 89 * 86_400)
+    assert len(table.get_errors("monday")) == 4
+    collect_garbage(lake.store, lake.root, table_id, now=newest + 91 * 86_400)
+    assert table.get_errors("monday") == []
+
+
+def test_a_damaged_record_counts_as_missing(table: Table, lake: Lake) -> None:
+    table.backfill("score", udf=picky, job_id="monday")
+    damaged = sorted((Path(lake.root) / ERRORS).rglob("*-*"))[0]
+    damaged.write_bytes(damaged.read_bytes()[:-3] + b"xyz")
+    assert len(table.get_errors("monday")) == 3

@@ -1,0 +1,135 @@
+"""Which rows a backfill computes: by what is recorded of files, by conditions, and by fragments."""
+
+from __future__ import annotations
+
+import pytest
+
+from deployer.errors import NotFound
+from deployer.services.compact import compact_table
+from deployer.state.model.computed_by import definitions_of
+from deployer.table import Table
+from tests.columns.backfill.conftest import with_computed
+from tests.columns.backfill.functions import calls, counted, mostly_null, tenfold
+from tests.columns.rows import rows, values
+from tests.tables.lakes import Lake
+
+FIRST = {i: i * 2 + 1.0 for i in range(30)}
+
+
+def versions(lake: Lake) -> list[str]:
+    """The versions of the definitions that computed `score` in each file, parted by `|`."""
+    table = lake.open().opened
+    field = {each.name(): each.id() for each in table.dataset().lance_schema.fields()}["score"]
+    return [
+        "|".join(each.partition("-")[0] for each in definitions_of(file.computed).get(field, ()))
+        for file in table.state.files
+    ]
+
+
+def test_a_null_that_was_computed_is_not_computed_again(table: Table) -> None:
+    assert table.backfill("score", udf=mostly_null).rows == 30
+    assert table.backfill("score", udf=mostly_null).rows == 0
+    assert values(table, "score") == {i: None if i % 2 else float(i) for i in range(30)}
+
+
+def test_another_version_computes_all_rows_again(table: Table, lake: Lake) -> None:
+    table.backfill("score")
+    assert versions(lake) == ["1"] * 3
+    assert table.backfill("score", udf=tenfold).rows == 30
+    assert values(table, "score") == {i: i * 10.0 for i in range(30)} and versions(lake) == ["2"] * 3
+
+
+def test_of_a_merged_file_only_rows_without_a_value_are_computed(table: Table, lake: Lake) -> None:
+    table.backfill("score", udf=counted)
+    table.add(with_computed(rows(30, 40)))
+    compact_table(lake.root, "flights", {"min_files": 2})
+    assert versions(lake) == ["|1"]
+    table.backfill("score", udf=counted)
+    assert sorted(calls()) == [*range(40)] and versions(lake) == ["1"]
+    assert values(table, "score") == {i: i * 2 + 1.0 for i in range(40)}
+
+
+def test_values_of_another_version_in_a_merged_file_are_computed_again(table: Table, lake: Lake) -> None:
+    table.backfill("score")
+    table.add(with_computed(rows(30, 40)))
+    compact_table(lake.root, "flights", {"min_files": 2})
+    table.backfill("score", udf=tenfold)
+    assert values(table, "score") == {i: i * 10.0 for i in range(40)} and versions(lake) == ["2"]
+
+
+def test_rows_that_were_changed_stay_of_their_version(table: Table, lake: Lake) -> None:
+    table.backfill("score")
+    table.update(where="id = 3", values={"name": "another"})
+    table.backfill("score", udf=tenfold)
+    assert values(table, "score") == {i: i * 10.0 for i in range(30)}
+
+
+CONDITIONS = [
+    ("some rows", "id >= 25", [*range(25, 30)], 1),
+    ("of several fragments", "id % 10 = 3", [3, 13, 23], 3),
+    ("none", "id > 100", [], 0),
+    ("all", "1=1", [*range(30)], 3),
+    ("true", " TRUE ", [*range(30)], 3),
+    ("a text", "name = 'name 7'", [7], 1),
+    ("a date", "day > '2020-01-28'", [28, 29], 1),
+    ("of the column itself", "score > 55", [28, 29], 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("where", "chosen", "fragments"), [case[1:] for case in CONDITIONS], ids=[case[0] for case in CONDITIONS]
+)
+def test_a_condition_chooses_rows_and_others_keep_their_values(
+    where: str, chosen: list[int], fragments: int, table: Table, lake: Lake
+) -> None:
+    table.backfill("score")
+    plan = table.plan_backfill("score", udf=tenfold, where=where)
+    assert (plan.rows, plan.fragments) == (len(chosen), fragments)
+    done = table.backfill("score", udf=tenfold, where=where)
+    assert (done.rows, done.stats.fragments) == (len(chosen), fragments)
+    assert values(table, "score") == FIRST | {i: i * 10.0 for i in chosen}
+    assert versions(lake) == (["2"] * 3 if len(chosen) == 30 else ["1"] * 3)
+
+
+def test_a_condition_on_rows_that_are_not_computed_leaves_the_rest(table: Table, lake: Lake) -> None:
+    table.backfill("score", udf=counted, where="id < 5")
+    assert versions(lake) == [""] * 3
+    assert values(table, "score") == {i: FIRST[i] if i < 5 else None for i in range(30)}
+    table.backfill("score", udf=counted)
+    assert sorted(calls()) == [*range(30)] and versions(lake) == ["1"] * 3
+    assert values(table, "score") == FIRST
+
+
+def test_fragments_are_skipped_and_counted(table: Table) -> None:
+    assert table.backfill("score", skip_frags=1, num_frags=1).rows == 10
+    assert values(table, "score") == {i: FIRST[i] if 10 <= i < 20 else None for i in range(30)}
+    assert table.plan_backfill("score", skip_frags=2).rows == 10
+    assert table.backfill("score", num_frags=2).rows == 10
+    assert table.backfill("score", num_frags=100).rows == 10
+    assert values(table, "score") == FIRST
+
+
+def test_fragments_of_a_version(table: Table) -> None:
+    then = table.version
+    table.add(with_computed(rows(30, 40)))
+    assert table.backfill("score", read_version=then).rows == 30
+    assert values(table, "score") == FIRST | dict.fromkeys(range(30, 40))
+    with pytest.raises(NotFound, match="the table has no version 999"):
+        table.backfill("score", read_version=999)
+
+
+def test_results_become_visible_portion_by_portion(table: Table) -> None:
+    before = table.version
+    assert table.backfill("score", commit_granularity=1).stats.commits == 3
+    assert table.version == before + 3
+    assert table.backfill("km", commit_granularity=None).stats.commits == 1
+
+
+def test_a_plan_says_what_is_computed_by_which_version(table: Table) -> None:
+    plan = table.plan_backfill("score")
+    assert (plan.rows, plan.fragments, plan.total_rows, plan.by_version) == (30, 3, 30, {"": 30})
+    assert plan.seconds is None and plan.version == "1" and plan.commits == 1
+    table.backfill("score", num_frags=2)
+    plan = table.plan_backfill("score", task_size=4)
+    assert (plan.rows, plan.fragments, plan.tasks, plan.by_version) == (10, 1, 3, {"1": 20, "": 10})
+    assert plan.seconds is not None and plan.seconds > 0
