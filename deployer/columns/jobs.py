@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as NotDone
 from contextlib import closing, suppress
@@ -17,16 +17,19 @@ from deployer.columns.backfill.backfill import BackfillJob, Define, backfill
 from deployer.columns.backfill.request import BackfillRequest
 from deployer.columns.backfill.results import BackfillJobResult
 from deployer.columns.fill.checkpoints import checked_job_id
+from deployer.columns.job_list import Job, JobStatus, cancel_job, follow, job_of
 from deployer.columns.load.load import load_columns
 from deployer.columns.load.request import LoadRequest
+from deployer.errors import NotFound
 from deployer.platform.system.clock import Clock
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
-from deployer.services.runs.records import cancel_run
-from deployer.state import open_store
+from deployer.state import open_reader, open_store
 from deployer.state.store import StateStore
 from deployer.tables.open_table import OpenTable, open_entry
 
 T = TypeVar("T")
+
+FIRST_LOOK = 0.02  #: seconds between two looks whether a run has begun
 
 _log = logging.getLogger(__name__)
 _reported: set[str] = set()  #: arguments without a meaning that were reported
@@ -67,10 +70,33 @@ class JobFuture(Generic[T]):
     def cancel(self) -> bool:
         """Asks the job to end; returns whether there was a run to ask. What was committed stays."""
         with closing(open_store(self._root)) as store:
-            runs = [run for run in store.table(self._table_id).runs.values() if run.is_open and run.job == self.job_id]
-            for run in runs:
-                cancel_run(store, self._table_id, run.run_id, reason="cancelled")
-        return bool(runs)
+            return cancel_job(store, store.instance().tables[self._table_id], self.job_id)
+
+    def describe(self) -> Job:
+        """Returns the job as the state has it now: its status, rows per second and the time left.
+
+        Raises NotFound before its run has begun.
+        """
+        with closing(open_reader(self._root)) as store:
+            return job_of(store.instance().tables[self._table_id], store.table(self._table_id), self.job_id)
+
+    @property
+    def status(self) -> JobStatus:
+        """What the job is at: PENDING before its run has begun, then RUNNING, and at last DONE, FAILED or CANCELLED."""
+        try:
+            return self.describe().status
+        except NotFound:
+            return "FAILED" if self.done() else "PENDING"
+
+    def follow(self) -> Iterator[Job]:
+        """Yields the job whenever it has changed, until it has ended."""
+        while not self.done():
+            with suppress(NotFound):
+                self.describe()
+                break
+            time.sleep(FIRST_LOOK)
+        with closing(open_reader(self._root)) as store:
+            yield from follow(store, store.instance().tables[self._table_id], self.job_id, time.sleep)
 
     def _run(self, work: Callable[[StateStore], T]) -> None:
         try:
@@ -115,7 +141,7 @@ def start_backfill(
 
     def work(store: StateStore) -> BackfillJobResult:
         opened = open_entry(store, table.root, store.instance().tables[table.entry.table_id])
-        return backfill(BackfillJob(opened, request, define, own_id, job_id is None), on_progress)
+        return backfill(BackfillJob(opened, request, own_id, job_id is None), define, on_progress)
 
     return JobFuture(table.root, table.entry.table_id, own_id, work)
 
@@ -137,7 +163,7 @@ def run_backfill(
         future = start_backfill(table, request, define, job_id, log_seconds)
         return future.result(timeout.total_seconds())
     own_id = _id_of(job_id)
-    return backfill(BackfillJob(table, request, define, own_id, job_id is None), _logging(own_id, log_seconds))
+    return backfill(BackfillJob(table, request, own_id, job_id is None), define, _logging(own_id, log_seconds))
 
 
 def _id_of(job_id: str | None) -> str:

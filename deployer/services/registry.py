@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import DeployerError, InvalidInput
+from deployer.services.backfill import BACKFILL
 from deployer.services.clean import CLEAN
 from deployer.services.cluster import CLUSTER
 from deployer.services.compact import COMPACT
@@ -20,6 +21,7 @@ from deployer.state.model.services import ServiceKind
 if TYPE_CHECKING:
     from deployer.compute.spark.local import LocalCluster
     from deployer.platform.system.progress import OnProgress
+    from deployer.services.backfill.results import BackfillResult
     from deployer.services.clean import CleanResult
     from deployer.services.cluster.results import ClusterResult
     from deployer.services.compact.results import CompactResult
@@ -39,12 +41,13 @@ if TYPE_CHECKING:
         | MetasyncResult
         | IngestFilesResult
         | ExpireResult
+        | BackfillResult
         | AutosavepointResult
         | Restored
     )
 
 SERVICES: Mapping[ServiceKind, ServiceDefinition[Any, Any]] = {
-    each.kind: each for each in (COMPACT, CLUSTER, CLEAN, METASYNC, INGEST, EXPIRE, AUTOSAVEPOINT, RESTORE)
+    each.kind: each for each in (COMPACT, CLUSTER, CLEAN, METASYNC, INGEST, EXPIRE, BACKFILL, AUTOSAVEPOINT, RESTORE)
 }
 
 

@@ -14,6 +14,7 @@ from deployer.columns.backfill.functions import finder
 from deployer.columns.backfill.plan import plan_backfill
 from deployer.columns.backfill.request import COMMIT_GRANULARITY, BackfillRequest, checked_backfill, one_column
 from deployer.columns.backfill.resolve import definition_of
+from deployer.columns.job_list import Job, cancel_job, job_of, jobs_of
 from deployer.columns.jobs import JobFuture, report_ignored, run_backfill, start_backfill
 from deployer.errors import InvalidInput
 from deployer.platform.isolation.trusted_functions import NONE_TRUSTED, TrustedFunctions
@@ -207,6 +208,21 @@ class BackfillMethods(OpenedTable):
             more = f" and {len(found.gone) - 10} more" if len(found.gone) > 10 else ""
             warnings.warn(f"rows of job {job_id} are not there any more: {names}{more}", UserWarning, stacklevel=2)
         return list(found.addresses)
+
+    def list_jobs(self) -> list[Job]:
+        """Returns the backfills and loads of columns of the table, the newest first."""
+        table = self._newest()
+        return jobs_of(table.entry, table.state)
+
+    def get_job(self, job_id: str) -> Job:
+        """Returns one of these by its id. Raises NotFound with the nearest id."""
+        table = self._newest()
+        return job_of(table.entry, table.state, job_id)
+
+    def cancel_job(self, job_id: str) -> bool:
+        """Asks a job to end; returns whether it was running. What was committed stays, and its id resumes it."""
+        table = self._newest()
+        return cancel_job(table.store, table.entry, job_id)
 
     def _define(self, request: BackfillRequest, udf: UDF | None) -> Define:
         find = finder(self._trusted)

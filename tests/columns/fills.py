@@ -49,7 +49,7 @@ def fill(lake: Lake, column: str, identity: str, times: int = 1, *, completes: b
     identities = {column: identity} if identity else {}
     filling = Filling(
         lake.store, lake.root, entry, held.run_id, held.run_id, str(held.run.holder), "fill", target, ("id",),
-        identities, completes,
+        identities, lambda _: completes,
     )  # fmt: skip
     FillRun(filling, TimesId(column, times), FillSizes(), {"kind": "fill"}, no_progress).fill()
     held.finish()

@@ -1,4 +1,4 @@
-"""The groups whose commands have a package each: `deployer table`, `rows`, `column`, `service` and `state`."""
+"""The groups whose commands have a package each: `deployer table`, `rows`, `column`, `job`, `service` and `state`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import typer
 
-from deployer.cli.column import computed, load
+from deployer.cli.column import backfill, computed, load
+from deployer.cli.job import jobs
 from deployer.cli.rows import change as row_change
 from deployer.cli.rows import erase as row_erase
 from deployer.cli.service import change, check, files, run, show
@@ -58,6 +59,18 @@ column_group = _group(
         "list": computed.list_columns,
         "add": computed.add,
         "load": load.load,
+        "backfill": backfill.backfill,
+        "plan": backfill.plan,
+        "errors": backfill.errors,
+    },
+)
+job_group = _group(
+    "job",
+    "List, show and cancel jobs that write columns.",
+    {
+        "list": jobs.list_jobs,
+        "show": jobs.show,
+        "cancel": jobs.cancel,
     },
 )
 service_group = _group(

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 ServiceName = Annotated[
     str,
     typer.Argument(
-        metavar="SERVICE", help="COMPACT, CLUSTER, CLEAN, METASYNC, INGEST, EXPIRE or AUTOSAVEPOINT, any case."
+        metavar="SERVICE",
+        help="COMPACT, CLUSTER, CLEAN, METASYNC, INGEST, EXPIRE, BACKFILL or AUTOSAVEPOINT, any case.",
     ),
 ]
 Option = Annotated[

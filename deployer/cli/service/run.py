@@ -37,7 +37,7 @@ def run(
     service: Annotated[
         str | None,
         typer.Argument(
-            help="COMPACT, CLUSTER, CLEAN, METASYNC, INGEST, EXPIRE, AUTOSAVEPOINT or RESTORE (to the newest "
+            help="COMPACT, CLUSTER, CLEAN, METASYNC, INGEST, EXPIRE, BACKFILL, AUTOSAVEPOINT or RESTORE (to the newest "
             "savepoint).",
             metavar="[SERVICE]",
             show_default=False,

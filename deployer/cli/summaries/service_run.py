@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from deployer.cli.console.output import note, stdout
 from deployer.platform.text.formatting import count, size
+from deployer.services.backfill.results import BackfillResult
 from deployer.services.clean import CleanResult
 from deployer.services.cluster.depth import Depth
 from deployer.services.cluster.results import ClusterResult
@@ -40,6 +41,8 @@ def print_done(
         _metasynced(done)
     elif isinstance(done, ExpireResult):
         _expired(done)
+    elif isinstance(done, BackfillResult):
+        _backfilled(done)
     elif isinstance(done, AutosavepointResult):
         _autosaved(done)
     elif isinstance(done, Restored):
@@ -101,6 +104,16 @@ def _ingested(done: IngestFilesResult) -> None:
         outside = f", {done.outside:,} of them of no file of the place" if done.outside else ""
         unknown = f"; {done.unknown:,} that are no notification stay in it" if done.unknown else ""
         note(f"{count(done.messages, 'message')} of the queue{outside}{unknown}")
+
+
+def _backfilled(done: BackfillResult) -> None:
+    for each in done.columns:
+        stdout().print(
+            f"{done.table}: computed {each.column} of {count(each.rows, 'row')} in "
+            f"{count(each.fragments, 'fragment')}, {size(each.bytes)}"
+        )
+        if each.errors:
+            note(f"{count(each.errors, 'row')} failed: `deployer column errors {done.table} --job-id {each.job_id}`")
 
 
 def _ranges(numbers: Sequence[int], most: int = 8) -> str:

@@ -33,7 +33,7 @@ from deployer.tables.rows.matching import scanned
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-BACKFILL: ServiceKind = "BACKFILL"
+KIND: ServiceKind = "BACKFILL"
 
 Define = Callable[[ReadTable], Definition]  #: returns the definition of the column to compute; see `resolve`
 
@@ -44,7 +44,6 @@ class BackfillJob:
 
     table: OpenTable
     request: BackfillRequest
-    define: Define
     job_id: str
     is_new: bool = False
     executor: Executor | None = None
@@ -54,8 +53,8 @@ class BackfillJob:
         return f"backfill {self.request.column}"
 
 
-def backfill(job: BackfillJob, on_progress: OnProgress = no_progress) -> BackfillJobResult:
-    """Computes the column as a run of BACKFILL.
+def backfill(job: BackfillJob, define: Define, on_progress: OnProgress = no_progress) -> BackfillJobResult:
+    """Computes the column, as `define` says, as a run of BACKFILL.
 
     With the id of a job that is done nothing is written; with that of one that was cut off, the rest is. Raises
     InvalidInput, NotFound and Refused for what cannot be computed, with nothing changed; FunctionFailed where the
@@ -70,7 +69,7 @@ def backfill(job: BackfillJob, on_progress: OnProgress = no_progress) -> Backfil
     if not job.is_new:
         refuse_used_id(table, job.job_id)
     require_online(table)
-    definition = job.define(table)
+    definition = define(table)
     if not job.is_new:
         JobFolder(table.root, table.entry.table_id, job.job_id).require_same(
             document_of(job, definition), table.address
@@ -82,7 +81,7 @@ def backfill(job: BackfillJob, on_progress: OnProgress = no_progress) -> Backfil
     def work(run_id: str, report_progress: OnProgress) -> BackfillJobResult:
         return compute(job, definition, selection, run_id, report_progress)
 
-    return as_run(table.store, table.entry.table_id, BACKFILL, asked, work, on_progress)
+    return as_run(table.store, table.entry.table_id, KIND, asked, work, on_progress)
 
 
 def require_online(table: ReadTable) -> None:
@@ -133,7 +132,7 @@ def compute(
         Target(tuple(definition.columns)),
         definition.inputs,
         definition.identities,
-        completes=request.where is None or request.is_of_all,
+        completes=choice.completes,
         select=choice.of,
     )
     document = document_of(job, definition)
@@ -163,7 +162,7 @@ def document_of(job: BackfillJob, definition: Definition) -> dict[str, Any]:
     """Returns what the job is, so that its id cannot resume another one."""
     request = job.request
     return {
-        "kind": BACKFILL,
+        "kind": KIND,
         "column": request.column,
         "function": dict(definition.identities),
         "condition": request.where,
@@ -179,17 +178,21 @@ class _Choice:
     def __init__(self, selection: Selection, values: ComputedValues) -> None:
         self._selection, self._values = selection, values
         self._counted: dict[FragmentWork, int] = {}
+        self._complete: dict[int, bool] = {}
 
     @property
     def rows(self) -> int:
         """The rows that the condition was true for in the fragments that were chosen."""
         return self._selection.rows_of(list(self._counted))
 
+    def completes(self, fragment_id: int) -> bool:
+        """Returns whether all rows of the fragment are computed by the definition once it is committed."""
+        return self._complete.get(fragment_id, False)
+
     def of(self, table: ReadTable, dataset: LanceDataset, works: Sequence[FragmentWork]) -> list[FragmentWork]:
         chosen = self._selection.chosen(table, dataset, works)
-        self._values.conditions = {
-            **self._values.conditions,
-            **{work.fragment_id: condition for work, condition in chosen},
-        }
-        self._counted.update((work, 0) for work, _ in chosen)
-        return [work for work, _ in chosen]
+        conditions = {each.work.fragment_id: each.condition for each in chosen}
+        self._values.conditions = {**self._values.conditions, **conditions}
+        self._complete.update((each.work.fragment_id, each.completes) for each in chosen)
+        self._counted.update((each.work, 0) for each in chosen)
+        return [each.work for each in chosen]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.storage.job_folders import ERRORS, error_folder
@@ -20,6 +20,7 @@ from deployer.functions.model import Failure
 from deployer.platform.storage.envelope import seal, unseal
 from deployer.platform.storage.objects import Missing
 from deployer.platform.system.clock import Clock
+from deployer.state.model.times import TIME
 from deployer.tables.read.export import plain_values
 from deployer.tables.rows.matching import ADDRESS
 
@@ -52,7 +53,7 @@ class ErrorRecord:
     row_key: Mapping[str, Any] | None
     row_id: int | None
     attempts: int
-    at: int
+    at: int = field(metadata=TIME)
 
 
 _FIELDS = {each.name for each in fields(ErrorRecord)}

@@ -6,6 +6,7 @@ from deployer.columns.backfill.resolve import FindFunction
 from deployer.errors import InvalidInput
 from deployer.functions.declaration.decorator import udf
 from deployer.functions.model import UDF
+from deployer.functions.packages.stored import load_function
 from deployer.platform.isolation.trusted_functions import TrustedFunctions, is_function_name
 from deployer.specs.types.computed import ComputedByUdf
 from deployer.specs.types.types import Column
@@ -20,6 +21,8 @@ def finder(trusted: TrustedFunctions) -> FindFunction:
     """
 
     def find(table: ReadTable, column: Column, computed: ComputedByUdf) -> UDF:
+        if computed.function:
+            return load_function(table.root, computed.function, trusted)
         if not is_function_name(computed.udf):
             raise InvalidInput(
                 f"the function `{computed.udf}` of column {column.name} is not `package.module:function`",

@@ -25,7 +25,7 @@ def plan_backfill(table: ReadTable, request: BackfillRequest, definition: Defini
     dataset = table.dataset()
     selection = Selection(request, definition.identities, named_fragments(table, request))
     works = works_of(dataset, Target(tuple(definition.columns)), definition.inputs)
-    chosen: list[FragmentWork] = [work for work, _ in selection.chosen(table, dataset, works)]
+    chosen: list[FragmentWork] = [each.work for each in selection.chosen(table, dataset, works)]
     files = table.state.files
     if request.where is None or request.is_of_all:
         rows = sum(file.rows for work in chosen if (file := files.get(work.fragment_id)) is not None)

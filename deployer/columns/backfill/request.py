@@ -40,6 +40,7 @@ class BackfillRequest:
     checkpoints: CheckpointSizes = CheckpointSizes(seconds=FLUSH_SECONDS)
     blob_strategy: BlobReadStrategy = "auto"
     blob_buffer: int = BLOB_BUFFER
+    keeps_others: bool = False  #: values of another version of the definition stay, where `where` is None
 
     @property
     def is_of_all(self) -> bool:

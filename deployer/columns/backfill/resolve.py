@@ -15,6 +15,8 @@ from deployer.columns.backfill.definition import (
 from deployer.errors import InvalidInput
 from deployer.functions.binding import bind_inputs
 from deployer.functions.model import UDF
+from deployer.platform.sql.one_expression import NotOneExpression
+from deployer.platform.sql.planning import NotComputable, plan_expression
 from deployer.specs.types.arrow import arrow_field, columns_of
 from deployer.specs.types.computed import ComputedBySql, ComputedByUdf
 from deployer.specs.types.types import Blob, Column, format_type
@@ -48,8 +50,9 @@ def definition_of(table: ReadTable, name: str, udf: UDF | None, find: FindFuncti
         return _given(table, column, udf)
     match column.computed:
         case ComputedBySql() as computed:
-            refuse_unknown_inputs(computed.inputs, table.schema.names, f"the SQL of column {name}", table.address)
-            return SqlDefinition(computed.sql, column, computed.inputs, computed.identity, computed.version)
+            return SqlDefinition(
+                computed.sql, column, _read(table, column, computed), computed.identity, computed.version
+            )
         case ComputedByUdf() as computed:
             refuse_unknown_inputs(computed.inputs, table.schema.names, f"the function of column {name}", table.address)
             return _declared(table, column, computed, find(table, column, computed))
@@ -59,6 +62,20 @@ def definition_of(table: ReadTable, name: str, udf: UDF | None, find: FindFuncti
                 where=table.address,
                 remedy="declare `computed:` for it, or pass udf=",
             )
+
+
+def _read(table: ReadTable, column: Column, computed: ComputedBySql) -> tuple[str, ...]:
+    """Returns the columns that the SQL reads; the first column of the table where it reads none, to know the rows."""
+    try:
+        found = computed.inputs or plan_expression(computed.sql, table.schema).columns
+    except (NotOneExpression, NotComputable) as wrong:
+        raise InvalidInput(
+            f"the SQL of column {column.name} cannot be computed: {wrong}",
+            where=table.address,
+            remedy="correct the expression",
+        ) from None
+    refuse_unknown_inputs(found, table.schema.names, f"the SQL of column {column.name}", table.address)
+    return found or (next(name for name in table.schema.names if name != column.name),)
 
 
 def _given(table: ReadTable, column: Column, udf: UDF) -> FunctionDefinition:

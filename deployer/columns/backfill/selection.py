@@ -13,7 +13,7 @@ from deployer.columns.fill.work import FragmentWork
 from deployer.datasets.dataset import field_ids
 from deployer.errors import InvalidInput, NotFound
 from deployer.specs.types.column_names import quoted
-from deployer.state.model.computed_by import has_others, is_computed
+from deployer.state.model.computed_by import has_others, has_unknown, is_computed
 from deployer.state.model.entities import TableState
 from deployer.tables.open_table import ReadTable
 from deployer.tables.read.scan_plan import Condition
@@ -24,6 +24,18 @@ if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
 ALL = ""  #: the condition of fragments of which all rows are computed
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A fragment with rows to compute, and the SQL condition on these rows, as Lance takes it; `ALL` for all rows.
+
+    Other rows keep their values. `completes`: all rows of it are computed by the definition then.
+    """
+
+    work: FragmentWork
+    condition: str
+    completes: bool
 
 
 @dataclass(slots=True)
@@ -38,20 +50,18 @@ class Selection:
     named: frozenset[int] | None = None
     _found: dict[FragmentWork, int] = field(default_factory=dict)  #: rows that the condition is true for
 
-    def chosen(
-        self, table: ReadTable, dataset: LanceDataset, works: Sequence[FragmentWork]
-    ) -> list[tuple[FragmentWork, str]]:
-        """Returns the fragments that have rows to compute, and the condition on these rows.
+    def chosen(self, table: ReadTable, dataset: LanceDataset, works: Sequence[FragmentWork]) -> list[Chosen]:
+        """Returns the fragments that have rows to compute.
 
         Raises InvalidInput for a condition that is not valid SQL, is not boolean or names a column that is not there.
         """
         works = [work for work in works if self.named is None or work.fragment_id in self.named]
         if self.request.is_of_all:
-            return [(work, ALL) for work in works]
+            return [Chosen(work, ALL, True) for work in works]
         if self.request.where is not None:
             condition = self.condition(table, dataset)
             self._count(table, dataset, condition, works)
-            return [(work, condition.sql) for work in works if self._found.get(work)]
+            return [Chosen(work, condition.sql, False) for work in works if self._found.get(work)]
         return list(self._not_computed(table.state, dataset, works))
 
     def condition(self, table: ReadTable, dataset: LanceDataset) -> Condition:
@@ -60,7 +70,7 @@ class Selection:
 
     def _not_computed(
         self, state: TableState, dataset: LanceDataset, works: Sequence[FragmentWork]
-    ) -> Iterator[tuple[FragmentWork, str]]:
+    ) -> Iterator[Chosen]:
         ids = dict(zip(self.identities, field_ids(dataset, self.identities), strict=True))
         unset = " OR ".join(f"{quoted(name)} IS NULL" for name in self.identities)
         for work in works:
@@ -69,7 +79,11 @@ class Selection:
             if all(is_computed(text, ids[name], identity) for name, identity in self.identities.items()):
                 continue
             stale = any(has_others(text, ids[name], identity) for name, identity in self.identities.items())
-            yield work, ALL if stale or not any(work.outputs) else unset
+            if stale and self.request.keeps_others:
+                if any(has_unknown(text, ids[name]) for name in self.identities):
+                    yield Chosen(work, unset, False)
+                continue
+            yield Chosen(work, ALL if stale or not any(work.outputs) else unset, True)
 
     def _count(
         self, table: ReadTable, dataset: LanceDataset, condition: Condition, works: Sequence[FragmentWork]

@@ -47,7 +47,7 @@ class Filling:
     """A run that writes columns: its table, its job, and what it writes. `holder` has the run.
 
     `identities` are those of the definitions that compute the values, by column; there are none where the values are
-    from elsewhere. `completes`: in each fragment that is committed, all rows are computed by these then. `select`
+    from elsewhere. `completes`: whether all rows of a fragment that is committed are computed by these then. `select`
     returns the fragments to write, of those that are not done; None: all.
     """
 
@@ -61,7 +61,7 @@ class Filling:
     target: Target
     inputs: tuple[str, ...]
     identities: Mapping[str, str] = field(default_factory=dict)
-    completes: bool = True
+    completes: Callable[[int], bool] = lambda _: True
     select: Select | None = None
 
     @property
@@ -198,7 +198,7 @@ def _computed(filling: Filling, dataset: LanceDataset, files: Sequence[ColumnFil
     below = ids_by_column(dataset)
     ids = dict(zip(filling.target.names, field_ids(dataset, filling.target.names), strict=True))
     chosen = {ids[name]: each for name, each in filling.identities.items() if not written.isdisjoint(below[ids[name]])}
-    return ComputedFragments(chosen, tuple(each.fragment_id for each in files) if filling.completes else ())
+    return ComputedFragments(chosen, tuple(each.fragment_id for each in files if filling.completes(each.fragment_id)))
 
 
 def record_done(filling: Filling, rows: int) -> None:

@@ -57,6 +57,8 @@ def read_services(
         raw = "unsafe_raw" in properties
         if not raw and kind == "CLUSTER":
             _check_columns(properties, at, columns, keys, lacks, report)
+        if not raw and kind == "BACKFILL":
+            _check_computed(properties, columns, lacks, report)
         _check_cluster(properties, defaults.clusters, report)
         options = {name: option.plain() for name, option in _options(properties).items()}
         cluster = properties.get("cluster")
@@ -187,6 +189,22 @@ def _check_columns(
             what = f"column `{item.value}` of type {format_type(column.type)} has no order to cluster by"
             report(item.at, Rule.SERVICE_OPTION, what, "cluster by numbers, text, binary, dates or times")
         seen.add(item.value)
+
+
+def _check_computed(properties: Nodes, columns: Sequence[Column], lacks: Callable[[str], bool], report: Report) -> None:
+    """Reports columns of BACKFILL that the table does not have, or that are not computed."""
+    node = _options(properties).get("columns")
+    by_name = {each.name: each for each in columns}
+    for item in node.value if node is not None and isinstance(node.value, list) else ():
+        column = by_name.get(str(item.value))
+        computed = tuple(each.name for each in columns if each.computed is not None)
+        if column is None and lacks(str(item.value)):
+            near = nearest(item.value, computed)
+            remedy = f"did you mean {near}?" if near else "name one of the table's computed columns"
+            report(item.at, Rule.SERVICE_OPTION, f"no column `{item.value}`, which BACKFILL names", remedy)
+        elif column is not None and column.computed is None:
+            what = f"column `{item.value}`, which BACKFILL names, is not computed"
+            report(item.at, Rule.SERVICE_OPTION, what, "declare `computed:` for it, or leave it out")
 
 
 def _options(properties: Nodes) -> Nodes:

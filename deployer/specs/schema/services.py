@@ -121,6 +121,20 @@ _KINDS: Mapping[str, _Kind] = {
         {"dry_run": flag("Whether it only says what would go.", False)},
         {"schedule": "0 2 * * *"},
     ),
+    "BACKFILL": _Kind(
+        "Computes computed columns for the rows that lack them, beside the rows; no other column is written.",
+        {
+            "columns": list_of("Computed columns; all of the table's unless set.", ref("column_name"), minItems=1),
+            "on_change": choice(
+                "Whether values of another version of a column's definition stay, or are computed again.",
+                ("keep", "recompute"),
+                default="keep",
+            ),
+            "commit_granularity": count("So many files become visible together.", 1, 1_000_000, default=64),
+            "concurrency": count("At most so many files are computed at the same time.", 1, 100_000, default=8),
+        },
+        {"rows": 100_000},
+    ),
     "AUTOSAVEPOINT": _Kind(
         "Makes savepoints: named states of the table that `restore` goes back to and that are not cleaned away.",
         {

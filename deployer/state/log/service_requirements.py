@@ -185,7 +185,7 @@ class FragmentsUnclaimed:
                 if wanted:
                     first = ", ".join(map(str, sorted(wanted)[:5]))
                     more = f" and {len(wanted) - 5} more" if len(wanted) > 5 else ""
-                    columns = ", ".join(run.target)
+                    columns = ", ".join(run.target) or "columns"
                     return f"run {run.run_id} of {run.service} writes {columns} of fragments {first}{more}"
         return None
 

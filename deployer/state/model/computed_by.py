@@ -80,6 +80,11 @@ def has_others(text: str, field: int, identity: str) -> bool:
     return any(each not in (identity, UNKNOWN) for each in definitions_of(text).get(field, ()))
 
 
+def has_unknown(text: str, field: int) -> bool:
+    """Returns whether there are rows that no definition is known for."""
+    return UNKNOWN in definitions_of(text).get(field, (UNKNOWN,))
+
+
 def rows_by_definition(files: Iterable[File], field: int) -> dict[tuple[str, ...], int]:
     """Returns the number of rows in files with the same definitions of a field; `()` has rows of unknown ones."""
     found = Counter[tuple[str, ...]]()

@@ -11,7 +11,16 @@ from deployer.state.model.names import SavepointName
 from deployer.state.model.times import TIME
 
 ServiceKind = Literal[
-    "COMPACT", "CLUSTER", "CLEAN", "METASYNC", "AUTOSAVEPOINT", "LOAD_COLUMNS", "RESTORE", "INGEST", "EXPIRE", "BACKFILL"
+    "COMPACT",
+    "CLUSTER",
+    "CLEAN",
+    "METASYNC",
+    "AUTOSAVEPOINT",
+    "LOAD_COLUMNS",
+    "RESTORE",
+    "INGEST",
+    "EXPIRE",
+    "BACKFILL",
 ]
 TriggerMode = Literal["AUTOMATIC", "ON_DEMAND"]
 RunStatus = Literal["QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]

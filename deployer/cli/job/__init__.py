@@ -1,0 +1,1 @@
+"""The commands of `deployer job`: jobs that write values of columns."""

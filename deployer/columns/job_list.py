@@ -1,0 +1,167 @@
+"""Jobs that write columns, as their runs show them: listed, described, followed and cancelled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from deployer.errors import NotFound
+from deployer.services.runs.records import cancel_run, runs_of
+from deployer.specs.yaml.suggestions import nearest
+from deployer.state.model.entities import TableEntry, TableState
+from deployer.state.model.services import WRITES_COLUMNS, Run, RunStatus, ServiceKind
+from deployer.state.model.times import TIME
+from deployer.state.reader import StateReader
+from deployer.state.store import StateStore
+
+JobStatus = Literal["PENDING", "RUNNING", "DONE", "FAILED", "CANCELLED"]
+POLL = 1.0  #: seconds between two looks at a job that is followed
+
+_STATUS: dict[RunStatus, JobStatus] = {
+    "QUEUED": "PENDING",
+    "RUNNING": "RUNNING",
+    "SUCCEEDED": "DONE",
+    "SKIPPED": "DONE",
+    "FAILED": "FAILED",
+    "CANCELLED": "CANCELLED",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job at one moment, as its newest run has it; `runs` is how many there were. Times are in ms since 1970.
+
+    `done` and `total` are rows of the work at hand, `rows` those that the last run wrote in all. `rows_per_second` and
+    `seconds_left` are of a running job that has begun to write; `cancel_requested`: it was asked to end.
+    """
+
+    job_id: str
+    table: str
+    kind: ServiceKind
+    columns: tuple[str, ...]
+    status: JobStatus
+    run_id: str
+    runs: int
+    queued_at: int = field(metadata=TIME)
+    started_at: int | None = field(metadata=TIME)
+    ended_at: int | None = field(metadata=TIME)
+    doing: str
+    done: int
+    total: int | None
+    rows: int
+    errors: int
+    rows_per_second: float | None
+    seconds_left: float | None
+    cancel_requested: bool
+    reason: str
+    author: str
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, in whatever way."""
+        return self.status in ("DONE", "FAILED", "CANCELLED")
+
+
+def jobs_of(entry: TableEntry, state: TableState, now: float | None = None) -> list[Job]:
+    """Returns the jobs of a table of which there are runs, the newest first. `now` is in seconds since 1970."""
+    by_id: dict[str, list[Run]] = {}
+    for run in runs_of(state):
+        if run.service in WRITES_COLUMNS:
+            by_id.setdefault(run.job or run.run_id, []).append(run)
+    return [_job(entry, job_id, found, time.time() if now is None else now) for job_id, found in by_id.items()]
+
+
+def job_of(entry: TableEntry, state: TableState, job_id: str, now: float | None = None) -> Job:
+    """Returns one job of a table. Raises NotFound with the nearest id."""
+    found = jobs_of(entry, state, now)
+    for job in found:
+        if job.job_id == job_id:
+            return job
+    raise _unknown(job_id, [each.job_id for each in found], f"table/{entry.full_name}")
+
+
+def find_job(store: StateReader, job_id: str, table: TableEntry | None = None) -> tuple[TableEntry, Job]:
+    """Returns the job of that id, and its table: of one table, or of any.
+
+    Raises NotFound with the nearest id.
+    """
+    entries = [table] if table is not None else list(store.instance().tables.values())
+    known: list[str] = []
+    for entry in entries:
+        if entry.status != "active":
+            continue
+        for job in jobs_of(entry, store.table(entry.table_id)):
+            if job.job_id == job_id:
+                return entry, job
+            known.append(job.job_id)
+    raise _unknown(job_id, known, f"table/{table.full_name}" if table is not None else "")
+
+
+def follow(store: StateReader, entry: TableEntry, job_id: str, pause: Callable[[float], None]) -> Iterator[Job]:
+    """Yields the job whenever it has changed, and last when it has ended. Raises NotFound as `job_of` does."""
+    before: Job | None = None
+    while True:
+        job = job_of(entry, store.table(entry.table_id), job_id)
+        if job != before:
+            yield job
+            before = job
+        if job.is_over:
+            return
+        pause(POLL)
+
+
+def cancel_job(store: StateStore, entry: TableEntry, job_id: str, *, author: str | None = None) -> bool:
+    """Asks the job's run to end; returns whether there was one to ask. What was committed stays."""
+    runs = [run for run in store.table(entry.table_id).runs.values() if run.is_open and job_id in (run.job, run.run_id)]
+    for run in runs:
+        cancel_run(store, entry.table_id, run.run_id, reason="cancelled", author=author)
+    return bool(runs)
+
+
+def _job(entry: TableEntry, job_id: str, runs: list[Run], now: float) -> Job:
+    run = runs[0]
+    done, total = _count(run, "done"), run.progress.get("total")
+    of = total if isinstance(total, int) else None
+    rate = left = None
+    if run.status == "RUNNING" and run.started_at is not None and done > 0:
+        rate = done / max(1e-3, now - run.started_at / 1000)
+        left = None if of is None else max(0, of - done) / rate
+    errors = run.figures.after.get("errors")
+    return Job(
+        job_id,
+        entry.full_name,
+        run.service,
+        run.target,
+        _STATUS[run.status],
+        run.run_id,
+        len(runs),
+        run.queued_at,
+        run.started_at,
+        run.ended_at,
+        str(run.progress.get("doing", "")),
+        done,
+        of,
+        run.figures.rows_out,
+        errors if isinstance(errors, int) else 0,
+        rate,
+        left,
+        run.wish == "cancel",
+        run.reason,
+        run.author,
+    )
+
+
+def _count(run: Run, name: str) -> int:
+    value = run.progress.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _unknown(job_id: str, known: list[str], where: str) -> NotFound:
+    near = nearest(job_id, known)
+    return NotFound(
+        f"there is no job {job_id!r}",
+        where=where or None,
+        remedy=f"did you mean {near!r}?" if near else "`deployer job list` lists the jobs that are known",
+    )

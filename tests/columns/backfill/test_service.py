@@ -1,0 +1,124 @@
+"""The service BACKFILL: what its runs compute, when triggers start it, and what it excludes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from deployer.cli.summaries.service_run import print_done
+from deployer.errors import Conflict, InvalidInput, Refused
+from deployer.live.services import service_spec
+from deployer.platform.files.dataclass_json import from_asdict
+from deployer.platform.isolation.trusted_functions import VARIABLE
+from deployer.services.api import management
+from deployer.services.backfill import BACKFILL
+from deployer.services.backfill.results import BackfillResult
+from deployer.services.compact import compact_table
+from deployer.services.registry import forecast, run_service
+from deployer.services.runs.records import begin_runs, runs_of
+from deployer.services.triggers.due import due_services
+from deployer.table import Table
+from tests.columns.backfill.conftest import TRUSTED, with_computed
+from tests.columns.backfill.functions import tenfold
+from tests.columns.rows import rows, values
+from tests.tables.lakes import Lake
+
+SCORE = {i: i * 2 + 1.0 for i in range(30)}
+
+
+@pytest.fixture(autouse=True)
+def _trusted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv(VARIABLE, ",".join(TRUSTED))
+    yield
+
+
+def run(lake: Lake, options: dict[str, Any] | None = None) -> BackfillResult:
+    return BACKFILL.run(lake.root, "flights", options, engine="driver")
+
+
+def test_a_run_computes_all_columns(lake: Lake, table: Table) -> None:
+    assert "computes km of up to 30 rows in 3 files; computes score of" in forecast(table._newest(), "BACKFILL")
+    done = run(lake)
+    assert [(each.column, each.rows, each.fragments) for each in done.columns] == [("km", 30, 3), ("score", 30, 3)]
+    assert values(table, "score") == SCORE and values(table, "km")[10] == 16.09344
+    again = run(lake)
+    assert (again.status, again.why) == ("SKIPPED", "all rows are computed")
+    assert forecast(table._newest(), "BACKFILL") == "nothing: all rows are computed"
+    table.add(with_computed(rows(30, 35)))
+    assert [each.rows for each in run(lake).columns] == [5, 5]
+    figures = runs_of(table._newest().state, "BACKFILL")[0].figures
+    assert figures.rows_out == 10 and figures.after["columns"] == ["km", "score"]
+
+
+def test_columns_are_chosen(lake: Lake, table: Table) -> None:
+    assert [each.column for each in run(lake, {"columns": ["score"]}).columns] == ["score"]
+    assert set(values(table, "km").values()) == {None}
+    for names, words in ((["rating"], "column rating, which BACKFILL names, is not a computed column"),):
+        with pytest.raises(InvalidInput, match=words):
+            run(lake, {"columns": names})
+
+
+def test_values_of_another_version_stay_unless_they_are_to_be_recomputed(lake: Lake, table: Table) -> None:
+    table.backfill("score", udf=tenfold)
+    table.add(with_computed(rows(30, 40)))
+    options = {"columns": ["score"]}
+    assert run(lake, options).columns[0].rows == 10
+    then = {i: i * 10.0 if i < 30 else i * 2 + 1.0 for i in range(40)}
+    assert values(table, "score") == then and run(lake, options).status == "SKIPPED"
+    assert run(lake, options | {"on_change": "recompute"}).columns[0].rows == 30
+    assert values(table, "score") == {i: i * 2 + 1.0 for i in range(40)}
+
+
+def test_of_a_merged_file_the_values_of_another_version_stay(lake: Lake, table: Table) -> None:
+    table.backfill("score", udf=tenfold)
+    table.add(with_computed(rows(30, 40)))
+    compact_table(lake.root, "flights", {"min_files": 2})
+    assert run(lake, {"columns": ["score"]}).columns
+    assert values(table, "score") == {i: i * 10.0 if i < 30 else i * 2 + 1.0 for i in range(40)}
+    run(lake, {"columns": ["score"], "on_change": "recompute"})
+    assert values(table, "score") == {i: i * 2 + 1.0 for i in range(40)}
+
+
+def test_rows_that_were_written_start_it(lake: Lake, table: Table) -> None:
+    management.attach(table._newest(), "BACKFILL", "AUTOMATIC", {"rows": "25", "columns": "score"})
+    service = service_spec(table._newest().state.services["BACKFILL"])
+    assert (service.options, service.trigger and service.trigger.rows) == ({"columns": ["score"]}, 25)
+    due = [each for each in due_services(table._newest()) if each.service == "BACKFILL"]
+    assert [each.why for each in due] == ["30 rows written"]
+    done = run_service(lake.root, "flights", "backfill", engine="driver")
+    assert isinstance(done, BackfillResult) and [each.column for each in done.columns] == ["score"]
+    assert not [each for each in due_services(table._newest()) if each.service == "BACKFILL"]
+
+
+def test_it_does_not_run_beside_a_restore_nor_another_backfill(lake: Lake, table: Table) -> None:
+    table_id = table._newest().entry.table_id
+    [held] = begin_runs(lake.store, [table_id], "RESTORE", cause="a test")
+    with pytest.raises(Conflict, match="of RESTORE is RUNNING"):
+        run(lake)
+    with pytest.raises(Conflict, match="of RESTORE is RUNNING"):
+        table.backfill("km")
+    held.finish()
+    [held] = begin_runs(lake.store, [table_id], "BACKFILL", cause="a test", target=("km",))
+    with pytest.raises(Conflict, match="of BACKFILL for km is RUNNING"):
+        run(lake)
+    with pytest.raises((Conflict, Refused), match="BACKFILL"):
+        run_service(lake.root, "flights", "RESTORE")
+    held.finish()
+
+
+def test_a_function_that_is_not_trusted_is_refused(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "")
+    with pytest.raises(Refused, match="and not trusted here") as raised:
+        run(lake, {"columns": ["score"]})
+    assert VARIABLE in raised.value.remedy
+
+
+def test_its_result_is_printed_and_stored(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    done = run(lake)
+    assert from_asdict(BackfillResult, json.loads(json.dumps(asdict(done)))) == done
+    print_done(done)
+    assert "air.flights: computed km of 30 rows in 3 fragments" in capsys.readouterr().out
