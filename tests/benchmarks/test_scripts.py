@@ -189,6 +189,18 @@ def test_functions_compute_what_a_bare_loop_does() -> None:
     assert len(table) == 7
 
 
+def test_backfill() -> None:
+    printed = benchmark(
+        "backfill", "--rows", "3000", "--files", "2", "--repeat", "1", "--calls", "20", "--fragments", "30"
+    )
+    [table] = tables(printed)
+    assert table[0] == ["", "runs", "median s", "least s", "rows/s", "peak MiB"]
+    assert [line[0] for line in table[1:]] == [
+        f"{kind}, {name}" for kind in ("scalar", "arrow", "1 ms") for name in ("bare loop", "deployer backfill")
+    ]
+    assert "arrow: rows a second of those of the bare loop: " in printed and "plan of 30 fragments: " in printed
+
+
 def test_rows_are_changed_by_all() -> None:
     [changes] = tables(benchmark("rows", "--rows", "20000", "--repeat", "1"))
     assert [line[0] for line in changes[1:]] == [
@@ -200,7 +212,7 @@ def test_rows_are_changed_by_all() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["columns", "functions", "load_columns", "preview", "rows", "spark_writes", "startup", "up"]
+    "name", ["backfill", "columns", "functions", "load_columns", "preview", "rows", "spark_writes", "startup", "up"]
 )
 def test_help_says_how_it_is_run(name: str) -> None:
     assert f"python -m benchmarks.{name} " in benchmark(name, "--help")

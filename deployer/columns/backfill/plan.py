@@ -9,7 +9,7 @@ from deployer.columns.backfill.definition import Definition
 from deployer.columns.backfill.request import BackfillRequest
 from deployer.columns.backfill.results import BackfillPlan
 from deployer.columns.backfill.selection import Selection, named_fragments
-from deployer.columns.fill.work import FragmentWork, Target, works_of
+from deployer.columns.fill.work import Target, works_of
 from deployer.datasets.dataset import field_ids
 from deployer.services.runs.records import runs_of
 from deployer.state.model.computed_by import UNKNOWN, rows_by_definition
@@ -24,23 +24,24 @@ def plan_backfill(table: ReadTable, request: BackfillRequest, definition: Defini
     """
     dataset = table.dataset()
     selection = Selection(request, definition.identities, named_fragments(table, request))
-    works = works_of(dataset, Target(tuple(definition.columns)), definition.inputs)
-    chosen: list[FragmentWork] = [each.work for each in selection.chosen(table, dataset, works)]
     files = table.state.files
     if request.where is None or request.is_of_all:
-        rows = sum(file.rows for work in chosen if (file := files.get(work.fragment_id)) is not None)
+        recorded = selection.recorded(table.state, dataset)
+        rows, fragments = sum(file.rows for file in recorded), len(recorded)
     else:
-        rows = selection.rows_of(chosen)
+        works = works_of(dataset, Target(tuple(definition.columns)), definition.inputs)
+        chosen = [each.work for each in selection.chosen(table, dataset, works)]
+        rows, fragments = selection.rows_of(chosen), len(chosen)
     size = request.task_size or max(1, files.rows // max(1, request.concurrency) // 2)
-    granularity = request.commit_granularity or max(1, len(chosen))
+    granularity = request.commit_granularity or max(1, fragments)
     rate = last_rate(table.state, request.column)
     return BackfillPlan(
         request.column,
         definition.version,
         rows,
-        len(chosen),
+        fragments,
         math.ceil(rows / size),
-        math.ceil(len(chosen) / granularity),
+        math.ceil(fragments / granularity),
         files.rows,
         files.count,
         by_version(table.state, field_ids(dataset, [request.column])[0]),

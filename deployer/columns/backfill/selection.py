@@ -14,7 +14,7 @@ from deployer.datasets.dataset import field_ids
 from deployer.errors import InvalidInput, NotFound
 from deployer.specs.types.column_names import quoted
 from deployer.state.model.computed_by import has_others, has_unknown, is_computed
-from deployer.state.model.entities import TableState
+from deployer.state.model.entities import File, TableState
 from deployer.tables.open_table import ReadTable
 from deployer.tables.read.scan_plan import Condition
 from deployer.tables.read.table import Table as Reader
@@ -64,6 +64,28 @@ class Selection:
             return [Chosen(work, condition.sql, False) for work in works if self._found.get(work)]
         return list(self._not_computed(table.state, dataset, works))
 
+    def recorded(self, state: TableState, dataset: LanceDataset) -> list[File]:
+        """Returns the files that have rows to compute, of a request without a condition; no fragment is looked at."""
+        ids = self._ids(dataset)
+        return [
+            file
+            for file in state.files
+            if (self.named is None or file.fragment_id in self.named)
+            and (self.request.is_of_all or self._lacks(file.computed, ids))
+        ]
+
+    def _ids(self, dataset: LanceDataset) -> dict[str, int]:
+        return dict(zip(self.identities, field_ids(dataset, self.identities), strict=True))
+
+    def _lacks(self, text: str, ids: Mapping[str, int]) -> bool:
+        """Returns whether a file, by what its record says, has rows to compute."""
+        wanted = self.identities.items()
+        if all(is_computed(text, ids[name], identity) for name, identity in wanted):
+            return False
+        if not self.request.keeps_others or not any(has_others(text, ids[name], identity) for name, identity in wanted):
+            return True
+        return any(has_unknown(text, ids[name]) for name in self.identities)
+
     def condition(self, table: ReadTable, dataset: LanceDataset) -> Condition:
         """Returns the condition of the request, which has one. Raises InvalidInput for what is not one expression."""
         return Reader(table, dataset).candidates(str(self.request.where))[0]
@@ -71,19 +93,18 @@ class Selection:
     def _not_computed(
         self, state: TableState, dataset: LanceDataset, works: Sequence[FragmentWork]
     ) -> Iterator[Chosen]:
-        ids = dict(zip(self.identities, field_ids(dataset, self.identities), strict=True))
+        ids = self._ids(dataset)
         unset = " OR ".join(f"{quoted(name)} IS NULL" for name in self.identities)
+        texts = {file.fragment_id: file.computed for file in state.files}
         for work in works:
-            file = state.files.get(work.fragment_id)
-            text = "" if file is None else file.computed
-            if all(is_computed(text, ids[name], identity) for name, identity in self.identities.items()):
+            text = texts.get(work.fragment_id, "")
+            if not self._lacks(text, ids):
                 continue
             stale = any(has_others(text, ids[name], identity) for name, identity in self.identities.items())
             if stale and self.request.keeps_others:
-                if any(has_unknown(text, ids[name]) for name in self.identities):
-                    yield Chosen(work, unset, False)
-                continue
-            yield Chosen(work, ALL if stale or not any(work.outputs) else unset, True)
+                yield Chosen(work, unset, False)
+            else:
+                yield Chosen(work, ALL if stale or not any(work.outputs) else unset, True)
 
     def _count(
         self, table: ReadTable, dataset: LanceDataset, condition: Condition, works: Sequence[FragmentWork]

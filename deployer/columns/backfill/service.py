@@ -14,7 +14,6 @@ from deployer.columns.backfill.resolve import definition_of
 from deployer.columns.backfill.selection import Selection
 from deployer.columns.fill.executor import Executor, InThreads
 from deployer.columns.fill.spark_tasks import OnSpark
-from deployer.columns.fill.work import Target, works_of
 from deployer.datasets.dataset import field_ids
 from deployer.errors import InvalidInput
 from deployer.platform.isolation.trusted_functions import TrustedFunctions
@@ -134,10 +133,8 @@ def forecast(table: ReadTable) -> str:
 
 
 def _rows_to_do(table: OpenTable, request: BackfillRequest, definition: Definition) -> int:
-    dataset = table.dataset()
-    works = works_of(dataset, Target(tuple(definition.columns)), definition.inputs)
-    chosen = Selection(request, definition.identities).chosen(table, dataset, works)
-    return sum(each.work.physical_rows for each in chosen)
+    found = Selection(request, definition.identities).recorded(table.state, table.dataset())
+    return sum(file.rows for file in found)
 
 
 def _job_id(table: OpenTable, name: str, definition: Definition) -> str:

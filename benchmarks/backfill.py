@@ -1,0 +1,223 @@
+"""`backfill` beside the bare loop of the same run: read, compute, write one data file for each fragment, no commit.
+
+    python -m benchmarks.backfill [--rows 1000000] [--files 8] [--repeat 3] [--calls 10000] [--fragments 10000]
+
+Each kind of function is measured in a process of its own, the loop and the backfill in turns: a scalar Python function,
+a function of Arrow arrays, and one that sleeps for 1 ms, over `--calls` rows. The loop has as many threads as the
+backfill. Of the last, the figure is what the backfill takes over `calls × 1 ms / threads`. Then the seconds of
+`plan_backfill` of a table of `--fragments` fragments. Imports and making the tables are not counted; peak memory is the
+process's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+KINDS = ("scalar", "arrow", "1 ms")
+LOOP, OURS = "bare loop", "deployer backfill"
+THREADS = os.cpu_count() or 1
+
+
+def functions() -> dict[str, Any]:
+    """The functions by kind."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from deployer.functions import udf
+
+    @udf(version="1")
+    def scalar(value: int) -> float:
+        return value * 2.0 + 1.0
+
+    @udf(data_type="float64", version="1")
+    def arrow(value: pa.Array) -> pa.Array:
+        return pc.add(pc.multiply(pc.cast(value, pa.float64()), 2.0), 1.0)
+
+    @udf(version="1")
+    def sleeping(value: int) -> float:
+        time.sleep(0.001)
+        return value * 2.0 + 1.0
+
+    return {"scalar": scalar, "arrow": arrow, "1 ms": sleeping}
+
+
+def made(folder: Path, rows: int, files: int) -> None:
+    """A lake with a table of int64 values in so many fragments, and a column that is not computed yet."""
+    import numpy as np
+    import pyarrow as pa
+
+    from deployer.specs.model import TableSpec
+    from deployer.specs.types.arrow import columns_of
+    from deployer.state import create_store
+    from deployer.table import connect
+    from deployer.tables.admin.tables import create_table
+
+    schema = pa.schema([pa.field("value", pa.int64(), nullable=False), pa.field("made", pa.float64())])
+    root = str(folder / "lake")
+    spec = TableSpec("bench", "rows", columns_of(schema), ())
+    create_table(create_store(root, instance="bench"), root, spec, "benchmarks")
+    bounds = np.linspace(0, rows, files + 1).astype(int)
+    with connect(root) as connection:
+        table = connection.open_table("bench.rows")
+        for start, stop in pairwise(bounds):
+            values = pa.array(np.arange(start, stop, dtype=np.int64))
+            table.add(pa.table([values, pa.nulls(len(values), pa.float64())], schema=schema))
+
+
+def loop(folder: Path, kind: str) -> float:
+    """Seconds of reading the column, calling the plain function, and writing one data file for each fragment."""
+    import pyarrow as pa
+
+    from deployer.datasets.files.column_files import remove_column_files, write_column_file
+    from deployer.tables.read.table import open_table
+
+    function = functions()[kind].function
+    table = open_table(str(folder / "lake"), "bench.rows").opened
+    dataset, field = table.dataset(), pa.field("made", pa.float64())
+    begun = time.perf_counter()
+
+    def written(fragment: Any) -> Any:
+        def batches() -> Any:
+            for batch in dataset.scanner(columns=["value"], fragments=[fragment], scan_in_order=True).to_batches():
+                values = batch.column("value")
+                found = (
+                    function(values) if kind == "arrow" else pa.array([function(each) for each in values.to_pylist()])
+                )
+                yield pa.RecordBatch.from_arrays([found], schema=pa.schema([field]))
+
+        return write_column_file(dataset, table.location, fragment.fragment_id, pa.schema([field]), batches())
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        files = list(pool.map(written, dataset.get_fragments()))
+    seconds = time.perf_counter() - begun
+    remove_column_files(table.location, files)
+    return seconds
+
+
+def ours(folder: Path, kind: str) -> float:
+    """Seconds of one backfill of all rows."""
+    from deployer.table import connect
+
+    function = functions()[kind]
+    with connect(str(folder / "lake")) as connection:
+        table = connection.open_table("bench.rows")
+        table.plan_backfill("made", udf=function)  # imports are not counted
+        begun = time.perf_counter()
+        table.backfill("made", udf=function, where="1=1", _admission_check=False)
+        return time.perf_counter() - begun
+
+
+def planned(folder: Path) -> float:
+    """The median seconds of planning a backfill."""
+    from deployer.table import connect
+
+    found = []
+    with connect(str(folder / "lake")) as connection:
+        table = connection.open_table("bench.rows")
+        for _ in range(5):
+            begun = time.perf_counter()
+            plan = table.plan_backfill("made", udf=functions()["scalar"])
+            found.append(time.perf_counter() - begun)
+    if plan.rows != plan.total_rows:
+        sys.exit(f"{plan.rows:,} of {plan.total_rows:,} rows are planned")
+    return statistics.median(found)
+
+
+def fragmented(folder: Path, fragments: int) -> None:
+    """A lake with a table of so many fragments of one row each, made by one commit of Lance."""
+    import lance
+    import pyarrow as pa
+
+    from deployer.datasets.recovery.rollforward import refresh
+    from deployer.state import open_store
+    from deployer.tables.read.table import open_table
+
+    made(folder, 1, 1)
+    location = open_table(str(folder / "lake"), "bench.rows").opened
+    rows = pa.table({"value": pa.array(range(1, fragments), pa.int64()), "made": pa.nulls(fragments - 1, pa.float64())})
+    schema = location.schema
+    lance.write_dataset(rows.cast(schema), location.location, mode="append", max_rows_per_file=1)
+    store = open_store(str(folder / "lake"))
+    refresh(store, str(folder / "lake"), location.entry.table_id)
+    store.close()
+
+
+def main() -> None:
+    """Prints the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--files", type=int, default=8)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--calls", type=int, default=10_000)
+    parser.add_argument("--fragments", type=int, default=10_000)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--kind", choices=KINDS)
+    parser.add_argument("--run", choices=["make", "fragments", "plan", LOOP, OURS])
+    arguments = parser.parse_args()
+    match arguments.run:
+        case "make":
+            made(arguments.folder, arguments.rows, arguments.files)
+        case "fragments":
+            fragmented(arguments.folder, arguments.fragments)
+        case "plan":
+            print(planned(arguments.folder))
+        case None:
+            _compare(arguments)
+        case name:
+            print((loop if name == LOOP else ours)(arguments.folder, arguments.kind))
+
+
+def _compare(arguments: argparse.Namespace) -> None:
+    from benchmarks.processes import run
+    from benchmarks.report import print_figure, print_heading, print_table
+
+    this = [sys.executable, "-m", "benchmarks.backfill"]
+    lines, figures = [], []
+    with tempfile.TemporaryDirectory() as temporary:
+        for kind in KINDS:
+            folder = Path(temporary, kind.replace(" ", "-"))
+            folder.mkdir()
+            rows = arguments.calls if kind == "1 ms" else arguments.rows
+            own = ["--folder", str(folder), "--kind", kind, "--rows", str(rows), "--files", str(arguments.files)]
+            run(*this, "--run", "make", *own, cwd=Path.cwd())
+            seconds: dict[str, list[float]] = {LOOP: [], OURS: []}
+            peaks: dict[str, list[float]] = {LOOP: [], OURS: []}
+            for _ in range(arguments.repeat):
+                for name in (LOOP, OURS):
+                    ran = run(*this, "--run", name, *own, cwd=Path.cwd())
+                    seconds[name].append(float(ran.output.split()[-1]))
+                    peaks[name].append(ran.peak)
+            least = {name: min(found) for name, found in seconds.items()}
+            lines += [
+                [f"{kind}, {name}", f"{len(found)}", f"{statistics.median(found):.2f}", f"{min(found):.2f}",
+                 f"{rows / statistics.median(found):,.0f}", f"{max(peaks[name]):,.0f}"]
+                for name, found in seconds.items()
+            ]  # fmt: skip
+            if kind == "1 ms":
+                share = least[OURS] / (rows * 0.001 / THREADS) - 1
+                figures.append((f"{kind}: time over calls × 1 ms / {THREADS}, percent", 100 * share, ""))
+            else:
+                figures.append((f"{kind}: rows a second of those of the bare loop", least[LOOP] / least[OURS], ""))
+        folder = Path(temporary, "fragments")
+        folder.mkdir()
+        own = ["--folder", str(folder), "--fragments", str(arguments.fragments)]
+        run(*this, "--run", "fragments", *own, cwd=Path.cwd())
+        plan = float(run(*this, "--run", "plan", *own, cwd=Path.cwd()).output.split()[-1])
+        figures.append((f"plan of {arguments.fragments:,} fragments", plan, "s"))
+    print_heading(f"backfill of {arguments.rows:,} rows, and of {arguments.calls:,} by 1 ms each")
+    print_table(["", "runs", "median s", "least s", "rows/s", "peak MiB"], lines)
+    for name, value, unit in figures:
+        print_figure(name, value, unit, None)
+
+
+if __name__ == "__main__":
+    main()
