@@ -329,6 +329,7 @@ POINTS = (
     "services.erasure.forgotten",
     "services.erasure.versions",
     "services.erasure.datasets",
+    "services.erasure.jobs",
     "services.erasure.dataset",
 )
 

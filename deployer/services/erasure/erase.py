@@ -12,6 +12,7 @@ from deployer.datasets.commit_metadata import FENCE, CommitMetadata
 from deployer.datasets.dataset import open_dataset
 from deployer.datasets.indexes.read import observed_indexes, remembered_indexes
 from deployer.datasets.lance_transactions import Fence
+from deployer.datasets.storage.job_folders import ERRORS, WORK, job_files, remove_job_folder
 from deployer.datasets.storage.places import dataset_uri
 from deployer.datasets.storage.refs import delete_tag
 from deployer.datasets.storage.removal import remove_dataset
@@ -94,6 +95,8 @@ def erase(
     reached("services.erasure.versions")
     datasets = _remove_datasets(table, before)
     reached("services.erasure.datasets")
+    _remove_job_files(table)
+    reached("services.erasure.jobs")
     table.store.keep_record(table.entry.table_id)
     left, searched = proven(again(table), where, values, on_progress, run_tasks)
     return ErasureResult(
@@ -204,6 +207,15 @@ def _release(table: OpenTable, plan: ErasurePlan) -> OpenTable:
 def _remove_versions(table: OpenTable, plan: ErasurePlan) -> int:
     """Removes the versions that hold the rows and that nothing needs, with all files that only they have."""
     return remove_numbered(table, plan.versions)
+
+
+def _remove_job_files(table: OpenTable) -> None:
+    """Removes checkpoints of jobs that no run works on, and recorded failed rows: both may have values of the rows."""
+    in_use = {run.job for run in table.state.runs.values() if run.is_open}
+    for kind in (WORK, ERRORS):
+        for job_id in job_files(table.root, table.state.table_id, kind):
+            if kind == ERRORS or job_id not in in_use:
+                remove_job_folder(table.root, table.state.table_id, job_id, kind)
 
 
 def _remove_datasets(table: OpenTable, plan: ErasurePlan) -> tuple[str, ...]:

@@ -146,3 +146,10 @@ def test_a_damaged_record_counts_as_missing(table: Table, lake: Lake) -> None:
     damaged = sorted((Path(lake.root) / ERRORS).rglob("*-*"))[0]
     damaged.write_bytes(damaged.read_bytes()[:-3] + b"xyz")
     assert len(table.get_errors("monday")) == 3
+
+
+def test_erased_rows_leave_no_record(table: Table, lake: Lake) -> None:
+    table.backfill("score", udf=picky, job_id="monday")
+    assert len(table.get_errors("monday")) == 4
+    table.erase("id = 3")
+    assert table.get_errors("monday") == [] and 3 not in values(table, "score")

@@ -1,4 +1,4 @@
-"""Random changes of rows, loads of rows and columns, COMPACT and CLUSTER, some cut off or overtaken, against a list.
+"""Random changes of rows, loads of rows and columns, backfills, COMPACT and CLUSTER, some cut off, against a list.
 
 A change that is cut off is there as a whole or not at all, and done by its next run. One that is overtaken by another
 change comes after it, and one that is overtaken by an append takes the new rows into account too.
@@ -18,6 +18,7 @@ import pytest
 
 from deployer.columns.fill import commit as column_commit
 from deployer.errors import Conflict
+from deployer.functions import udf
 from deployer.services.cluster import cluster_table
 from deployer.services.compact import compact_table
 from deployer.specs.model import Storage
@@ -35,6 +36,11 @@ IDS = 60
 Row = dict[str, Any]
 Rows = list[Row]
 Change = tuple[Callable[[Any, str], object], Callable[[Rows], Rows]]  #: by the API under a job id, and on the list
+
+
+@udf
+def summed(id: int, value: int) -> str:
+    return f"s{id + value}"
 
 
 class Killed(BaseException):
@@ -161,10 +167,17 @@ class Model:
             lambda rows: [loaded(row) for row in rows],
         )
 
+    def backfill(self) -> Change:
+        """Values of a column by a function of others, for all rows or those of a condition."""
+        where, holds = self.condition() if self.random.random() < 0.6 else ("1=1", lambda row: True)
+        return (
+            lambda table, job: table.backfill("note", udf=summed, where=where, job_id=job, commit_granularity=2),
+            lambda rows: [row | {"note": f"s{row['id'] + row['value']}"} if holds(row) else row for row in rows],
+        )
+
     def change(self) -> Change:
-        return self.random.choice(
-            [self.delete, self.update, self.update, self.merge, self.merge, self.add, self.upsert, self.load]
-        )()
+        kinds = [self.delete, self.update, self.update, self.merge, self.merge, self.add, self.upsert, self.load]
+        return self.random.choice([*kinds, self.backfill])()
 
     def make(self, change: Change, job: str) -> None:
         with connect(self.lake.root) as connection:
