@@ -13,7 +13,7 @@ from deployer.columns.fill.work import FragmentWork
 from deployer.datasets.dataset import field_ids
 from deployer.errors import InvalidInput, NotFound
 from deployer.specs.types.column_names import quoted
-from deployer.state.model.computed_by import has_others, has_unknown, is_computed
+from deployer.state.model.computed_by import has_others, has_outdated, has_unknown, is_computed
 from deployer.state.model.entities import File, TableState
 from deployer.tables.open_table import ReadTable
 from deployer.tables.read.scan_plan import Condition
@@ -84,7 +84,7 @@ class Selection:
             return False
         if not self.request.keeps_others or not any(has_others(text, ids[name], identity) for name, identity in wanted):
             return True
-        return any(has_unknown(text, ids[name]) for name in self.identities)
+        return any(has_unknown(text, ids[name]) or has_outdated(text, ids[name]) for name in self.identities)
 
     def condition(self, table: ReadTable, dataset: LanceDataset) -> Condition:
         """Returns the condition of the request, which has one. Raises InvalidInput for what is not one expression."""
@@ -101,7 +101,8 @@ class Selection:
             if not self._lacks(text, ids):
                 continue
             stale = any(has_others(text, ids[name], identity) for name, identity in self.identities.items())
-            if stale and self.request.keeps_others:
+            outdated = any(has_outdated(text, ids[name]) for name in self.identities)
+            if stale and self.request.keeps_others and not outdated:
                 yield Chosen(work, unset, False)
             else:
                 yield Chosen(work, ALL if stale or not any(work.outputs) else unset, True)

@@ -23,7 +23,7 @@ from deployer.services.backfill.results import BackfilledColumn, BackfillResult
 from deployer.services.definition import Work, options_of
 from deployer.specs.types.arrow import columns_of
 from deployer.specs.types.computed import Computed, computation_order
-from deployer.state.model.computed_by import has_others, has_unknown, is_computed
+from deployer.state.model.computed_by import has_others, has_outdated, has_unknown, is_computed
 from deployer.tables.open_table import OpenTable, ReadTable, open_entry
 
 if TYPE_CHECKING:
@@ -124,7 +124,9 @@ def forecast(table: ReadTable) -> str:
             files = [
                 file
                 for file in files
-                if not has_others(file.computed, field, identity) or has_unknown(file.computed, field)
+                if not has_others(file.computed, field, identity)
+                or has_unknown(file.computed, field)
+                or has_outdated(file.computed, field)
             ]
         if files:
             rows = sum(file.rows for file in files)

@@ -3,13 +3,14 @@ wrote or removed since."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.dataset import Fragment, fragments_of, ids_by_column
-from deployer.state.model.computed_by import definitions_of, with_definitions, without_fields
+from deployer.specs.types.arrow import computed_of
+from deployer.state.model.computed_by import definitions_of, with_definitions, with_outdated, without_fields
 
 if TYPE_CHECKING:
     import lance
@@ -22,12 +23,16 @@ class ComputedFiles:
     """What is known of fragments that got values of columns since the state."""
 
     columns: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  #: as `ids_by_column` has them
+    inputs: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  #: columns that computed columns read, by id
     texts: dict[int, str] = field(default_factory=dict)  #: by fragment id, as `File` is to have it
     left: dict[int, Fragment] = field(default_factory=dict)  #: the fragments as these commits left them
 
     @staticmethod
     def of(dataset: lance.LanceDataset) -> ComputedFiles:
-        return ComputedFiles(ids_by_column(dataset))
+        ids = {each.name(): each.id() for each in dataset.lance_schema.fields()}
+        computed = {each.name: found for each in dataset.schema if (found := computed_of(each)) is not None}
+        inputs = {ids[name]: tuple(ids[i] for i in each.inputs if i in ids) for name, each in computed.items()}
+        return ComputedFiles(ids_by_column(dataset), inputs)
 
     def note(
         self,
@@ -50,14 +55,17 @@ class ComputedFiles:
             if number not in held or number not in after:
                 continue
             text = self.texts.get(number, held[number].computed)
+            written = self._columns_of(group.new_file.fields)
+            text = with_outdated(text, self._readers_of(written) - written)
             if info.computed is None:
-                text = without_fields(text, self._columns_of(group.new_file.fields))
+                text = without_fields(text, written)
             elif number in complete:
                 text = with_definitions(text, info.computed.identities)
             self.texts[number], self.left[number] = text, after[number]
 
     def now(self, file: File, fragment: Fragment, was: Fragment | None, *, is_recorded: bool) -> str:
-        """Returns what computed the fragment's values, without columns that others wrote or removed since it `was`.
+        """Returns what computed the fragment's values, without columns that others wrote or removed since it `was`;
+        values of which they wrote inputs are outdated.
 
         `is_recorded`: the state has the fragment. Where it is not known how that was, all may be from others.
         """
@@ -65,14 +73,21 @@ class ComputedFiles:
         before = self.left.get(file.fragment_id, was)
         if not text or (before is None and not is_recorded):
             return text
-        gone = [
-            number
-            for number in definitions_of(text)
-            if (ids := self.columns.get(number)) is None
-            or before is None
-            or (before is not fragment and before.files_of(ids) != fragment.files_of(ids))
-        ]
-        return without_fields(text, gone) if gone else text
+        if before is fragment and definitions_of(text).keys() <= self.columns.keys():
+            return text
+
+        def differs(number: int) -> bool:
+            ids = self.columns.get(number)
+            return ids is None or before is None or before.files_of(ids) != fragment.files_of(ids)
+
+        marked = definitions_of(text)
+        gone = [number for number in marked if differs(number)]
+        outdated = [number for number in marked if any(map(differs, self.inputs.get(number, ())))]
+        return without_fields(with_outdated(text, outdated), gone)
+
+    def _readers_of(self, written: Collection[int]) -> set[int]:
+        """Returns the computed columns that read one of these columns."""
+        return {column for column, inputs in self.inputs.items() if not set(inputs).isdisjoint(written)}
 
     def _columns_of(self, written: Iterable[int]) -> set[int]:
         own = set(written)

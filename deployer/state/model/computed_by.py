@@ -2,7 +2,8 @@
 
 A definition is known by its identity, and a column by Lance's field id, so that a rename changes nothing. A file of
 merged rows may have several definitions of one column. Among them, an empty identity means rows that no definition is
-known for: these are null, or were written by others.
+known for: these are null, or were written by others. `outdated-` means values that were computed from inputs that were
+written since.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from deployer.state.model.data_file import File
 
 UNKNOWN = ""  #: the identity of rows that no definition is known for
+OUTDATED = "outdated-"  #: that of rows whose inputs were written since they were computed; as a version, `outdated`
 
 Definitions = Mapping[int, tuple[str, ...]]  #: the identities in a file, in alphabetical order, by field id
 
@@ -70,6 +72,12 @@ def without_fields(text: str, fields: Collection[int]) -> str:
     return to_text({field: each for field, each in definitions_of(text).items() if field not in fields})
 
 
+def with_outdated(text: str, fields: Collection[int]) -> str:
+    """Returns the text after others wrote inputs of these fields; those that no definition is known for stay so."""
+    known = definitions_of(text)
+    return to_text({**known, **{field: (OUTDATED,) for field in fields if field in known}})
+
+
 def is_computed(text: str, field: int, identity: str) -> bool:
     """Returns whether all rows are computed by the definition with that identity."""
     return definitions_of(text).get(field) == (identity,)
@@ -78,6 +86,11 @@ def is_computed(text: str, field: int, identity: str) -> bool:
 def has_others(text: str, field: int, identity: str) -> bool:
     """Returns whether some rows are computed by another definition, so that values say nothing about which are."""
     return any(each not in (identity, UNKNOWN) for each in definitions_of(text).get(field, ()))
+
+
+def has_outdated(text: str, field: int) -> bool:
+    """Returns whether some rows were computed from inputs that others wrote since."""
+    return OUTDATED in definitions_of(text).get(field, ())
 
 
 def has_unknown(text: str, field: int) -> bool:

@@ -131,11 +131,12 @@ def test_columns_that_others_change_end_the_run(
 
 
 def test_columns_of_a_run_are_not_renamed_nor_dropped(paused: Paused, table: Table, lake: Lake) -> None:
-    for change in (
+    changes: list[Callable[[], object]] = [
         lambda: table.drop_columns(["score"]),
         lambda: table.alter_columns({"path": "rating", "rename": "stars"}),
         lambda: table.alter_columns({"path": "score", "udf": tenfold}),
-    ):
+    ]
+    for change in changes:
         with pytest.raises((Conflict, Refused), match=f"run {run_id(lake)} of BACKFILL|is computed from|score"):
             change()
     paused.go()

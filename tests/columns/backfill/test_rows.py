@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import lance
+import pyarrow as pa
 import pytest
 
+from deployer.datasets.files.column_files import to_data_file, write_column_file
+from deployer.datasets.recovery.rollforward import refresh
 from deployer.errors import NotFound
+from deployer.services.backfill import BACKFILL
 from deployer.services.compact import compact_table
 from deployer.state.model.computed_by import definitions_of
 from deployer.table import Table
@@ -133,3 +138,47 @@ def test_a_plan_says_what_is_computed_by_which_version(table: Table) -> None:
     plan = table.plan_backfill("score", task_size=4)
     assert (plan.rows, plan.fragments, plan.tasks, plan.by_version) == (10, 1, 3, {"1": 20, "": 10})
     assert plan.seconds is not None and plan.seconds > 0
+
+
+def test_values_whose_inputs_were_loaded_are_outdated(table: Table, lake: Lake) -> None:
+    table.backfill("score")
+    path = lake.file(pa.table({"id": [*range(10, 20)], "rating": [float(i * 100) for i in range(10, 20)]}))
+    table.load_columns(str(path), "id", ["rating"], on_missing="carry")
+    assert "outdated" in versions(lake)
+    assert table.plan_backfill("score").by_version.get("outdated", 0) >= 10
+    compact_table(lake.root, "flights", {"min_files": 2})
+    table.backfill("score")
+    assert values(table, "score") == {i: i * (200 if 10 <= i < 20 else 2) + 1.0 for i in range(30)}
+    assert versions(lake) == ["1"]
+
+
+def test_inputs_that_plain_lance_writes_make_values_outdated(table: Table, lake: Lake) -> None:
+    table.backfill("score")
+    opened = lake.open().opened
+    lance.dataset(opened.location).drop_columns(["name"])
+    refresh(lake.store, lake.root, opened.entry.table_id)
+    assert versions(lake) == ["1"] * 3
+    dataset = lance.dataset(opened.location)
+    field = pa.field("rating", pa.float64())
+    written = write_column_file(
+        dataset,
+        opened.location,
+        1,
+        pa.schema([field]),
+        [pa.record_batch([pa.array([1.0] * 10)], schema=pa.schema([field]))],
+    )
+    group = lance.LanceOperation.DataReplacementGroup(1, to_data_file(written))
+    lance.LanceDataset.commit(
+        opened.location, lance.LanceOperation.DataReplacement([group]), read_version=dataset.version
+    )
+    refresh(lake.store, lake.root, opened.entry.table_id)
+    assert versions(lake) == ["1", "outdated", "1"]
+    assert table.backfill("score").rows == 10
+
+
+def test_a_service_that_keeps_other_versions_computes_outdated_values(table: Table, lake: Lake) -> None:
+    table.backfill("km")
+    path = lake.file(pa.table({"id": [*range(30)], "rating": [float(i * 10) for i in range(30)]}))
+    table.load_columns(str(path), "id", ["rating"])
+    done = BACKFILL.run(lake.root, "flights", {"columns": ["km"]}, engine="driver")
+    assert [each.rows for each in done.columns] == [30] and values(table, "km")[10] == 160.9344
