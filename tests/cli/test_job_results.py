@@ -35,7 +35,7 @@ def lake(tmp_path: Path) -> Lake:
     return made
 
 
-@pytest.mark.parametrize("service", ["COMPACT", "CLUSTER", "CLEAN", "EXPIRE", "AUTOSAVEPOINT"])
+@pytest.mark.parametrize("service", ["COMPACT", "CLUSTER", "CLEAN", "EXPIRE", "BACKFILL", "AUTOSAVEPOINT"])
 def test_what_a_service_came_to(service: str, lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     options: dict[str, Any] | None = {"dry_run": True} if service == "CLEAN" else None
     done = run_service(lake.root, "air.flights", service, options)

@@ -36,7 +36,7 @@ Size = Callable[[], int]
 class ComputedValues:
     """See `fill.work.ColumnValues`. `conditions` are those of the fragments to do, by id: see `selection`.
 
-    It can be pickled: each process that works on fragments has its own callers.
+    It can be pickled: each process that works on fragments has its own callers, which all tasks of the job there use.
     """
 
     def __init__(self, definition: Definition, failed: FailedRows, blobs: BlobInputs) -> None:
@@ -44,7 +44,7 @@ class ComputedValues:
         self._definition, self._failed, self._blobs = definition, failed, blobs
         self.conditions: Mapping[int, str] = {}
         self._schema = pa.schema([arrow_field(each).with_nullable(True).remove_metadata() for each in self._columns])
-        self._callers = _Callers(definition)
+        self._callers = _Callers(definition)  # in another process those of the job there
 
     @property
     def _columns(self) -> Sequence[Any]:
@@ -55,7 +55,7 @@ class ComputedValues:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._callers = _Callers(self._definition)
+        self._callers = _callers_of((self._failed.root, self._failed.table_id, self._failed.job_id), self._definition)
 
     def prepare(self, dataset: LanceDataset, works: Sequence[FragmentWork]) -> None:
         """Checks that blobs can be read. Raises InvalidInput where they cannot."""
@@ -200,6 +200,23 @@ class _Callers:
             callers, self._free = self._free, []
         for each in callers:
             each.close()
+
+
+_in_process: dict[tuple[str, str, str], _Callers] = {}  #: of the last job that this process worked on as tasks
+_in_process_lock = threading.Lock()
+
+
+def _callers_of(job: tuple[str, str, str], definition: Definition) -> _Callers:
+    """Returns the callers of a job's tasks in this process, so that what a class sets up is set up once."""
+    with _in_process_lock:
+        if (found := _in_process.get(job)) is not None:
+            return found
+        others = list(_in_process.values())
+        _in_process.clear()
+        made = _in_process[job] = _Callers(definition)
+    for each in others:
+        each.close()
+    return made
 
 
 def _rows_at_once(metadata: Any, columns: int) -> int:

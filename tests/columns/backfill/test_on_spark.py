@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from deployer.columns.backfill.backfill import BackfillJob, backfill
@@ -13,11 +16,13 @@ from deployer.columns.backfill.request import checked_backfill
 from deployer.columns.backfill.resolve import definition_of
 from deployer.columns.fill.spark_tasks import OnSpark
 from deployer.errors import FunctionFailed
+from deployer.functions import udf
 from deployer.functions.model import UDF
 from deployer.table import Table
 from tests.columns.backfill import functions
+from tests.columns.backfill.conftest import with_computed
 from tests.columns.backfill.functions import FORMS, picky, strict
-from tests.columns.rows import values
+from tests.columns.rows import rows, values
 
 pytestmark = pytest.mark.full
 
@@ -32,12 +37,12 @@ def _sent_to_workers() -> Iterator[None]:
     cloudpickle.unregister_pickle_by_value(functions)  # type: ignore[no-untyped-call]
 
 
-def run(table: Table, udf: UDF | None, spark: Any, column: str = "score", **given: Any) -> Any:
+def run(table: Table, function: UDF | None, spark: Any, column: str = "score", **given: Any) -> Any:
     request = checked_backfill(column, **given)
     job = BackfillJob(table._newest(), request, "monday", executor=OnSpark(lambda: spark))
 
     def define(opened: Any) -> Any:
-        return definition_of(opened, column, udf, lambda *_: sys.exit("the definition is not looked up"))
+        return definition_of(opened, column, function, lambda *_: sys.exit("the definition is not looked up"))
 
     return backfill(job, define)
 
@@ -62,3 +67,22 @@ def test_errors_are_recorded_by_tasks(table: Table, spark: Any) -> None:
 def test_a_failure_ends_the_run(table: Table, spark: Any) -> None:
     with pytest.raises(FunctionFailed, match="the row id 13"):
         run(table, strict, spark)
+
+
+def test_a_class_is_set_up_once_for_each_worker(table: Table, spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "set-up")
+
+    class Announced:
+        def setup(self) -> None:
+            with Path(path).open("a") as file:
+                file.write(f"{os.getpid()}\n")
+
+        def __call__(self, rating: float) -> float:
+            return rating
+
+    for start in range(30, 80, 10):
+        table.add(with_computed(rows(start, start + 10)))
+    run(table, udf(data_type=pa.float64())(Announced), spark)
+    workers = (tmp_path / "set-up").read_text().split()
+    assert values(table, "score") == {i: float(i) for i in range(80)}
+    assert len(workers) == len(set(workers)) < 8 and str(os.getpid()) not in workers
