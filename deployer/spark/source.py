@@ -25,6 +25,7 @@ from deployer.spark.filters import conditions
 from deployer.spark.options import ReadOptions
 from deployer.spark.partitions import TaskPlan
 from deployer.spark.reporting import reports_errors
+from deployer.spark.reused_workers import freeze_modules, freezes_modules
 from deployer.spark.snapshot import Snapshot, selected, take_snapshot, tasks
 from deployer.spark.type_mapping import exchange_type, spark_schema, spark_type
 from deployer.spark.writing.writers import stream_writer, table_writer
@@ -58,6 +59,7 @@ class DeployerDataSource(DataSource):
     def name(cls) -> str:
         return "deployer"
 
+    @freezes_modules
     @reports_errors
     def schema(self) -> StructType:
         """Returns the columns that are read. Spark asks once, when a DataFrame is loaded, and keeps this object for
@@ -69,6 +71,7 @@ class DeployerDataSource(DataSource):
         self._snapshot = take_snapshot(options)
         return spark_schema(self._snapshot.selected(options.columns))
 
+    @freezes_modules
     @reports_errors
     def reader(self, schema: StructType) -> DataSourceReader:
         """Returns the reader of one query. Raises InvalidInput for a `schema` of the user's that does not fit the
@@ -81,6 +84,7 @@ class DeployerDataSource(DataSource):
         snapshot = self._snapshot or take_snapshot(options)
         return TableReader(options, snapshot, _columns(snapshot.columns, schema, f"table/{snapshot.name}"))
 
+    @freezes_modules
     @reports_errors
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Returns the reader of a stream of changes. Raises as `reader`."""
@@ -89,11 +93,13 @@ class DeployerDataSource(DataSource):
         feed = self._feed or feed_source(options)
         return ChangesStreamReader(feed, _columns(feed.columns, schema, feed.address))
 
+    @freezes_modules
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Returns the writer of one DataFrame. Raises InvalidInput for columns and options that do not fit the
         table."""
         return table_writer(self.options, schema, overwrite=overwrite)
 
+    @freezes_modules
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """Returns the writer of one batch of a stream. Raises as `writer`."""
         return stream_writer(self.options, schema, overwrite=overwrite)
@@ -130,12 +136,14 @@ class TableReader(DataSourceReader):
         self._options, self._snapshot, self._columns = options, snapshot, tuple(columns)
         self._conditions: tuple[str, ...] = ()
 
+    @freezes_modules
     def pushFilters(self, filters: list[Any]) -> list[Any]:  # noqa: N802 (Spark's name)
         """Takes what Lance can judge of the filters; Spark judges all of them again."""
         schema = arrow_schema(self._snapshot.columns)
         self._conditions = tuple(conditions(filters, schema, truncates=self._options.truncates))
         return filters
 
+    @freezes_modules
     @reports_errors
     def partitions(self) -> Sequence[InputPartition]:
         """Returns the tasks. Only fragments that can have rows of all conditions are among them."""
@@ -155,3 +163,5 @@ class TableReader(DataSourceReader):
                 yield exchanged(batch, target, address, truncates=truncates)
         except DeployerError as error:
             raise error.with_traceback(None) from None
+        finally:
+            freeze_modules()

@@ -12,6 +12,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter
 from pyspark.sql.types import StructType
 
 from deployer.errors import DeployerError, InvalidInput
+from deployer.spark.reused_workers import freezes_modules
 from deployer.spark.type_mapping import column_of, exchange_type
 from deployer.spark.writing.finish import Write
 from deployer.spark.writing.options import WriteOptions
@@ -32,11 +33,13 @@ class TableWriter(DataSourceArrowWriter):
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
 
+    @freezes_modules
     @reports_in_options
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         """Writes the rows of one task, as files that are not committed yet."""
         return write_task(self._plan, iterator, _partition())
 
+    @freezes_modules
     @reports_in_options
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commits the rows of all tasks as one version, or none. Spark calls `abort` where it raises."""
@@ -63,12 +66,14 @@ class _StreamWriter:
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
 
+    @freezes_modules
     @reports_in_options
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
         """Writes the rows of one task, as files that are not committed yet."""
         query, batch = _batch_of_task()
         return write_task(of_batch(self._plan, query, batch), iterator, _partition(), query)
 
+    @freezes_modules
     @reports_in_options
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
         """Commits a batch once, however often Spark repeats it."""
