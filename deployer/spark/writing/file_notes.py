@@ -18,6 +18,7 @@ from deployer.datasets.files.unreferenced_files import WRITING
 from deployer.datasets.storage.options import objects_at
 from deployer.errors import DeployerError
 from deployer.platform.storage.objects import Missing
+from deployer.platform.system.failpoints import reached
 
 COMMITTING = "committing"  #: a note that the driver began to commit
 
@@ -32,17 +33,19 @@ class AttemptNotes:
     _name: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def add(self, path: str) -> None:
+        reached("spark.task.file-written")
         self._paths.append(path)
         note = f"{WRITING}/{self.scope}.{self._name}.json"
         data = json.dumps({"files": self._paths}).encode()
         if "://" in self.location:
             objects_at(self.location).put(note, data)
-            return
-        place = Path(self.location, note)  # not synced: if the machine fails, `table gc` removes what is left
-        place.parent.mkdir(exist_ok=True)
-        beside = place.with_suffix(".new")
-        beside.write_bytes(data)
-        beside.replace(place)
+        else:
+            place = Path(self.location, note)  # not synced: if the machine fails, `table gc` removes what is left
+            place.parent.mkdir(exist_ok=True)
+            beside = place.with_suffix(".new")
+            beside.write_bytes(data)
+            beside.replace(place)
+        reached("spark.task.file-noted")
 
     def remove_files(self) -> None:
         """Removes the files of an attempt that failed, and its note."""

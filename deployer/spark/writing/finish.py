@@ -151,15 +151,16 @@ class Write:
         return loaded
 
     def abort(self) -> None:
-        """Removes all files of the write, unless they are committed, or may be."""
+        """Removes all files of the write, unless they are committed, or may be: the process of the commit may have been
+        killed, or not know how it ended. Those of a commit that was begun and not made are left to `table gc`."""
         store = store_at(self.plan.options.root)
         root, table_id = self.plan.options.root, self.plan.table_id
         if self.notes.has_begun_commit:
             with contextlib.suppress(DeployerError):
                 fence_appends(self.plan.location, self.job_id)
-                if find_job(store, root, table_id, self.job_id) is None and (
-                    self.job_id not in store.table(table_id).intents
-                ):
+                if (known := find_job(store, root, table_id, self.job_id)) is not None:
+                    self._remove_other_files(known)
+                elif self.job_id not in store.table(table_id).intents:
                     self.notes.remove_files()
             return
         self.notes.remove_files()
