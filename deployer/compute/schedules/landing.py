@@ -79,7 +79,7 @@ def landing_policy(places: LandingPlaces, partition: str) -> Policy:
             {
                 "Sid": "TakeNotifications",
                 "Effect": "Allow",
-                "Action": ["sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"],
+                "Action": ["sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"],
                 "Resource": sorted(places.queues),
             }
         )

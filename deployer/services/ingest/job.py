@@ -80,7 +80,11 @@ class FilesRun:
             if self.options.queue:
                 for part in received(self.options.queue, place):
                     messages = part
-                    self._load_all(place, place.now(part.paths).values(), complete=False)
+                    try:
+                        self._load_all(place, place.now(part.paths).values(), complete=False)
+                    except BaseException:
+                        part.release()
+                        raise
                     reached("services.ingest.before-delete-messages")
                     part.delete()
             else:

@@ -10,7 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployer.errors import InvalidInput, Refused
+from botocore.exceptions import BotoCoreError, ClientError
+
+from deployer.errors import DeployerError, InvalidInput, Refused
 from deployer.platform.storage.objects import ObjectInfo
 from deployer.platform.storage.s3_objects import S3Objects
 from deployer.tables.ingest.files.find import known_format, refuse_credentials
@@ -105,7 +107,7 @@ class Landing:
             return {each.path: each for each in self.list() if each.path in wanted}
         objects = S3Objects(self.folder)
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            infos = pool.map(lambda path: objects.about(path.removeprefix(self.folder).strip("/")), paths)
+            infos = pool.map(lambda path: _about(objects, self.folder, path), paths)
             there = {path: self._of_object(info) for path, info in zip(paths, infos, strict=True) if info is not None}
         return there | self._datasets([path for path in paths if path not in there])
 
@@ -161,6 +163,28 @@ class Landing:
                     yield found
             except FileNotFoundError:  # removed at this moment
                 continue
+
+
+def _about(objects: S3Objects, folder: str, path: str) -> ObjectInfo | None:
+    """Returns an object; None where there is none.
+
+    Who may list only a part of a bucket is refused what is not there, so a refused object is looked for in a listing of
+    its own name.
+    """
+    relative = path.removeprefix(folder).strip("/")
+    try:
+        return objects.about(relative)
+    except DeployerError:
+        from deployer.platform.aws.session import aws_session
+
+        bucket, _, key = path.removeprefix(SCHEME).partition("/")
+        try:
+            listed = aws_session().client("s3").list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1)
+        except (BotoCoreError, ClientError):
+            listed = None
+        if listed is None or any(each.get("Key") == key for each in listed.get("Contents", ())):
+            raise
+        return None
 
 
 def _with_datasets(files: Iterator[LandedFile]) -> Iterator[LandedFile]:

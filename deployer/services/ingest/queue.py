@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote_plus
@@ -48,6 +49,14 @@ class Messages:
                 self._client.delete_message_batch(QueueUrl=self._url, Entries=entries)
             except (ClientError, BotoCoreError) as error:
                 raise _refused(error, self.queue) from None
+
+    def release(self) -> None:
+        """Lets the next run have the messages at once, as far as SQS allows it; else they come again later."""
+        for first in range(0, len(self.handles), MESSAGES):
+            part = self.handles[first : first + MESSAGES]
+            entries = [{"Id": str(i), "ReceiptHandle": handle, "VisibilityTimeout": 0} for i, handle in enumerate(part)]
+            with suppress(ClientError, BotoCoreError):
+                self._client.change_message_visibility_batch(QueueUrl=self._url, Entries=entries)
 
 
 def no_messages() -> Messages:

@@ -18,6 +18,8 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import DeployerError
+from deployer.platform.storage.objects import ObjectInfo
+from deployer.platform.storage.s3_objects import S3Objects
 from deployer.platform.system.clock import Clock
 from deployer.services.agent.watch import QUEUE_LOOK, Watch
 from deployer.services.api.attachments import create_service
@@ -178,6 +180,25 @@ def test_messages_stay_where_a_run_fails(place: OnS3) -> None:
     with pytest.raises(DeployerError, match="cannot be loaded"):
         place.run(queue=place.arn, on_error="fail")
     assert place.left() == 1
+    with pytest.raises(DeployerError, match="cannot be loaded"):  # the message is there at once
+        place.run(queue=place.arn, on_error="fail")
+    assert place.run(queue=place.arn).set_aside == 1 and place.left() == 0
+
+
+def test_who_may_list_a_part_of_a_bucket_is_refused_what_is_gone(place: OnS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    """AWS answers 403 instead of 404 then, which moto's server does not."""
+    there, gone = place.put("there.csv", [1]), place.put("gone.csv", [2])
+    place.s3.delete_object(Bucket=place.bucket, Key=gone)
+    about = S3Objects.about
+
+    def refused(objects: S3Objects, path: str) -> ObjectInfo | None:
+        if (found := about(objects, path)) is None:
+            raise DeployerError("403 Forbidden", where=path, remedy="allow it")
+        return found
+
+    monkeypatch.setattr(S3Objects, "about", refused)
+    place.notify(there, gone)
+    assert place.run(queue=place.arn).files == 1 and place.left() == 0
 
 
 def test_a_run_that_is_killed_before_it_deletes_its_messages(place: OnS3) -> None:
