@@ -35,6 +35,7 @@ from deployer.tables.open_table import OpenTable
 
 SMALL_BYTES = 1 << 20  #: of a file that is read together with others
 GROUP_FILES, GROUP_BYTES = 256, 32 << 20  #: that are checked together
+READ_BYTES = 4 << 20  #: that one of them may have when read, so that a group has less than 1 GB
 READ_PART = 16  #: small files that one thread reads after another
 
 
@@ -118,6 +119,9 @@ class SmallFiles:
             opened = pq.ParquetFile(source)
             schema = opened.schema_arrow
             names = self._needed(file, schema)
+            groups = (opened.metadata.row_group(i) for i in range(opened.metadata.num_row_groups))
+            if sum(each.total_byte_size for each in groups) > READ_BYTES:
+                raise DeployerError("it is large when read", where=file.path, remedy="it is looked at by itself")
             is_whole = len(names) == len(schema.names)  # to look columns up by name takes as long as to read them
             table = opened.read(use_threads=False) if is_whole else opened.read(names, use_threads=False)
         else:

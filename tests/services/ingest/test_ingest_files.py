@@ -100,6 +100,15 @@ def test_a_file_with_damaged_values_is_set_aside(landing: Landing) -> None:
     assert "cannot be read" in done.problems[0].reason
 
 
+def test_small_files_that_are_large_when_read(landing: Landing) -> None:
+    for number in range(3):
+        values = pa.table([range(number * 10, number * 10 + 10), ["x" * 10**6] * 10], schema=SCHEMA)
+        pq.write_table(values, landing.place / f"{number}.parquet", compression="zstd", use_dictionary=False)
+    assert sum(each.stat().st_size for each in landing.place.iterdir()) < 10**6
+    done = landing.run()
+    assert (done.files, done.commits) == (3, 1) and landing.ids() == [*range(30)]
+
+
 def test_a_file_that_was_set_aside_is_tried_again_once_it_changes(landing: Landing) -> None:
     landing.write("a.csv", b"id,value\none,v\n")
     assert landing.run("*.csv").set_aside == 1
