@@ -102,6 +102,7 @@ def _ingested(done: IngestFilesResult) -> None:
         note(f"{done.why}: `deployer service files {done.table} --status set-aside` (or changed) lists them")
     if done.messages or done.unknown:
         outside = f", {done.outside:,} of them of no file of the place" if done.outside else ""
+        outside += f"; {count(done.gone, 'named file is', 'named files are')} gone" if done.gone else ""
         unknown = f"; {done.unknown:,} that are no notification stay in it" if done.unknown else ""
         note(f"{count(done.messages, 'message')} of the queue{outside}{unknown}")
 

@@ -73,7 +73,7 @@ class FilesRun:
         )
         before = TableStats.of(self.table)
         status: FinalStatus = "SUCCEEDED"
-        messages, stopped = no_messages(), ""
+        messages, gone, stopped = no_messages(), 0, ""
         try:
             self.not_loaded = self._aside.read()
             self._settle()
@@ -81,7 +81,9 @@ class FilesRun:
                 for part in received(self.options.queue, place):
                     messages = part
                     try:
-                        self._load_all(place, place.now(part.paths).values(), complete=False)
+                        there = place.now(part.paths)
+                        gone += len(part.paths) - len(there)
+                        self._load_all(place, there.values(), complete=False)
                     except BaseException:
                         part.release()
                         raise
@@ -110,6 +112,7 @@ class FilesRun:
             tuple(self.problems[:SHOWN]),
             messages.count,
             messages.outside,
+            gone,
             messages.unknown,
             before,
             TableStats.of(again(self.table)),

@@ -19,7 +19,6 @@ from deployer.services.ingest.landing import Landing
 HIDDEN_SECONDS = 900  #: for which no other reader gets a message; one that comes again names a loaded file
 MESSAGES = 10  #: of one answer of SQS, at most
 AT_ONCE = 10_000  #: messages whose files are loaded together
-EMPTY_ANSWERS = 2  #: one after the other, after which a queue is taken for empty
 _ARN = re.compile(r"arn:[a-z0-9-]+:sqs:(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):(?P<name>[A-Za-z0-9_-]+)")
 
 
@@ -75,21 +74,17 @@ def received(queue: str, place: Landing) -> Iterator[Messages]:
         seen, total, outside, unknown = set[str](), 0, 0, 0
         while True:
             paths, handles = dict[str, None](), list[str]()
-            for message in _answers(client, url):
-                if message["MessageId"] in seen:
-                    continue
-                seen.add(message["MessageId"])
-                named = files_named(message.get("Body", ""))
-                if named is None:
-                    unknown += 1
-                    continue
-                total += 1
-                handles.append(message["ReceiptHandle"])
-                inside = [path for path in named if place.takes(path)]
-                outside += not inside
-                paths |= dict.fromkeys(inside)
-                if len(handles) >= AT_ONCE:
-                    break
+            while len(handles) < AT_ONCE and (answer := _answer(client, url, seen)):
+                for message in answer:
+                    named = files_named(message.get("Body", ""))
+                    if named is None:
+                        unknown += 1
+                        continue
+                    total += 1
+                    handles.append(message["ReceiptHandle"])
+                    inside = [path for path in named if place.takes(path)]
+                    outside += not inside
+                    paths |= dict.fromkeys(inside)
             yield Messages(queue, tuple(paths), tuple(handles), total, outside, unknown, client, url)
             if len(handles) < AT_ONCE:
                 return
@@ -108,16 +103,20 @@ def waiting(queue: str) -> int:
         raise _refused(error, queue) from None
 
 
-def _answers(client: Any, url: str) -> Iterator[Mapping[str, Any]]:
-    empty, known = 0, set[str]()
-    while empty < EMPTY_ANSWERS:
+def _answer(client: Any, url: str, seen: set[str]) -> list[Mapping[str, Any]]:
+    """Returns the next messages that are not `seen` yet; none where the queue is empty."""
+    while True:
         answer = client.receive_message(
-            QueueUrl=url, MaxNumberOfMessages=MESSAGES, VisibilityTimeout=HIDDEN_SECONDS, WaitTimeSeconds=0
+            QueueUrl=url,
+            MaxNumberOfMessages=MESSAGES,
+            VisibilityTimeout=HIDDEN_SECONDS,
+            WaitTimeSeconds=1,  # asks all servers of the queue
         )
-        found = [each for each in answer.get("Messages", []) if each["MessageId"] not in known]
-        known |= {each["MessageId"] for each in found}
-        empty = 0 if found else empty + 1
-        yield from found
+        messages = answer.get("Messages", [])
+        found = [each for each in messages if each["MessageId"] not in seen]
+        seen |= {each["MessageId"] for each in found}
+        if found or not messages:
+            return found
 
 
 def files_named(body: str) -> list[str] | None:

@@ -22,7 +22,8 @@ class IngestFilesResult:
 
     `files` with `rows` rows and `bytes` bytes were loaded, in `commits` commits. `set_aside` and `changed` count all
     files of the place that are not loaded, `problems` are the first of those that this run found. `messages` of a queue
-    were taken from it; of these, `outside` name no file of the place or one that is gone, and `unknown` are left in it.
+    were taken from it; of these, `outside` name no file of the place. `gone` files were named and are not there any more,
+    and `unknown` messages are left in the queue.
     """
 
     table: str
@@ -39,6 +40,7 @@ class IngestFilesResult:
     problems: tuple[FileProblem, ...]
     messages: int
     outside: int
+    gone: int
     unknown: int
     before: TableStats
     after: TableStats

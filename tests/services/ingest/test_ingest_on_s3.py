@@ -150,7 +150,7 @@ def test_duplicates_strangers_deleted_files_and_other_events(place: OnS3) -> Non
     place.send("hello")
     place.send(json.dumps({"Records": [{"eventName": "ObjectCreated:Put"}]}))
     done = place.run(queue=place.arn)
-    assert (done.files, done.messages, done.outside, done.unknown) == (1, 6, 3, 2)
+    assert (done.files, done.messages, done.outside, done.gone, done.unknown) == (1, 6, 3, 1, 2)
     assert place.ids() == [1]
     assert place.left() == 2  # what is no notification stays
     place.notify(key)
