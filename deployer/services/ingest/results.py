@@ -21,9 +21,10 @@ class IngestFilesResult:
     """The result of a run. `why` is the reason where it is SKIPPED or CANCELLED, and what was not loaded otherwise.
 
     `files` with `rows` rows and `bytes` bytes were loaded, in `commits` commits. `set_aside` and `changed` count all
-    files of the place that are not loaded, `problems` are the first of those that this run found. `messages` of a queue
-    were taken from it; of these, `outside` name no file of the place. `gone` files were named and are not there any more,
-    and `unknown` messages are left in the queue.
+    files of the place that are not loaded, `problems` are the first of those that this run found.
+
+    `messages` were taken from a queue; of these, `outside` name no file of the place. `gone` files were named and are
+    not there any more, and `unknown` messages are no notifications and stay in the queue.
     """
 
     table: str
