@@ -16,8 +16,10 @@ from deployer.cli.remote.service import show
 from deployer.cli.summaries.service_run import print_done
 from deployer.live.declared_properties import declare
 from deployer.platform.files.dataclass_json import from_asdict
+from deployer.services.api.attachments import create_service
 from deployer.services.registry import run_service
 from deployer.services.runs.remote import service_job
+from deployer.state.model.services import Service
 from deployer.tables.append import open_appender
 from spark_jobs.service import main
 from tests.tables.lakes import Lake, flights
@@ -35,9 +37,14 @@ def lake(tmp_path: Path) -> Lake:
     return made
 
 
-@pytest.mark.parametrize("service", ["COMPACT", "CLUSTER", "CLEAN", "EXPIRE", "BACKFILL", "AUTOSAVEPOINT"])
+@pytest.mark.parametrize("service", ["COMPACT", "CLUSTER", "CLEAN", "INGEST", "EXPIRE", "BACKFILL", "AUTOSAVEPOINT"])
 def test_what_a_service_came_to(service: str, lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     options: dict[str, Any] | None = {"dry_run": True} if service == "CLEAN" else None
+    if service == "INGEST":
+        options = {"files": f"{lake.folder}/landing/*.csv"}
+        (lake.folder / "landing").mkdir()
+        (lake.folder / "landing" / "a.csv").write_text("id,day\n7,2001-01-01\n", encoding="utf-8")
+        (lake.folder / "landing" / "b.csv").write_text("id,day\nx,2001-01-01\n", encoding="utf-8")
     done = run_service(lake.root, "air.flights", service, options)
     again = from_asdict(type(done), json.loads(json.dumps(asdict(done), default=str)))
     assert again == done
@@ -65,3 +72,18 @@ def test_a_service_runs_at_once_by_its_program(lake: Lake, capsys: pytest.Captur
     assert main(arguments) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["service"], told["status"], told["after"]["files"]) == ("COMPACT", "SUCCEEDED", 1)
+
+
+def test_ingest_at_once_by_its_program_runs_what_is_due(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    table_id = lake.open().opened.entry.table_id
+    create_service(lake.store, table_id, Service("COMPACT", "AUTOMATIC", {"small_files": 2}))
+    (lake.folder / "landing").mkdir()
+    (lake.folder / "landing" / "a.csv").write_text("id,day\n7,2001-01-01\n", encoding="utf-8")
+    options = {"files": f"{lake.folder}/landing/*.csv"}
+    job = service_job(lake.root, "demo", "air.flights", "INGEST", cluster="small", options=options, engine="driver")
+    assert main(job.arguments) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["service"], told["files"], told["rows"]) == ("INGEST", 1, 1)
+    assert [(each["service"], each["status"]) for each in told["services"]] == [("COMPACT", "SUCCEEDED")]
+    assert show(told, as_json=False) == 0
+    assert "1 file loaded, 1 row" in capsys.readouterr().out

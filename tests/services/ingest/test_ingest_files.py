@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deployer.errors import Corrupt, DeployerError, InvalidInput, NotFound, Refused
+from deployer.errors import Corrupt, DeployerError, Interrupted, InvalidInput, NotFound, Refused
+from deployer.platform.system.progress import Progress
 from deployer.services.ingest import ingest_files
 from deployer.services.ingest.record import MERGED_AT, FileLists
 from deployer.services.ingest.view import retry
@@ -147,6 +148,24 @@ def test_a_bad_file_fails_the_run_where_that_is_declared(landing: Landing) -> No
     assert landing.ids() == [] and landing.files() == {}
     (landing.place / "b.parquet").unlink()
     assert landing.run(on_error="fail").files == 1
+
+
+@pytest.mark.parametrize("keys", [("id",), ()], ids=["keys", "no keys"])
+def test_a_run_that_is_cancelled_keeps_what_it_committed(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    landing = Landing(tmp_path, keys)
+    for number in range(3):
+        os.utime(landing.land(f"{number}.parquet", [number]), ns=(0, number * 10**9))
+    seen = list[Progress]()
+
+    def cancel(now: Progress) -> None:
+        seen.append(now)
+        if sum(each.doing == "loading" for each in seen) == 2:
+            raise Interrupted("the run was cancelled", remedy="run it again")
+
+    options = {"files": f"{landing.place}/*.parquet", "max_files": 1}
+    done = ingest_files(landing.lake.root, "flights", options, on_progress=cancel)
+    assert (done.status, done.files, done.commits) == ("CANCELLED", 1, 1) and landing.ids() == [0]
+    assert landing.run().files == 2 and landing.ids() == [0, 1, 2]
 
 
 def test_what_was_set_aside_before_fails_a_run_too(landing: Landing) -> None:
