@@ -42,6 +42,17 @@ class Model(BaseModel):
     area: float
     name: str | None = None
 """,
+    "farming/shared.py": "import threading\n\nLOCK = threading.Lock()\n",
+    "farming/locked.py": """
+from deployer.functions import udf
+from farming import shared
+
+
+@udf
+def locked(acres: float) -> float:
+    with shared.LOCK:
+        return acres
+""",
     "farming/fields.py": """
 from deployer.functions import Columns, udf
 from farming import units
@@ -86,8 +97,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    for name in ("farming", "farming.units", "farming.size", "farming.model", "farming.fields"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    for name in ("", ".units", ".size", ".model", ".fields", ".shared", ".locked"):
+        monkeypatch.delitem(sys.modules, f"farming{name}", raising=False)
     return importlib.import_module
 
 
@@ -106,6 +117,11 @@ def test_code_of_the_project_goes_along(project: Callable[[str], Any], name: str
     )  # its path has no `farming`
     assert ended.stdout.decode().strip() == str(wanted)
     assert not [each for each in read_package(packed.bytes).modules if each == "farming"]
+
+
+def test_what_a_module_of_the_project_keeps_is_named(project: Callable[[str], Any]) -> None:
+    with pytest.raises(InvalidFunction, match=r"`LOCK` of the module `farming.shared` cannot be carried"):
+        pack(project("farming.locked").locked)
 
 
 def test_a_package_says_what_it_is_without_running(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import io
 import sys
 import sysconfig
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -31,8 +31,9 @@ _registering = threading.Lock()  #: which modules go by value is a setting of th
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
     """Notes which modules the objects come from, and the last object before a failure."""
 
-    def __init__(self, file: io.BytesIO) -> None:
+    def __init__(self, file: io.BytesIO, by_value: Collection[str]) -> None:
         super().__init__(file)
+        self._by_value = by_value
         self.modules: set[str] = set()
         self.imported: set[str] = set()
         self.names: dict[int, str] = {}
@@ -46,6 +47,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
             raise TypeError("an open file cannot be carried")
         if isinstance(obj, ModuleType):
             self.modules.add(obj.__name__)
+            for name, value in vars(obj).items() if obj.__name__ in self._by_value else ():
+                self.names.setdefault(id(value), f"`{name}` of the module `{obj.__name__}`")
         elif isinstance(obj, type | FunctionType):
             self.modules.add(obj.__module__ or "")
             if isinstance(obj, FunctionType):
@@ -86,7 +89,7 @@ def pickled(udf: UDF) -> tuple[bytes, frozenset[str]]:
     local: set[str] = set()
     for _ in range(_ROUNDS):
         with _by_value(local):
-            data, pickler = _dumped(udf)
+            data, pickler = _dumped(udf, local)
         found = {name for name in pickler.modules if name not in local and _is_local(name)}
         if not found:
             break
@@ -103,9 +106,9 @@ def unpickled(data: bytes) -> UDF:
     return of_values(cloudpickle.loads(data))
 
 
-def _dumped(udf: UDF) -> tuple[bytes, _Pickler]:
+def _dumped(udf: UDF, by_value: Collection[str]) -> tuple[bytes, _Pickler]:
     file = io.BytesIO()
-    pickler = _Pickler(file)
+    pickler = _Pickler(file, by_value)
     try:
         with carrying():
             pickler.dump(udf.values())
