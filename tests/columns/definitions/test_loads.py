@@ -20,6 +20,7 @@ from deployer.table import Table, connect
 from deployer.tables.admin.tables import update_table
 from deployer.tables.ingest.rows.selects import select_of
 from tests.columns.rows import SCHEMA, rows, values
+from tests.spark.writes import Write
 from tests.tables.lakes import Lake
 
 HALVES = {i: i / 2 for i in range(30, 40)}
@@ -60,10 +61,27 @@ def merged_with_nulls(table: Table, lake: Lake) -> None:
     table.merge(rows(30, 40).append_column("half", pa.nulls(10)))
 
 
+def written_by_spark(table: Table, lake: Lake) -> None:
+    """By both halves of Spark's writer, without Spark."""
+    Write(lake, [rows(30, 34), rows(34, 40)]).run()
+
+
+def upserted_by_spark(table: Table, lake: Lake) -> None:
+    Write(lake, [rows(30, 40)], upsert="true").run()
+
+
 LOADS: dict[str, Callable[[Table, Lake], None]] = {
-    "add": added, "add dicts": dicts, "Parquet": parquet, "CSV": csv, "JSON": json, "upsert": upserted, "merge": merged,
+    "add": added,
+    "add dicts": dicts,
+    "Parquet": parquet,
+    "CSV": csv,
+    "JSON": json,
+    "upsert": upserted,
+    "merge": merged,
     "merge with nulls": merged_with_nulls,
-}  # fmt: skip
+    "Spark": written_by_spark,
+    "Spark's upsert": upserted_by_spark,
+}
 
 
 @pytest.mark.parametrize("load", LOADS)
@@ -95,6 +113,16 @@ def test_functions_that_this_process_packaged_compute_new_rows(load: str, table:
     table.add_columns({"half": halved}, on_load=True)
     LOADS[load](table, lake)
     assert {i: half for i, half in values(table, "half").items() if i >= 30} == HALVES
+
+
+@pytest.mark.spark
+def test_tasks_of_spark_compute_new_rows(table: Table, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEPLOYER_TRUST_UDFS", "1")
+    table.add_columns({"half": halved}, on_load=True)
+    table.add_columns({"far": "half > 17"}, on_load=True)
+    assert lake.ingest(lake.file(rows(30, 40)), engine="spark").rows == 10
+    assert {i: half for i, half in values(table, "half").items() if i >= 30} == HALVES
+    assert {i for i, far in values(table, "far").items() if far} == {35, 36, 37, 38, 39}
 
 
 def test_a_function_that_is_not_trusted_does_not_run(table: Table, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,6 +157,7 @@ REFUSED: dict[str, Callable[[Table, Lake], object]] = {
     "JSON": lambda table, lake: lake.ingest(lake.text("rows.jsonl", '{"id": 30, "half": 1.0}')),
     "a select": lambda table, lake: lake.ingest(lake.file(rows(30, 40)), selects=(select_of("rating AS half"),)),
     "merge": lambda table, lake: table.merge(with_half()),
+    "Spark": lambda table, lake: Write(lake, [with_half()]).run(),
     "update": lambda table, lake: table.update("id = 1", {"half": 2.0}),
     "update by SQL": lambda table, lake: table.update("id = 1", values_sql={"half": "rating"}),
 }
