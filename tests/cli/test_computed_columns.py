@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -187,7 +188,19 @@ def test_a_restore_brings_the_definition_back(deployer: Deployer, applied: Path)
     assert "compute column km: distance * 1.6 → distance * 1.609344" in ran.out
 
 
-def test_other_keys_and_a_rebuilt_state_keep_the_definition(deployer: Deployer, applied: Path) -> None:
+def test_a_rebuilt_state_has_the_definitions_and_what_they_computed(deployer: Deployer, applied: Path) -> None:
+    declare(applied, spec(KM.replace('"distance * 1.609344"', '"distance * 1.609344", on_load: true'), SPEED))
+    assert deployer("up", "--yes").code == 0
+    assert deployer("ingest", "flights", "flights.parquet").code == 0
+    before = deployer("column", "list", "flights", "--json").json
+    assert "50% by version" in deployer("column", "list", "flights").out
+    shutil.rmtree(applied / "lakes" / "demo" / "_state")
+    assert deployer("state", "rebuild", "--yes").code == 0
+    assert deployer("column", "list", "flights", "--json").json == before
+    assert deployer("preview", "--exit-code").code == 0
+
+
+def test_other_keys_keep_the_definition(deployer: Deployer, applied: Path) -> None:
     declare(applied, spec(KM))
     assert deployer("up", "--yes").code == 0
     before = columns(deployer)["km"]
