@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deployer.columns.fill.checkpoints import Checkpoint
-from deployer.columns.fill.outdated import with_outdated
 from deployer.columns.fill.work import FragmentWork, Target, works_of
 from deployer.datasets.commit.protocol import Committed, TableCommits
 from deployer.datasets.commit_metadata import CommitMetadata, ComputedFragments
@@ -167,9 +166,9 @@ def _committed(
         filling.require_held(filling.store.table(filling.entry.table_id))
         return False
     reached("columns.commit.before-lance")
-    numbers = [each.fragment_id for each in files]
-    computed = with_outdated(_computed(filling, dataset, files), dataset, intent.state, filling.target.names, numbers)
-    info = CommitMetadata(job_id, filling.kind, sum(each.rows for each in files), computed=computed)
+    info = CommitMetadata(
+        job_id, filling.kind, sum(each.rows for each in files), computed=_computed(filling, dataset, files)
+    )
     outcome = commits.send(commits.prepare(intent.state, dataset, FillColumns(files), [info]))
     match outcome:
         case Committed():

@@ -253,18 +253,6 @@ def test_files_of_changed_rows_do_not_hide_values_of_an_older_definition(change:
     assert set(rebuilt) == found
 
 
-def test_a_load_of_an_input_makes_what_reads_it_stale(table: Table, lake: Lake) -> None:
-    table.add_columns({"half": "rating / 2", "length": "length(name)"}, on_load=True)
-    table.add_columns({"far": "half > 17"}, on_load=True)
-    table.delete("true", allow_destroy=True)
-    table.add(rows(0, 10))
-    source = pa.table({"id": pa.array(range(10)), "rating": pa.array([0.0] * 10)})
-    table.load_columns(str(lake.file(source)), "id", ["rating"])
-    assert shares(table, "half") == "100% by version now (stale)"
-    assert shares(table, "far") == "100% by version now (stale)"
-    assert shares(table, "length") == "100% by version now"
-
-
 def test_a_rewrite_keeps_definitions_and_what_they_computed(table: Table, lake: Lake) -> None:
     table.add_columns({"half": "rating / 2", "third": "rating / 3"}, on_load=True)
     table.delete("true", allow_destroy=True)
