@@ -18,6 +18,7 @@ from deployer.errors import NotFound
 REQUIREMENTS = {
     "boto3": "boto3",
     "botocore": "botocore",
+    "cloudpickle": "cloudpickle",
     "cronsim": "cronsim",
     "datafusion": "datafusion",
     "datasketches": "datasketches",
