@@ -19,7 +19,19 @@ LONGEST = 900  #: bytes; keys in a bucket have at most 1,024 together with the r
 
 #: Folders of the root that are deployer's own or Lance's catalog, so that no database may be called that.
 RESERVED = frozenset(
-    {"_state", "_state-removed", "_work", "_udfs", "_ingest", "_jobs", "_runs", "_uploads", "_job-logs", "__manifest"}
+    {
+        "_state",
+        "_state-removed",
+        "_work",
+        "_udfs",
+        "_errors",
+        "_ingest",
+        "_jobs",
+        "_runs",
+        "_uploads",
+        "_job-logs",
+        "__manifest",
+    }
 )
 _OF_LANCE = frozenset({"_versions", "_transactions", "_deletions", "_indices", "_refs", "_rewrite", "_deployer"})
 

@@ -12,13 +12,12 @@ import pyarrow.compute as pc
 
 from deployer.errors import InvalidInput, Refused
 from deployer.platform.text.formatting import count
-from deployer.specs.types.arrow import computed_of
 from deployer.tables.append import as_arrow
 from deployer.tables.ingest.keys.sets import KeySet
 from deployer.tables.ingest.keys.unique import describe_keys
 from deployer.tables.ingest.rows.bad_rows import refusal
 from deployer.tables.ingest.rows.check import SourceRows, check, match_columns
-from deployer.tables.ingest.rows.computed_values import Computing
+from deployer.tables.ingest.rows.computed_values import Computing, computed_columns
 from deployer.tables.read.key_values import unknown_column
 
 if TYPE_CHECKING:
@@ -78,6 +77,8 @@ class MergeSource:
         batches = source.combine_chunks().to_batches() if isinstance(source, pa.Table) else [source]
         batch = batches[0] if batches else pa.RecordBatch.from_pylist([], source.schema)
         given = checked_rows(batch, schema, [name for name in table.row_keys if name in schema.names], table)
+        if computed := computed_columns(schema):  # nulls alone, which are no values
+            given = given.select([name for name in given.schema.names if name not in computed])
         keyed = np.ones(given.num_rows, np.bool_)
         for name in names:
             keyed &= np.asarray(pc.is_valid(given.column(name)))
@@ -120,7 +121,7 @@ def columns_given(source: pa.Schema, on: Sequence[str], table: KnownTable) -> pa
     except InvalidInput as error:
         remedy = "rename, cast or leave out the columns of the rows"
         raise InvalidInput(error.what, where=table.address, remedy=remedy) from None
-    return pa.schema([each for each in schema if computed_of(each) is None])
+    return schema
 
 
 def checked_rows(
