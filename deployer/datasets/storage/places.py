@@ -36,6 +36,8 @@ def erase_dataset(root: str, location: Location) -> None:
     location = Location(location)
     require_erasable(root, location)
     if "://" not in root:
+        if not os.path.lexists(Path(root) / location):
+            return
         with suppress(Refused):  # a link, which goes with the folder
             remove_folder(Path(root), f"{location}/{_MANIFESTS}")
         remove_folder(Path(root), location)

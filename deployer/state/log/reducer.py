@@ -53,7 +53,9 @@ from deployer.state.model.entities import (
 from deployer.state.model.location import Location
 from deployer.state.model.partitions import check_tree, split
 from deployer.state.model.persistent_map import LayeredMap, layered
-from deployer.state.model.table_locations import fault_between, fault_of_datasets
+from deployer.state.model.table_locations import fault_between, fault_of_datasets, is_shared
+
+FEW = 8  #: tables whose places are compared with those of all others, one by one
 
 
 def empty_state(log: str) -> State:
@@ -98,8 +100,17 @@ def _place(entry: LogEntry) -> str:
 
 
 def _clash(before: State, after: State) -> str | None:
-    """Returns the fault of tables that share data since `before`."""
-    if not isinstance(after, InstanceState) or (isinstance(before, InstanceState) and before.tables is after.tables):
+    """Returns the fault of tables that share data since `before`, when none did."""
+    if not isinstance(after, InstanceState) or not isinstance(before, InstanceState) or before.tables is after.tables:
+        return None
+    known, entries = dict(before.tables.items()), after.tables.items()
+    moved = [
+        entry
+        for table_id, entry in entries
+        if (was := known.get(table_id)) is not entry and (was is None or was.location != entry.location)
+    ]
+    # To sort all places for each new table of an `up` takes a time that grows with the square of their number.
+    if len(moved) <= FEW and not any(is_shared(entry, after.tables.values()) for entry in moved):
         return None
     return fault_between(after.tables.values())
 

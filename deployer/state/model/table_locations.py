@@ -28,6 +28,13 @@ def fault_between(entries: Iterable[TableEntry]) -> str | None:
     )
 
 
+def is_shared(entry: TableEntry, entries: Iterable[TableEntry]) -> bool:
+    """Returns whether another of the entries has the location of this one, or lies inside of it or around."""
+    own = f"{entry.location}/"
+    others = [f"{each.location}/" for each in entries if each is not entry]
+    return any(other.startswith(own) or own.startswith(other) for other in others)
+
+
 def fault_of_entry(entry: TableEntry) -> str | None:
     """Returns a dataset whose number does not fit its place, or a table that is being created in the place of other
     data."""

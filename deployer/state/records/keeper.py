@@ -111,15 +111,15 @@ class RecordKeeper:
     def _check(self, table_id: str, states: States) -> None:
         """Records the table unless its record says what the state does."""
         found = _newest(table_id, states)
-        if found is None or found[0].status != "active":
+        if found is None or found[1].status != "active":
             return
-        entry, state = found
+        instance, entry, state = found
         try:
             data = self._files.read(entry.location, TABLE)
             known = table_from_bytes(data, entry.location) if data is not None else None
         except DeployerError:
             known = None
-        if known is None or not known.says_what(self._record(entry, state, states)):
+        if known is None or not known.says_what(self._record(instance, entry, state)):
             self._keep(table_id, states, jobs=True)
 
     def _keep(self, table_id: str, states: States, *, jobs: bool) -> None:
@@ -128,8 +128,8 @@ class RecordKeeper:
             found = _newest(table_id, states)
             if found is None:
                 return
-            entry, state = found
-            record = self._record(entry, state, states)
+            instance, entry, state = found
+            record = self._record(instance, entry, state)
             if written is not None and written.says_what(record):
                 return
             locations = [entry.location]
@@ -144,8 +144,8 @@ class RecordKeeper:
             reached("state.record.written")
             written = record
 
-    def _record(self, entry: TableEntry, state: TableState, states: States) -> TableRecord:
-        return record_of(states.instance(), entry, state, self._clock.now())
+    def _record(self, instance: InstanceState, entry: TableEntry, state: TableState) -> TableRecord:
+        return record_of(instance, entry, state, self._clock.now())
 
 
 @contextmanager
@@ -170,11 +170,12 @@ def _recorded(log: str, updates: Iterable[Update]) -> Iterable[tuple[str, bool]]
             yield log, adopted or isinstance(update, _JOBS_DIFFER)
 
 
-def _newest(table_id: str, states: States) -> tuple[TableEntry, TableState] | None:
-    """Returns the newest entry and state of a table that belong together; None while it is created, and when it is
-    gone."""
+def _newest(table_id: str, states: States) -> tuple[InstanceState, TableEntry, TableState] | None:
+    """Returns the newest instance, and the table's entry in it and state that belong together; None while it is
+    created, and when it is gone."""
     for _ in range(_ATTEMPTS):
-        entry = states.instance().tables.get(table_id)
+        instance = states.instance()
+        entry = instance.tables.get(table_id)
         if entry is None or entry.status == "creating":
             return None
         try:
@@ -182,5 +183,5 @@ def _newest(table_id: str, states: States) -> tuple[TableEntry, TableState] | No
         except NotFound:
             return None
         if entry.dataset == state.dataset:
-            return entry, state
+            return instance, entry, state
     return None
