@@ -133,7 +133,7 @@ def _job(entry: TableEntry, job_id: str, runs: list[Run], now: float) -> Job:
         job_id,
         entry.full_name,
         run.service,
-        run.target,
+        run.columns,
         _STATUS[run.status],
         run.run_id,
         len(runs),

@@ -66,6 +66,6 @@ def last_rate(state: TableState, column: str) -> float | None:
     """Returns the rows per second of the newest backfill of the column that says them; None without one."""
     for run in runs_of(state, "BACKFILL"):
         seconds = run.figures.after.get("seconds")
-        if column in run.target and run.figures.rows_out and isinstance(seconds, int | float) and seconds > 0:
+        if column in run.columns and run.figures.rows_out and isinstance(seconds, int | float) and seconds > 0:
             return run.figures.rows_out / float(seconds)
     return None

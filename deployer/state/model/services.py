@@ -133,6 +133,12 @@ class Run:
         """Whether it is queued or running."""
         return bool(TRANSITIONS[self.status])
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it writes, or that a run of a service wrote."""
+        written = self.figures.after.get("columns")
+        return self.target or (tuple(map(str, written)) if isinstance(written, list) else ())
+
     def competes_with(self, kind: ServiceKind, target: tuple[str, ...]) -> bool:
         """Returns whether no run of that kind and target may be open beside this one, while it is open."""
         shares = not self.target or not target or bool(set(self.target) & set(target))

@@ -50,6 +50,10 @@ def test_a_run_computes_all_columns(lake: Lake, table: Table) -> None:
     assert forecast(table._newest(), "BACKFILL") == "nothing: all rows are computed"
     table.add(with_computed(rows(30, 35)))
     assert [each.rows for each in run(lake).columns] == [5, 5]
+    job = table.list_jobs()[0]
+    assert (job.job_id, job.columns, job.rows) == (job.run_id, ("km", "score"), 10)
+    plan = table.plan_backfill("km", where="1=1")
+    assert plan.seconds is not None and plan.seconds > 0
     figures = runs_of(table._newest().state, "BACKFILL")[0].figures
     assert figures.rows_out == 10 and figures.after["columns"] == ["km", "score"]
 
