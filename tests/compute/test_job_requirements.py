@@ -51,6 +51,8 @@ def _imports(node: ast.AST) -> Iterator[str]:
                 assert child.module and not child.level
                 yield child.module
                 yield from (f"{child.module}.{each.name}" for each in child.names)
+            case ast.Constant(value=str() as name) if "." in name and name in OWN:
+                yield name  # imported by its name
             case _:
                 yield from _imports(child)
 

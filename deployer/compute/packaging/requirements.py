@@ -29,6 +29,7 @@ REQUIREMENTS = {
     "lance_namespace_urllib3_client": "lance-namespace-urllib3-client",
     "numpy": "numpy",
     "obstore": "obstore",
+    "packaging": "packaging",
     "pandas": "pandas",  # Spark's functions over Arrow ask for it
     "pyarrow": "pyarrow",
     "rich": "rich",
