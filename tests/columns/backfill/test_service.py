@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from deployer.cli.summaries.service_run import print_done
+from deployer.columns.fill import run as fill_run
 from deployer.errors import Conflict, InvalidInput, Refused
 from deployer.live.services import service_spec
 from deployer.platform.files.dataclass_json import from_asdict
@@ -22,6 +23,7 @@ from deployer.services.registry import forecast, run_service
 from deployer.services.runs.records import begin_runs, runs_of
 from deployer.services.triggers.due import due_services
 from deployer.table import Table
+from spark_jobs.service import run_scheduled
 from tests.columns.backfill.conftest import TRUSTED, with_computed
 from tests.columns.backfill.functions import tenfold
 from tests.columns.rows import rows, values
@@ -126,3 +128,34 @@ def test_its_result_is_printed_and_stored(lake: Lake, capsys: pytest.CaptureFixt
     assert from_asdict(BackfillResult, json.loads(json.dumps(asdict(done)))) == done
     print_done(done)
     assert "air.flights: computed km of 30 rows in 3 fragments" in capsys.readouterr().out
+
+
+def test_the_job_of_a_schedule_runs_it_once(lake: Lake, table: Table) -> None:
+    management.attach(table._newest(), "BACKFILL", "AUTOMATIC", {"schedule": "0 3 * * *", "columns": "km"})
+    at = "2027-03-22T03:00:00Z"
+    first = run_scheduled(lake.root, "air.flights", "BACKFILL", cluster="nightly", scheduled=at)
+    assert first == {"run_id": "backfill-20270322T030000Z", "status": "SUCCEEDED", "why": ""}
+    assert values(table, "km")[10] == 16.09344
+    again = run_scheduled(lake.root, "air.flights", "BACKFILL", scheduled=at)
+    assert again["why"] == "run backfill-20270322T030000Z of this time is SUCCEEDED"
+
+
+def test_a_run_that_was_cut_off_is_resumed_by_the_next(
+    lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It uses the checkpoints of the one before, which had another id."""
+
+    class Stopped(Exception):
+        pass
+
+    def fail(*_: Any) -> None:
+        raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fill_run, "commit_columns", fail)
+        with pytest.raises(Stopped):
+            run(lake, {"columns": ["score"]})
+    assert set(values(table, "score").values()) == {None}
+    monkeypatch.setattr("deployer.columns.backfill.values.ComputedValues.of_fragment", fail)
+    assert run(lake, {"columns": ["score"]}).columns[0].rows == 30
+    assert values(table, "score") == SCORE
