@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deployer.errors import DeployerError
 from deployer.platform.files.temporary import temporary_folder
 from deployer.tables.append import as_arrow
 from deployer.tables.ingest.driver import parted
@@ -183,13 +184,20 @@ class _Spill:
             return
         path = str(self.folder / f"{sum(1 for _ in self.folder.glob('*.arrow'))}.arrow")
         written = 0
-        with pa.ipc.new_file(path, self.schema) as writer:
-            for number in sorted(self._held):
-                for batch in pa.Table.from_batches(self._held[number], self.schema).combine_chunks().to_batches():
-                    writer.write_batch(batch)
-                    added = StoredRows(((path, written),), batch.num_rows, batch.nbytes)
-                    self.stored[number] = self.stored.get(number, StoredRows()).joined(added)
-                    written += 1
+        try:
+            with pa.ipc.new_file(path, self.schema) as writer:
+                for number in sorted(self._held):
+                    for batch in pa.Table.from_batches(self._held[number], self.schema).combine_chunks().to_batches():
+                        writer.write_batch(batch)
+                        added = StoredRows(((path, written),), batch.num_rows, batch.nbytes)
+                        self.stored[number] = self.stored.get(number, StoredRows()).joined(added)
+                        written += 1
+        except OSError as failure:
+            raise DeployerError(
+                f"the rows to merge cannot be written to temporary files: {str(failure).splitlines()[0]}",
+                where=self.folder,
+                remedy="set TMPDIR to a folder on a disk that has room for twice the rows",
+            ) from failure
         self._held, self._size = {}, 0
 
 

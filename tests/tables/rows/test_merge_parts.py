@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -142,6 +143,22 @@ def test_what_cannot_be_changes_nothing(lake: Lake, small: Path, rows: Any, mess
     with pytest.raises(DeployerError, match=message):
         merge_rows(table, rows, on)
     assert lake.open().opened.state == table.state and lake.data_files() == files and list(small.iterdir()) == []
+
+
+def test_a_disk_that_takes_no_rows_changes_nothing(lake: Lake, small: Path) -> None:
+    table, files = filled(lake, 50), lake.data_files()
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for number, batch in enumerate(flights(400).to_batches(max_chunksize=9)):
+            if number == 20:
+                for folder in small.iterdir():
+                    shutil.rmtree(folder)
+            yield batch
+
+    with pytest.raises(DeployerError, match="cannot be written to temporary files") as caught:
+        merge_rows(table, RowBatches(FLIGHTS, rows()))
+    assert "TMPDIR" in caught.value.remedy
+    assert lake.open().opened.state == table.state and lake.data_files() == files
 
 
 def test_a_stopped_merge_leaves_nothing(lake: Lake, small: Path) -> None:
