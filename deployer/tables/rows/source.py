@@ -17,7 +17,7 @@ from deployer.tables.ingest.keys.sets import KeySet
 from deployer.tables.ingest.keys.unique import describe_keys
 from deployer.tables.ingest.rows.bad_rows import refusal
 from deployer.tables.ingest.rows.check import SourceRows, check, match_columns
-from deployer.tables.ingest.rows.computed_values import Computing, computed_columns
+from deployer.tables.ingest.rows.computed_values import Computing, without_computed
 from deployer.tables.read.key_values import unknown_column
 
 if TYPE_CHECKING:
@@ -77,8 +77,7 @@ class MergeSource:
         batches = source.combine_chunks().to_batches() if isinstance(source, pa.Table) else [source]
         batch = batches[0] if batches else pa.RecordBatch.from_pylist([], source.schema)
         given = checked_rows(batch, schema, [name for name in table.row_keys if name in schema.names], table)
-        if computed := computed_columns(schema):  # nulls alone, which are no values
-            given = given.select([name for name in given.schema.names if name not in computed])
+        given = given.select(without_computed(schema).names)  # they are nulls alone
         keyed = np.ones(given.num_rows, np.bool_)
         for name in names:
             keyed &= np.asarray(pc.is_valid(given.column(name)))

@@ -24,6 +24,7 @@ from deployer.tables.ingest.driver import parted
 from deployer.tables.ingest.keys.sets import plain
 from deployer.tables.ingest.rows.bad_rows import BadRows, refusal
 from deployer.tables.ingest.rows.check import SourceRows, check
+from deployer.tables.ingest.rows.computed_values import without_computed
 from deployer.tables.open_table import OpenTable
 from deployer.tables.partitions.key_ranges import SAMPLE_ROWS, Ranges, cut
 from deployer.tables.rows.new_rows import leaf_ranges
@@ -112,7 +113,7 @@ def merge_input(rows: Any, on: Sequence[str] | str | None, table: OpenTable) -> 
         yield MergeInput(names, (pa.Table.from_batches(held, schema),))
         return
     with temporary_folder("merge") as folder:
-        given = columns_given(schema, names, table)
+        given = without_computed(columns_given(schema, names, table))  # they are nulls alone
         checked = _checked(chain(held, batches), given, table)
         held = []
         yield MergeInput(names, _stored(checked, given, names, table, folder))

@@ -125,6 +125,13 @@ def test_tasks_of_spark_compute_new_rows(table: Table, lake: Lake, monkeypatch: 
     assert {i for i, far in values(table, "far").items() if far} == {35, 36, 37, 38, 39}
 
 
+def test_rows_of_a_merge_that_go_through_files_may_have_nulls(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deployer.tables.rows.source_parts.PART_ROWS", 4)
+    table.add_columns({"half": "rating / 2"}, on_load=True)
+    table.merge(rows(30, 40).append_column("half", pa.nulls(10)))
+    assert {i: half for i, half in values(table, "half").items() if i >= 30} == HALVES
+
+
 def test_a_function_that_is_not_trusted_does_not_run(table: Table, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     @udf(version="1")
     def others(rating: float) -> float:

@@ -73,6 +73,11 @@ def without_definitions(table: pa.Schema) -> pa.Schema:
     return pa.schema([plain(field) for field in table], table.metadata)
 
 
+def without_computed(schema: pa.Schema) -> pa.Schema:
+    """Returns the columns that are not computed."""
+    return pa.schema([field for field in schema if computed_of(field) is None], schema.metadata)
+
+
 def refuse_values(table: pa.Schema, names: Iterable[str], where: str) -> None:
     """Raises InvalidInput where one of the columns that are given values is computed."""
     found = computed_columns(table)
