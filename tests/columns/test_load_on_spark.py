@@ -19,9 +19,12 @@ from deployer.columns.load import on_spark
 from deployer.columns.load.fitted import values_schema
 from deployer.columns.load.key_buckets import key_buckets
 from deployer.columns.load.keys import comparable
+from deployer.columns.load.load import load_columns
 from deployer.columns.load.on_spark import ShuffledColumns
+from deployer.columns.load.request import checked_request
 from deployer.columns.load.spooled import OFFSET, SpooledColumns
 from deployer.errors import Interrupted
+from deployer.platform.system.progress import Progress
 from deployer.state import open_store
 from deployer.table import Table
 from deployer.tables.open_table import open_entry
@@ -159,22 +162,28 @@ def test_rows_that_come_meanwhile_have_values(table: Table, lake: Lake, monkeypa
 
 @on_spark_too
 @pytest.mark.usefixtures("spark")
-def test_a_load_that_stops_while_it_joins_changes_nothing(
-    table: Table, lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(*_: Any) -> None:
-        raise Interrupted("stopped")
-
+@pytest.mark.parametrize("doing", ["joining", "writing"])
+def test_a_load_that_is_stopped_is_resumed(doing: str, table: Table, lake: Lake) -> None:
+    """In the join nothing is changed; in the tasks that write, no value is committed."""
+    request = checked_request(str(lake.file(source(range(30)))), "id", ["label"], engine="spark")
     schema = table.schema
-    monkeypatch.setattr("deployer.columns.load.on_spark.collected", stop)
-    with pytest.raises(Interrupted):
-        table.load_columns(str(lake.file(source(range(30)))), "id", ["label"], engine="spark")
-    assert table.schema == schema
+
+    def stop(now: Progress) -> None:
+        if now.doing.startswith(doing):
+            raise Interrupted("stopped")
+
+    with closing(open_store(lake.root)) as store:
+        opened = open_entry(store, lake.root, lake.open().opened.entry)
+        with pytest.raises(Interrupted, match="stopped"):
+            load_columns(opened, request, "monday", stop)
+        assert (table.schema == schema) is (doing == "joining")
+        assert doing == "joining" or set(values(table, "label").values()) == {None}
+        load_columns(opened.refreshed(), request, "monday")
+    assert values(table, "label") == {i: f"label {i}" for i in range(30)}
 
 
 def test_the_engine_is_chosen_by_size(table: Table, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     from deployer.columns.load import engine_choice, load
-    from deployer.columns.load.request import checked_request
 
     class Started(Exception):
         """Spark was asked for."""

@@ -22,6 +22,7 @@ from deployer.columns.fill.work import ColumnValues, FragmentWork, works_of
 from deployer.errors import Conflict
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress
+from deployer.services.rewriting.index_builds import plans_by_size
 from deployer.tables.indexes.build import catch_up
 from deployer.tables.open_table import OpenTable, open_entry
 
@@ -197,5 +198,6 @@ class FillRun:
                 if attempt == 9:
                     raise
         reached("columns.run.recorded")
-        catch_up(filling.store, filling.root, filling.entry.table_id, self._on_progress)
+        plan_build = plans_by_size(filling.store.instance)
+        catch_up(filling.store, filling.root, filling.entry.table_id, self._on_progress, plan_build)
         self._folder.remove()

@@ -23,6 +23,7 @@ from deployer.services.cluster.sampling import FileSample, samples_of, survey
 from deployer.services.cluster.shuffle_task import HELD_BYTES, Shuffle, shuffled
 from deployer.services.cluster.sort_task import Arrange
 from deployer.services.rewriting.executor import OnRows, in_driver, with_spark
+from deployer.services.rewriting.index_builds import plans_by_size
 from deployer.services.rewriting.pieces import pieces_of, unclaimed
 from deployer.services.rewriting.run import Engine, RewriteRun, RewriteStats, TableStats, again, with_whole_indexes
 from deployer.services.rewriting.tasks import Piece, Task
@@ -74,7 +75,9 @@ def cluster(
             table = with_whole_indexes(table, arranging, on_progress)
             run.rounds(table)
             if run.work.portions:
-                indexes = catch_up(table.store, table.root, table.entry.table_id, on_progress)
+                indexes = catch_up(
+                    table.store, table.root, table.entry.table_id, on_progress, plans_by_size(table.store.instance)
+                )
             else:
                 status, why = "SKIPPED", _nothing(before, arrangement)
             arranging.mark(again(table))

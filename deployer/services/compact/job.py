@@ -18,6 +18,7 @@ from deployer.services.compact.options import CompactOptions
 from deployer.services.compact.planning import plan_table
 from deployer.services.compact.results import CompactResult
 from deployer.services.rewriting.executor import Job, OnRows, in_driver, with_spark
+from deployer.services.rewriting.index_builds import plans_by_size
 from deployer.services.rewriting.pieces import claimed_fragments, pieces_of, unclaimed
 from deployer.services.rewriting.run import Engine, RewriteRun, TableStats, again, with_whole_indexes
 from deployer.services.rewriting.tasks import Sizes, Task
@@ -57,7 +58,9 @@ def compact(
     try:
         run.rounds(table)
         if run.work.portions:
-            indexes = catch_up(table.store, table.root, table.entry.table_id, on_progress)
+            indexes = catch_up(
+                table.store, table.root, table.entry.table_id, on_progress, plans_by_size(table.store.instance)
+            )
         else:
             status = "SKIPPED"
             why = f"{count(before.files, 'file')}: none is to be merged, sorted, placed or freed of deleted rows"

@@ -31,7 +31,7 @@ from deployer.specs.schema.index_kinds import NUM_BITS, VECTOR_KINDS
 from deployer.specs.types.column_names import quoted
 from deployer.state.log.requirements import PropertiesAre
 from deployer.state.log.updates import SetTableProperties
-from deployer.tables.indexes.parts import IN_ONE_PART, BuildPlan, write_index
+from deployer.tables.indexes.parts import IN_ONE_PART, BuildPlan, PlanBuild, in_one_part, write_index
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
@@ -131,7 +131,13 @@ def build_or_empty(
         build_index(store, root, table_id, index, on_progress)  # it is remembered without what was built
 
 
-def catch_up(store: StateStore, root: str, table_id: str, on_progress: OnProgress = no_progress) -> CaughtUp:
+def catch_up(
+    store: StateStore,
+    root: str,
+    table_id: str,
+    on_progress: OnProgress = no_progress,
+    plan_build: PlanBuild = in_one_part,
+) -> CaughtUp:
     """Build pending indexes that have their rows now, and bring new rows into the others. Never raises for Lance."""
     built: list[str] = []
     try:
@@ -140,18 +146,21 @@ def catch_up(store: StateStore, root: str, table_id: str, on_progress: OnProgres
         if not remembered:
             return CaughtUp()
         entry = store.instance().tables[table_id]
-        dataset = open_dataset(dataset_location(root, entry))
+        location = dataset_location(root, entry)
+        dataset = open_dataset(location)
         for each in remembered.values():
             missing = each.status == "pending" or (each.status == "ready" and each.dataset != state.dataset)
             if missing and has_rows_for(dataset, each.index):
-                build_index(store, root, table_id, each.index, on_progress)
+                plan = plan_build(location, state.files.rows)
+                build_index(store, root, table_id, each.index, on_progress, plan=plan)
                 built.append(each.index.name)
         reached("tables.index.catching-up")
         dataset = open_dataset(dataset_location(root, entry))
         fragments = _fragments(dataset)
         behind = _behind(dataset, remembered, fragments)
         for lost in _lost(dataset, remembered, fragments):
-            build_index(store, root, table_id, remembered[lost].index, on_progress)
+            plan = plan_build(location, state.files.rows)
+            build_index(store, root, table_id, remembered[lost].index, on_progress, plan=plan)
             built.append(lost)
         behind = [name for name in behind if name not in built]
         if behind:
