@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,9 +22,13 @@ COMPUTED: dict[str, ComputedBySql | ComputedByUdf] = {
 }
 
 
+#: Whether additions of rows leave computed columns to backfills, and refuse values of them.
+LEFT_TO_BACKFILLS = find_spec("deployer.tables.ingest.rows.computed_values") is not None
+
+
 def with_computed(table: pa.Table) -> pa.Table:
-    """The rows with null in the computed columns."""
-    for name in COMPUTED:
+    """The rows as they are added: with null in the computed columns where an addition has to bring all columns."""
+    for name in () if LEFT_TO_BACKFILLS else COMPUTED:
         table = table.append_column(name, pa.nulls(table.num_rows, pa.float64()))
     return table
 
