@@ -77,6 +77,7 @@ ERRORS = [
     "OutcomeUnknown",
     "Preempted",
     "Refused",
+    "ResourcesUnavailable",
     "RunCancelled",
     "TargetFailed",
     "TimedOut",
