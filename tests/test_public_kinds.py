@@ -24,6 +24,7 @@ CHANGES = [
     "ChangeHolds",
     "ChangeLeafLimit",
     "ChangeNotify",
+    "ChangeRetainedChanges",
     "ChangeRetention",
     "ChangeRoot",
     "ChangeRowKeys",

@@ -1,5 +1,5 @@
 """The record of a table's declaration in the state: its properties, and beside them its owner, split points, limit of
-leaves, unique keys, retention, legal holds and embedding function."""
+leaves, unique keys, retention, legal holds, kept changes and embedding function."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from deployer.state.model.declared_properties import (
     HOLDS,
     MAX_ROWS_PER_LEAF,
     OWNER,
+    RETAIN_CHANGES,
     RETENTION,
     SPLIT_POINTS,
     UNIQUE,
@@ -45,6 +46,7 @@ def declared_properties(spec: TableSpec, owner: str) -> TableProperties:
             **({EMBEDDING: embedding_to_json(spec.embedding)} if spec.embedding else {}),
             **({} if spec.retention is None else {RETENTION: retention_to_json(spec.retention)}),
             **({HOLDS: holds_to_json(spec.holds)} if spec.holds else {}),
+            **({} if spec.retain_changes is None else {RETAIN_CHANGES: spec.retain_changes}),
         },
     )
 

@@ -7,7 +7,9 @@ from datetime import timedelta
 from typing import Literal, cast
 
 from deployer.platform.text.units import parse_duration
+from deployer.specs.serialized.retention import retained_changes_from_json
 from deployer.specs.serialized.specs import storage_from_json
+from deployer.state.model.declared_properties import RETAIN_CHANGES
 from deployer.state.model.entities import TableState
 from deployer.state.model.location import Location
 
@@ -33,7 +35,8 @@ class FormerDataset:
 
 
 def former_datasets(state: TableState) -> tuple[FormerDataset, ...]:
-    """Returns the table's former datasets. Raises InvalidInput when its `keep_replaced_for` is not a valid duration."""
+    """Returns the table's former datasets. Raises InvalidInput when its `keep_replaced_for` or `retain_changes` is not
+    a valid duration."""
     found = [each for each in state.datasets if each.status in ("retired", "writing")]
     return tuple(
         FormerDataset(
@@ -52,6 +55,8 @@ def former_datasets(state: TableState) -> tuple[FormerDataset, ...]:
 
 
 def kept_ms(state: TableState) -> int:
-    """Returns how long a table's retired datasets are kept, in milliseconds."""
+    """Returns how long a table's retired datasets are kept, in milliseconds: its changes may be read from them."""
     kept_for = parse_duration(storage_from_json(state.properties.storage).keep_replaced_for)
-    return kept_for // timedelta(milliseconds=1)
+    changes = retained_changes_from_json(state.properties.declared.get(RETAIN_CHANGES))
+    longest = kept_for if changes is None else max(kept_for, parse_duration(changes))
+    return longest // timedelta(milliseconds=1)

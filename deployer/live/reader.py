@@ -23,7 +23,7 @@ from deployer.platform.storage.envelope import FORGED
 from deployer.platform.text.visible import shortened
 from deployer.specs.declarations.embeddings import embedding_from_json
 from deployer.specs.model import Embedding, Hold, InstanceSpec, Retention, TableSpec
-from deployer.specs.serialized.retention import holds_from_json, retention_from_json
+from deployer.specs.serialized.retention import holds_from_json, retained_changes_from_json, retention_from_json
 from deployer.specs.serialized.specs import instance_from_json, key_from_json, storage_from_json
 from deployer.specs.types.arrow import stored_columns
 from deployer.specs.validation.plain_values import flag, lists, mapping, optional_whole
@@ -32,6 +32,7 @@ from deployer.state.model.declared_properties import (
     HOLDS,
     MAX_ROWS_PER_LEAF,
     OWNER,
+    RETAIN_CHANGES,
     RETENTION,
     SPEC,
     SPLIT_POINTS,
@@ -280,6 +281,7 @@ def _spec(entry: TableEntry, state: TableState) -> TableSpec:
         embedding=declared_embedding(state),
         retention=retention_of(state),
         holds=holds_of(state),
+        retain_changes=retained_changes(state),
     )
 
 
@@ -307,6 +309,12 @@ def retention_of(state: TableState) -> Retention | None:
 def holds_of(state: TableState) -> tuple[Hold, ...]:
     """Returns the legal holds on rows of the table. Raises InvalidInput for what no spec could say."""
     return holds_from_json(state.properties.declared.get(HOLDS))
+
+
+def retained_changes(state: TableState) -> str | None:
+    """Returns how long changes of the table can be read; None: as long as versions are kept. Raises InvalidInput for
+    what no spec could say."""
+    return retained_changes_from_json(state.properties.declared.get(RETAIN_CHANGES))
 
 
 def statistics(state: TableState) -> TableStatistics:

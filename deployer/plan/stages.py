@@ -156,7 +156,9 @@ def stages(changes: Iterable[c.TableAlteration], desired: TableSpec) -> list[Sta
                 columns.append(change)
             case c.SetUnique(unique=False):
                 not_unique.append(change)
-            case c.SetUnique() | c.ChangeLeafLimit() | c.ChangeRetention() | c.ChangeHolds():
+            case (
+                c.SetUnique() | c.ChangeLeafLimit() | c.ChangeRetention() | c.ChangeHolds() | c.ChangeRetainedChanges()
+            ):
                 constraints.append(change)
             case c.ChangeRowKeys() | c.ChangeSortKeys() | c.ChangeSplitPoints() | c.ChangeStorage():
                 rewritten.append(change)

@@ -206,6 +206,7 @@ class TableSpec:
     embedding: Embedding | None = None
     retention: Retention | None = None  #: None: rows never expire
     holds: tuple[Hold, ...] = ()  #: by name
+    retain_changes: str | None = None  #: how long changes can be read, in canonical form; None: as long as versions are
     sources: Sources = field(default_factory=dict, compare=False, repr=False)
 
     @property

@@ -200,6 +200,7 @@ EDITS: Mapping[type, tuple[Edit, ...]] = {
         table("rows kept for 400 days", retention=Retention("day", "400d")),
         table("rows kept for 30 days", retention=Retention("day", "30d")),
     ),
+    c.ChangeRetainedChanges: (table("changes kept", retain_changes="7d"),),
     c.ChangeHolds: (table("a hold", holds=(Hold("audit", "flight = 7"),)),),
     c.SetUnique: (table("unique row keys", unique=True),),
     c.ChangeStorage: (

@@ -103,6 +103,7 @@ TABLES: dict[str, TableSpec] = {
     "embedding": replace(FLIGHTS, embedding=Embedding("models.words:vectors", "carrier", "delay")),
     "leaf_limit": replace(FLIGHTS, max_rows_per_leaf=5_000_000),
     "retention": replace(DATED, retention=Retention("day", "400d")),
+    "retained_changes": replace(DATED, retain_changes="7d"),
     "retention_of_a_rename": replace(
         DATED,
         columns=(*FLIGHTS.columns, Column("on", Scalar("date32"), renamed_from="day")),

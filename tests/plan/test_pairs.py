@@ -38,6 +38,7 @@ ONCE = {
     c.ChangeSortKeys,
     c.ChangeSplitPoints,
     c.ChangeLeafLimit,
+    c.ChangeRetainedChanges,
     c.ChangeRetention,
     c.ChangeHolds,
     c.ChangeStorage,

@@ -68,6 +68,7 @@ def run(session: SparkSession, lake: Lake, checkpoint: Path, seed: int, rounds: 
     assert copied(lake, "copy") == copied(lake, "rows"), seed
 
 
+@pytest.mark.full
 def test_a_stream_keeps_a_copy_equal_through_changes_and_restarts(
     session: SparkSession, lake: Lake, tmp_path: Path
 ) -> None:

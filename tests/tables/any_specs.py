@@ -165,6 +165,7 @@ def _around(draw: st.DrawFn, spec: TableSpec) -> TableSpec:
         storage=storage,
         description=draw(st.sampled_from(["", "Flights."])),
         online=draw(st.booleans()),
+        retain_changes=draw(st.sampled_from([None, "7d", "12h"])),
         tags=draw(st.sampled_from([{}, {"tier": "gold"}])),
     )
 

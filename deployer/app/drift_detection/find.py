@@ -58,6 +58,7 @@ _PROPERTIES: Mapping[type, str] = {
     c.ChangeEmbedding: "declared",
     c.ChangeRetention: "declared",
     c.ChangeHolds: "declared",
+    c.ChangeRetainedChanges: "declared",
 }
 
 

@@ -166,6 +166,8 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
         case c.ChangeRetention() | c.ChangeHolds():
             property_name = "retention" if isinstance(item.change, c.ChangeRetention) else "holds"
             after = table_document(live).get(property_name)
+        case c.ChangeRetainedChanges(after=kept_for):
+            property_name, after = "retain_changes", kept_for
         case c.ChangeStorage(after=storage):
             kept = {
                 key: value for key in Storage.__slots__ if (value := getattr(storage, key)) != getattr(Storage(), key)

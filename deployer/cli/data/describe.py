@@ -53,6 +53,7 @@ def _print(found: TableDescription) -> None:
         "last write": summary.last_write.strftime("%Y-%m-%d %H:%M:%S UTC") if summary.last_write else "never",
         "online": "yes" if summary.online else "no: services and splits of leaves do not run on it by themselves",
         "deletion protection": "yes" if found.deletion_protection else "no",
+        **({"changes kept": found.retain_changes} if found.retain_changes else {}),
         "location": found.location,
         **(
             {"dataset": f"{found.dataset}; kept from before: {', '.join(found.retired) or 'none'}"}

@@ -96,6 +96,10 @@ def assess(
             return _expiring(statistics, kept, keep)
         case c.ChangeHolds(before=held, after=holds):
             return Assessment(Risk.SAFE, why=_held(held, holds))
+        case c.ChangeRetainedChanges(after=kept_for):
+            if kept_for is None:
+                return Assessment(Risk.SAFE, why="CLEAN removes old versions as its options say")
+            return Assessment(Risk.SAFE, why=f"CLEAN keeps the versions of the last {kept_for}")
         case c.SetUnique(unique=True):
             return Assessment(Risk.SAFE, why="existing rows are checked first")
         case c.SetUnique():

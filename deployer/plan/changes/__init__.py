@@ -53,6 +53,7 @@ from deployer.plan.changes.table import (
     ChangeEmbedding,
     ChangeHolds,
     ChangeLeafLimit,
+    ChangeRetainedChanges,
     ChangeRetention,
     ChangeRowKeys,
     ChangeSortKeys,
@@ -82,6 +83,7 @@ __all__ = [
     "ChangeHolds",
     "ChangeLeafLimit",
     "ChangeNotify",
+    "ChangeRetainedChanges",
     "ChangeRetention",
     "ChangeRoot",
     "ChangeRowKeys",
@@ -140,7 +142,7 @@ InstanceChange = (
 )
 RewriteChange = WidenColumn | ChangeRowKeys | ChangeSortKeys | ChangeSplitPoints | ChangeStorage
 #: What is set of a table after its rows have their new keys and leaves.
-Constraint = SetUnique | ChangeLeafLimit | ChangeRetention | ChangeHolds
+Constraint = SetUnique | ChangeLeafLimit | ChangeRetention | ChangeHolds | ChangeRetainedChanges
 PropertyChange = ChangeEmbedding | SetOnline | SetDeletionProtection | ChangeDescription | ChangeTags
 #: What can change of a table that exists and stays.
 TableAlteration = RenameTable | ColumnChange | RewriteChange | Constraint | IndexChange | ServiceChange | PropertyChange

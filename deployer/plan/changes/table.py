@@ -113,6 +113,17 @@ class ChangeRetention:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeRetainedChanges:
+    """How long the change feed can be read; None: as long as CLEAN keeps versions."""
+
+    kind = "ChangeRetainedChanges"
+
+    address: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeHolds:
     """The legal holds on rows of a table, by name."""
 

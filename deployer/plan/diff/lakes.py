@@ -17,6 +17,7 @@ from deployer.plan.changes import (
     ChangeHolds,
     ChangeLeafLimit,
     ChangeNotify,
+    ChangeRetainedChanges,
     ChangeRetention,
     ChangeRoot,
     ChangeRowKeys,
@@ -126,6 +127,8 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[TableAlteration
         yield ChangeRetention(address, before, desired.retention)
     if live.holds != desired.holds:
         yield ChangeHolds(address, live.holds, desired.holds)
+    if live.retain_changes != desired.retain_changes:
+        yield ChangeRetainedChanges(address, live.retain_changes, desired.retain_changes)
     if live.storage != desired.storage:
         yield ChangeStorage(address, live.storage, desired.storage)
     yield from diff_indexes(address, live.indexes, desired.indexes, columns)

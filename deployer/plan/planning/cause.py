@@ -22,6 +22,7 @@ _PROPERTY: dict[type, str] = {
     c.ChangeLeafLimit: "partitions",
     c.ChangeRetention: "retention",
     c.ChangeHolds: "holds",
+    c.ChangeRetainedChanges: "retain_changes",
     c.ChangeStorage: "storage",
     c.ChangeEmbedding: "embedding",
     c.SetOnline: "online",

@@ -101,6 +101,8 @@ def describe(change: c.Change) -> str:
             return f"retention {_retention(old_keep)} → {_retention(new_keep)}"
         case c.ChangeHolds(before=old_holds, after=new_holds):
             return describe_holds(old_holds, new_holds)
+        case c.ChangeRetainedChanges(before=old_time, after=new_time):
+            return f"changes kept {old_time or 'while versions are'} → {new_time or 'while versions are'}"
         case c.ChangeStorage(before=old_storage, after=new_storage):
             return "storage " + ", ".join(
                 f"{name} {getattr(old_storage, name)} → {getattr(new_storage, name)}"

@@ -53,6 +53,8 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
             return _property("retention", olds, news)
         case c.ChangeHolds():
             return _property("holds", olds, news)
+        case c.ChangeRetainedChanges():
+            return _property("retain_changes", olds, news)
         case c.ChangeStorage():
             return _property("storage", olds, news)
         case c.CreateIndex() | c.DropIndex() | c.RebuildIndex() | c.RenameIndex():

@@ -1,4 +1,4 @@
-"""Retention and legal holds of a table, from their nodes."""
+"""Retention and legal holds of a table, and how long its changes are kept, from their nodes."""
 
 from __future__ import annotations
 
@@ -73,6 +73,18 @@ def read_holds(node: Node | None, report: Report) -> tuple[Hold, ...]:
             _check_condition(name, condition, report)
         found[name] = Hold(name, _text(condition), _text(parts.get("reason")))
     return tuple(found[name] for name in sorted(found))
+
+
+def read_retained_changes(node: Node | None, report: Report) -> str | None:
+    """Returns how long a table's changes can be read; None where it does not say, and for what is not valid."""
+    if node is None or not re.fullmatch(SPEC_DURATION, str(node.value)):
+        return None  # the JSON Schema reports it
+    kept = canonical_duration(str(node.value))
+    if kept == "0d":
+        what = "`retain_changes` is no time at all"
+        report(node.at, Rule.RETENTION_KEEP, what, "write a time such as 7d, or remove it")
+        return None
+    return kept
 
 
 def hold_places(node: Node | None) -> Iterator[tuple[str, Position]]:

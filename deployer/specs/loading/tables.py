@@ -14,7 +14,13 @@ from deployer.specs.declarations.columns import DeclaredColumn, Places, check_so
 from deployer.specs.declarations.embeddings import read_embedding
 from deployer.specs.declarations.indexes import index_places, read_indexes
 from deployer.specs.declarations.ingest import check_ingest, with_ingest
-from deployer.specs.declarations.retention import check_expire, hold_places, read_holds, read_retention
+from deployer.specs.declarations.retention import (
+    check_expire,
+    hold_places,
+    read_holds,
+    read_retained_changes,
+    read_retention,
+)
 from deployer.specs.declarations.services import Defaults, read_services, service_places
 from deployer.specs.loading.computed import LONGEST_EXPRESSION, TableColumns, check_computed
 from deployer.specs.loading.partitions import read_leaf_limit, read_split_points
@@ -118,6 +124,7 @@ def read_table(
         embedding=embedding,
         retention=read_retention(document.valid("retention"), by_name, composed.lacks, report),
         holds=read_holds(document.valid("holds"), report),
+        retain_changes=read_retained_changes(document.valid("retain_changes"), report),
         sources=Places(lambda: _places(document, composed.columns, defaults)),
     )
 

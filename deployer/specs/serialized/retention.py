@@ -1,13 +1,14 @@
-"""Retention and legal holds as JSON and back: in Pulumi's inputs and in the state store."""
+"""Retention, legal holds and how long changes are kept, as JSON and back: in Pulumi's inputs and in the state store."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
 from deployer.errors import InvalidInput
-from deployer.platform.text.units import canonical_duration
+from deployer.platform.text.units import SPEC_DURATION, canonical_duration
 from deployer.specs.model import Hold, Retention
 from deployer.specs.schema.parts import list_of, ref
 from deployer.specs.validation.plain_values import refuse_unfit, text
@@ -29,6 +30,16 @@ def retention_from_json(form: JSON) -> Retention | None:
     if keep == "0d":
         raise InvalidInput("`retention` keeps rows for no time at all")
     return Retention(text(form, "column"), keep)
+
+
+def retained_changes_from_json(form: JSON) -> str | None:
+    """Returns how long a table's changes can be read; None for None. Raises InvalidInput for what a spec could not
+    say."""
+    if form is None:
+        return None
+    if not isinstance(form, str) or not re.fullmatch(SPEC_DURATION, form) or canonical_duration(form) == "0d":
+        raise InvalidInput(f"`retain_changes` is {form!r}, which is not a time", remedy="write a time such as 7d")
+    return canonical_duration(form)
 
 
 def holds_to_json(holds: Iterable[Hold]) -> list[JSON]:

@@ -27,6 +27,7 @@ from deployer.specs.schema.services import plain
 from deployer.specs.serialized.retention import (
     holds_from_json,
     holds_to_json,
+    retained_changes_from_json,
     retention_from_json,
     retention_to_json,
 )
@@ -224,6 +225,7 @@ def table_to_json(spec: TableSpec) -> dict[str, JSON]:
         "services": services_to_json(spec.services),
         "retention": retention_to_json(spec.retention) if spec.retention else None,
         "holds": holds_to_json(spec.holds),
+        "retain_changes": spec.retain_changes,
     }
     form = {name: value for name, value in form.items() if value or name == "columns"}
     if not spec.online:
@@ -270,6 +272,7 @@ def table_from_json(form: Mapping[str, JSON]) -> TableSpec:
         embedding=embedding_from_json(mapping(form, "embedding", {})),
         retention=retention_from_json(form.get("retention")),
         holds=holds_from_json(form.get("holds")),
+        retain_changes=retained_changes_from_json(form.get("retain_changes")),
     )
 
 

@@ -22,3 +22,5 @@ UNIQUE = "unique"
 EMBEDDING = "embedding"
 #: And how long rows are kept, and which of them are under a legal hold.
 RETENTION, HOLDS = "retention", "holds"
+#: And how long its changes can be read.
+RETAIN_CHANGES = "retain_changes"

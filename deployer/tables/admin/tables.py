@@ -35,7 +35,14 @@ from deployer.state.log.updates import (
     SetTableProperties,
     SetTableStatus,
 )
-from deployer.state.model.declared_properties import EMBEDDING, HOLDS, MAX_ROWS_PER_LEAF, RETENTION, UNIQUE
+from deployer.state.model.declared_properties import (
+    EMBEDDING,
+    HOLDS,
+    MAX_ROWS_PER_LEAF,
+    RETAIN_CHANGES,
+    RETENTION,
+    UNIQUE,
+)
 from deployer.state.model.entities import INSTANCE_LOG, JSON, TableEntry
 from deployer.state.model.location import new_location
 from deployer.state.store import StateStore
@@ -249,6 +256,8 @@ def _execute(
                         declare(store, table_id, {RETENTION: retention_to_json(keep) if keep else None})
                     case c.ChangeHolds(after=holds):
                         declare(store, table_id, {HOLDS: holds_to_json(holds) or None})
+                    case c.ChangeRetainedChanges(after=kept_for):
+                        declare(store, table_id, {RETAIN_CHANGES: kept_for})
                     case _:
                         assert_never(constraint)
         case s.BuildIndexes(indexes):

@@ -2,7 +2,8 @@
 
 Needed are: versions with a tag, of a branch or of a savepoint; those that a commit under way was prepared on and all
 since, which Lance looks through when it is made; and those that running work may read: what was the newest when a run
-or a rewrite began, and all since; and what readers of changes hold, and all since.
+or a rewrite began, and all since; and what readers of changes hold, and all since. Versions that the table's
+`retain_changes` names stay as well.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.dataset import open_dataset, versions_written
 from deployer.datasets.storage.refs import branch_points, tags_of
+from deployer.live.reader import retained_changes
 from deployer.platform.system.failpoints import reached
-from deployer.platform.text.units import describe_duration
+from deployer.platform.text.units import describe_duration, parse_duration
 from deployer.state.model.entities import TableState
 from deployer.state.model.services import CHANGES_LEASE
 from deployer.tables.inspect.savepoint_tags import PREFIX
@@ -84,7 +86,8 @@ def kept_versions(table: ReadTable, wanted: OldVersions, at: float | None = None
     }
     newest_first = sorted(written, reverse=True)
     in_use = oldest_in_use(state, written, wanted.own_run)
-    gone = frozenset(_old(table, dataset, wanted, time.time() if at is None else at, (), ()))
+    now = time.time() if at is None else at
+    gone, changes_from = frozenset(_old(table, dataset, wanted, now, (), ())), _changes_from(state, written, now)
     found = {}
     for place, version in enumerate(newest_first[1:], 1):
         if version in gone:
@@ -93,6 +96,8 @@ def kept_versions(table: ReadTable, wanted: OldVersions, at: float | None = None
             found[version] = reasons[version]
         elif in_use is not None and version >= in_use:
             found[version] = "work in progress may need it"
+        elif version >= changes_from:
+            found[version] = f"changes of the last {retained_changes(state)} are kept"
         elif place < wanted.keep:
             found[version] = f"one of the newest {wanted.keep:,}"
         else:
@@ -145,12 +150,24 @@ def _old(
         if each.dataset == state.dataset and each.name not in expired
     }
     newest_first = sorted(written, reverse=True)
+    kept |= {version for version in written if version >= _changes_from(state, written, at)}
     # A savepoint that this state does not have yet is of its newest version or of a newer one.
     floor = min(
         [state.lance_version, *_read_by_others(state, written, newest_first, wanted.own_run, abandoned, expired)]
     )
     beyond = [each for each in newest_first[wanted.keep :] if each < floor and each not in kept]
     return list(_older(dataset, beyond, written, at - wanted.older_than.total_seconds()))
+
+
+def _changes_from(state: TableState, written: dict[int, float], at: float) -> int:
+    """Returns the version from which on all are kept, so that changes of the declared time can be read at `at`: the one
+    that was the newest then. It is above all versions where the table declares no time."""
+    declared = retained_changes(state)
+    if declared is None:
+        return max(written, default=0) + 1
+    since = at - parse_duration(declared).total_seconds()
+    before = [version for version, when in written.items() if when <= since]
+    return max(before, default=min(written, default=0))
 
 
 def _older(dataset: LanceDataset, versions: Sequence[int], written: dict[int, float], limit: float) -> Iterator[int]:

@@ -15,7 +15,7 @@ from deployer.datasets.files.local_files import require_whole
 from deployer.datasets.recovery.as_recorded import as_recorded
 from deployer.errors import DeployerError
 from deployer.live.model import Unreadable
-from deployer.live.reader import active_tables, has_unique_keys, live_table, unreadable
+from deployer.live.reader import active_tables, has_unique_keys, live_table, retained_changes, unreadable
 from deployer.specs.types.arrow import columns_of
 from deployer.specs.types.types import format_type
 from deployer.state.model.entities import TableEntry, TableState
@@ -99,6 +99,7 @@ class TableDescription:
     retired: tuple[str, ...] = ()  #: where datasets of before a rewrite are kept
     unique: bool = False  #: no two rows may have the same row keys
     computed: tuple[ComputedColumnInfo, ...] = ()
+    retain_changes: str | None = None  #: how long changes can be read; None: as long as versions are kept
 
 
 def summaries(store: StateReader, root: str) -> tuple[list[TableSummary], list[Unreadable]]:
@@ -174,6 +175,7 @@ def describe(table: ReadTable) -> TableDescription:
         tuple(each.location for each in state.datasets if each.status == "retired"),
         has_unique_keys(state),
         computed_infos(table),
+        retained_changes(state),
     )
 
 
