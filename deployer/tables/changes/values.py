@@ -55,7 +55,8 @@ def _differ(one: Any, other: Any) -> NDArray[np.bool_]:
     found: NDArray[np.bool_] = null != was_null
     if null.all() or was_null.all():
         return found
-    return found | (_unequal(one, other) & ~null & ~was_null)
+    found |= _unequal(one, other) & ~null & ~was_null
+    return found
 
 
 def _unequal(one: Any, other: Any) -> NDArray[np.bool_]:

@@ -21,6 +21,7 @@ from deployer.table import connect
 from deployer.tables.admin.tables import update_table
 from deployer.tables.changes.reading import DELETE, INSERT, UPDATE
 from deployer.tables.rewrite.truncate import reinitialise_table
+from deployer.tables.rows.merge import WhenMatched
 from tests.tables.lakes import Lake
 
 SCHEMA = pa.schema(
@@ -105,7 +106,8 @@ class RandomChanges:
 
     def merge(self) -> None:
         with connect(self.lake.root) as connection:
-            matched = self.random.choice(["update", "delete"])
+            kinds: list[WhenMatched] = ["update", "delete"]
+            matched = self.random.choice(kinds)
             connection.open_table("air.rows").merge(
                 self.rows(self.some()), "id", when_matched=matched, allow_destroy=True
             )
