@@ -87,7 +87,7 @@ def cases() -> Iterator[Any]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("kind", "mode", "points"), cases())
+@pytest.mark.parametrize(("kind", "mode", "points"), list(cases()))
 def test_a_driver_that_is_killed_at_each_point(lake: Lake, kind: str, mode: str, points: tuple[str, ...]) -> None:
     """Each session ends what the one before began, and is killed at the next point."""
     lake.table()
