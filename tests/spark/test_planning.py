@@ -219,7 +219,9 @@ def test_a_schema_of_the_users_selects_columns(lake: Lake) -> None:
     from pyspark.sql.types import IntegerType, LongType, StructType
 
     wanted = StructType().add("flight", IntegerType(), nullable=False)
-    assert read(source(lake).reader(wanted)) == sorted_rows(flights(80).select(["flight"]))
+    made = source(lake).reader(wanted)
+    assert isinstance(made, TableReader)
+    assert read(made) == sorted_rows(flights(80).select(["flight"]))
     with pytest.raises(InvalidInput, match="column 'flight' is not as the schema has it: int not null"):
         source(lake).reader(StructType().add("flight", LongType()))
 

@@ -11,7 +11,7 @@ from deployer.columns.backfill.results import BackfillPlan
 from deployer.columns.backfill.selection import Selection, named_fragments
 from deployer.columns.fill.work import Target, works_of
 from deployer.datasets.dataset import field_ids
-from deployer.services.runs.records import runs_of
+from deployer.live.backfill_rates import backfill_rates
 from deployer.state.model.computed_by import UNKNOWN, rows_by_definition
 from deployer.state.model.entities import TableState
 from deployer.tables.open_table import ReadTable
@@ -34,7 +34,7 @@ def plan_backfill(table: ReadTable, request: BackfillRequest, definition: Defini
         rows, fragments = selection.rows_of(chosen), len(chosen)
     size = request.task_size or max(1, files.rows // max(1, request.concurrency) // 2)
     granularity = request.commit_granularity or max(1, fragments)
-    rate = last_rate(table.state, request.column)
+    rate = backfill_rates(table.state, (request.column,)).get(request.column)
     return BackfillPlan(
         request.column,
         definition.version,
@@ -60,12 +60,3 @@ def by_version(state: TableState, field: int) -> dict[str, int]:
         names = sorted({each.rpartition("-")[0] or each for each in identities if each != UNKNOWN})
         found[", ".join(names)] += rows
     return dict(found)
-
-
-def last_rate(state: TableState, column: str) -> float | None:
-    """Returns the rows per second of the newest backfill of the column that says them; None without one."""
-    for run in runs_of(state, "BACKFILL"):
-        seconds = run.figures.after.get("seconds")
-        if column in run.columns and run.figures.rows_out and isinstance(seconds, int | float) and seconds > 0:
-            return run.figures.rows_out / float(seconds)
-    return None

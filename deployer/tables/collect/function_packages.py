@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 from deployer.datasets.storage.function_packages import remove_packages, stored_packages
 from deployer.specs.types.arrow import stored_schema
+from deployer.specs.types.computed import COMPUTED_NOTE
 from deployer.state.model.entities import TableState
 from deployer.state.store import StateStore
-
-NOTE = b"deployer:computed"  #: the key of a column's metadata that says how it is computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ def _named(schema: bytes, table_id: str) -> Iterator[str]:
         return
     for field in stored_schema(schema, table_id):
         try:
-            note = json.loads((field.metadata or {}).get(NOTE, b"{}"))
+            note = json.loads((field.metadata or {}).get(COMPUTED_NOTE, b"{}"))
         except ValueError:  # not written by deployer
             continue
         if isinstance(note, dict) and isinstance(function := note.get("function"), str):

@@ -6,17 +6,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from deployer.errors import InvalidInput, Refused
 from deployer.platform.isolation.trusted_functions import NONE_TRUSTED, TrustedFunctions
 from deployer.specs.types.computed import ComputedByUdf
 
 if TYPE_CHECKING:
     from deployer.functions.calls.caller import Caller
-    from deployer.functions.model import UDF
 
 #: What the caller of a change of rows trusts in this process, beside what the environment names.
 _trusted: ContextVar[TrustedFunctions | None] = ContextVar("_trusted", default=None)
@@ -54,29 +52,12 @@ def _caller(root: str, column: str, computed: ComputedByUdf) -> Caller:
     key = (root, computed.udf, computed.function, computed.version, computed.inputs, trusted)
     if (found := callers.get(key)) is None:
         from deployer.functions.calls.caller import Caller  # few tables have such columns
+        from deployer.functions.defined import defined_function
 
-        found = Caller(_function(root, column, computed, trusted), computed.inputs)
+        otherwise = "; or load without it: `on_load: false`"
+        function = defined_function(root, column, computed, trusted, where=f"column {column}", otherwise=otherwise)
+        found = Caller(function, computed.inputs)
         while len(callers) >= MOST_CALLERS:
             callers.pop(next(iter(callers))).close()
         callers[key] = found
-    return found
-
-
-def _function(root: str, column: str, computed: ComputedByUdf, trusted: TrustedFunctions) -> UDF:
-    from deployer.functions.model import UDF
-
-    where = f"column {column}"
-    if computed.function:
-        from deployer.functions.packages.stored import load_function
-
-        try:
-            return load_function(root, computed.function, trusted)
-        except Refused as refused:
-            remedy = f"{refused.remedy}; or load without it: `on_load: false`"
-            raise Refused(refused.what, where=where, remedy=remedy) from None
-    found: Any = trusted.load(
-        computed.udf, what="the function", where=where, otherwise="; or load without it: `on_load: false`"
-    )
-    if not isinstance(found, UDF):
-        raise InvalidInput(f"the function `{computed.udf}` is not a UDF", where=where, remedy="decorate it by @udf")
     return found
