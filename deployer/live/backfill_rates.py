@@ -24,6 +24,6 @@ def backfill_rates(state: TableState, columns: Collection[str]) -> Mapping[str, 
         seconds = said if isinstance(said, int | float) and said > 0 else (run.ended_at - run.started_at) / 1000
         rate = run.figures.rows_out / max(seconds, 0.001)
         for name in columns:
-            if name in run.target and run.ended_at >= found.get(name, (0, 0.0))[0]:
+            if name in run.columns and run.ended_at >= found.get(name, (0, 0.0))[0]:
                 found[name] = (run.ended_at, rate)
     return {name: rate for name, (_, rate) in found.items()}

@@ -17,10 +17,11 @@ from deployer.datasets.storage.function_packages import package_path, stored_pac
 from deployer.functions import udf
 from deployer.functions.packages.stored import save_function
 from deployer.services.savepoints.savepoints import remove_savepoint, take_savepoint
+from deployer.specs.types.computed import COMPUTED_NOTE
 from deployer.state import open_store
 from deployer.state.log.service_updates import RunQueued
 from deployer.state.log.updates import SetSchema
-from deployer.tables.collect.function_packages import NOTE, PackagesReport, collect_packages
+from deployer.tables.collect.function_packages import PackagesReport, collect_packages
 from tests.tables.lakes import FLIGHTS, Lake
 
 HOUR = dt.timedelta(hours=1)
@@ -42,7 +43,7 @@ def compute(lake: Lake, package_hash: str) -> None:
     """Records that a column is computed by the package."""
     note = {"udf": "scaled", "function": package_hash, "inputs": ["flight"], "version": "1"}
     state = lake.open().opened.state
-    field = pa.field("scaled", pa.int64(), metadata={NOTE: json.dumps(note).encode()})
+    field = pa.field("scaled", pa.int64(), metadata={COMPUTED_NOTE: json.dumps(note).encode()})
     schema = pa.schema([*FLIGHTS, field]).serialize().to_pybytes()
     lake.store.commit(state.table_id, [SetSchema(schema, state.lance_version)])
 
