@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -52,6 +53,18 @@ def test_keys_become_unique(applied: Path, deployer: Deployer) -> None:
     assert "id (unique)" in deployer("describe", "flights").out
     assert deployer("describe", "flights", "--json").json["unique"] is True
     assert "unique: true" in deployer("render").out
+
+
+def test_keys_of_a_column_that_is_converted_are_compared_as_they_become(applied: Path, deployer: Deployer) -> None:
+    lance.dataset(located()).delete("delay = 25")
+    spec = table("flights", "delay: int32").replace("row_keys: [id]", "row_keys: [delay]\nunique: true")
+    shorter = "{name: delay, type: int16, nullable: false, using: delay / 100}"
+    SPEC.write_text(re.sub(r"\{ *name: delay.*?\}", shorter, spec), encoding="utf-8")
+    planned = deployer("preview")
+    assert planned.code == 0 and "has the row keys of another" not in planned.out
+    refused = deployer("up", "--yes")
+    assert refused.code != 0 and "3 of 4 rows have row keys that another row has" in refused.out + refused.err
+    assert sorted(open_table(ROOT, "air.flights").scan().to_table()["id"].to_pylist()) == [1, 2, 3, 4]
 
 
 def test_loads_of_a_unique_table(applied: Path, deployer: Deployer) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -226,16 +226,21 @@ def _checked(
     return _named(planned, f"{planned.assessment.why}; tried on {count(found.of, 'row')}, none fails")
 
 
+def _gives_values(change: c.Change) -> TypeGuard[c.AddColumn | c.ConvertColumn]:
+    return isinstance(change, c.AddColumn) or (isinstance(change, c.ConvertColumn) and change.using is not None)
+
+
 def _can_be_asked(change: c.Change, changes: Sequence[c.Change]) -> bool:
     """Returns whether the rows can be checked before any of `changes` is made.
 
-    An expression over fields that are renamed, or columns that are added with it, is checked when its turn comes.
+    An expression over fields that are renamed, and keys with columns that are added or converted by SQL with it, are
+    checked when their turn comes.
     """
     match change:
         case c.TightenNullability() | c.SetUnique(unique=True) | c.ChangeRowKeys(unique=True):
             wanted = change.keys if isinstance(change, c.SetUnique) else ()
             wanted = change.after if isinstance(change, c.ChangeRowKeys) else wanted
-            return not any(isinstance(each, c.AddColumn) and each.column[0] in wanted for each in changes)
+            return not any(_gives_values(each) and each.column[0] in wanted for each in changes)
         case c.ConvertColumn(using=str(expression)) | c.AddColumn(definition=Column(default=expression)):
             nested = any(isinstance(each, c.RenameColumn) and len(each.column) > 1 for each in changes)
             added = (each.column[-1] for each in changes if isinstance(each, c.AddColumn) and each is not change)
