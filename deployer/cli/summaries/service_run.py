@@ -103,7 +103,7 @@ def _ingested(done: IngestFilesResult) -> None:
     if done.messages or done.unknown:
         outside = f", {done.outside:,} of them of no file of the place" if done.outside else ""
         outside += f"; {count(done.gone, 'named file is', 'named files are')} gone" if done.gone else ""
-        unknown = f"; {done.unknown:,} that are no notification stay in it" if done.unknown else ""
+        unknown = f"; {done.unknown:,} that are not notifications stay in it" if done.unknown else ""
         note(f"{count(done.messages, 'message')} of the queue{outside}{unknown}")
 
 

@@ -55,7 +55,9 @@ class Landing:
         scheme = SCHEME if is_on_s3(files) else "/"
         if not files.startswith(scheme) or not files.removeprefix(scheme).strip("/"):
             raise InvalidInput(
-                "the place is no folder or glob", where=files, remedy="write s3://BUCKET/PATH, or a path from /"
+                "the place is neither a folder nor a glob",
+                where=files,
+                remedy="write s3://BUCKET/PATH, or a path from /",
             )
         parts = [part for part in files.removeprefix(scheme).split("/") if part]
         fixed = next((i for i, part in enumerate(parts) if GLOB.search(part)), len(parts))

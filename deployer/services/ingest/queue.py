@@ -27,7 +27,7 @@ class Messages:
     """Messages of one queue that were received together, and counts of all so far.
 
     `handles` are of messages to delete once `paths`, the files that they name, are committed or recorded. `outside`
-    counts messages that name nothing of the place, and `unknown` those that are no notification, which stay.
+    counts messages that name nothing of the place, and `unknown` those that are not notifications, which stay.
     """
 
     queue: str
@@ -120,7 +120,7 @@ def _answer(client: Any, url: str, seen: set[str]) -> list[Mapping[str, Any]]:
 
 
 def files_named(body: str) -> list[str] | None:
-    """Returns the objects that a message says were made, as s3:// addresses; None for one that is no notification.
+    """Returns the objects that a message says were made, as s3:// addresses; None for one that is not a notification.
 
     It may be S3's own, within one of SNS or not, or EventBridge's. One that tells of something else names none.
     """

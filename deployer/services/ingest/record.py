@@ -97,7 +97,7 @@ class FileList:
                 raise ValueError("its columns differ in length")
             return FileList(jobs, *columns)
         except (ValueError, KeyError, TypeError) as failure:
-            raise _damaged(where, f"it is no list of files ({failure})") from None
+            raise _damaged(where, f"it is not a list of files ({failure})") from None
 
 
 _COLUMNS = ("paths", "tags", "sizes", "contents")

@@ -24,7 +24,7 @@ class IngestFilesResult:
     files of the place that are not loaded, `problems` are the first of those that this run found.
 
     `messages` were taken from a queue; of these, `outside` name no file of the place. `gone` files were named and are
-    not there any more, and `unknown` messages are no notifications and stay in the queue.
+    not there any more, and `unknown` messages are not notifications and stay in the queue.
     """
 
     table: str

@@ -1,6 +1,6 @@
 """The files of a table's `ingest` that were not loaded: set aside with their reasons, and loaded files that changed.
 
-They are one document, numbered anew with each change, so that a change made on an old one is made again.
+They are one document with a number that each change raises, so that a change of an old one is made again.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class NotLoadedFiles:
                 )
             except (ValueError, KeyError, TypeError):
                 raise Corrupt(
-                    "it is no list of files that were set aside",
+                    "it is not a list of files that were set aside",
                     where=f"{self.root}/{path}",
                     remedy="remove it: the next run sets aside again what cannot be loaded",
                 ) from None

@@ -81,7 +81,7 @@ def read_retained_changes(node: Node | None, report: Report) -> str | None:
         return None  # the JSON Schema reports it
     kept = canonical_duration(str(node.value))
     if kept == "0d":
-        what = "`retain_changes` is no time at all"
+        what = "`retain_changes` is not longer than zero"
         report(node.at, Rule.RETENTION_KEEP, what, "write a time such as 7d, or remove it")
         return None
     return kept
