@@ -50,6 +50,7 @@ def changes(
     """Show the rows that commits inserted, updated and deleted, oldest commit first. Reads only what they touched."""
     from deployer.cli.console.output import note
     from deployer.cli.inputs.lake_root import root_to_read
+    from deployer.platform.text.formatting import count
     from deployer.specs.types.column_names import split_names
     from deployer.tables.changes.feed import open_feed
     from deployer.tables.read.table import Rows, open_table
@@ -65,7 +66,7 @@ def changes(
     touched = sum(len(each.parts) for each in feed.commits)
     rows = Rows(feed.schema, _first(feed.batches(), wanted), touched, touched)
     shown = write_rows(rows, format, output, as_json=as_json, safe_csv=safe_csv)
-    note(f"{len(feed.commits):,} commits that changed rows, from version {feed.since} to {feed.until}")
+    note(f"{count(len(feed.commits), 'commit')} that changed rows, from version {feed.since} to {feed.until}")
     if for_people and shown is not None and shown == wanted:
         note("there may be more rows (--limit 0 shows all)")
     return 0
