@@ -66,7 +66,6 @@ def after(mode: str, table: list[dict[str, Any]], rows: pa.Table) -> list[dict[s
     return sorted_rows(pa.concat_tables([pa.Table.from_pylist(table, FLIGHTS), rows]))
 
 
-@pytest.mark.gate
 @pytest.mark.spark
 def test_a_stream_whose_driver_is_killed_resumes(lake: Lake) -> None:
     lake.table()

@@ -16,9 +16,11 @@ from deployer.state.log.updates import (
     SetTableDataset,
     SetTableStatus,
 )
-from deployer.state.model.entities import InstanceState, TableEntry, TableStatus
+from deployer.state.model.entities import InstanceState, State, TableEntry, TableStatus
 from deployer.state.model.persistent_map import layered
-from deployer.state.model.table_locations import fault_of_entry, fault_of_move
+from deployer.state.model.table_locations import fault_between, fault_of_entry, fault_of_move, is_shared
+
+FEW = 8  #: tables whose places are compared with those of all others, one by one
 
 #: What a table's status may become. One that holds data is never being created again: that would remove it.
 _STATUSES: Mapping[TableStatus, frozenset[TableStatus]] = {
@@ -75,3 +77,19 @@ def _entry(state: InstanceState, table_id: str) -> TableEntry:
 def _require_free(state: InstanceState, full_name: str) -> None:
     if taken := state.by_name(full_name):
         raise Inapplicable(f"the name {full_name} belongs to table {taken.table_id}")
+
+
+def clash_since(before: State, after: State) -> str | None:
+    """Returns the fault of tables of the instance that share data since `before`, when none did."""
+    if not isinstance(after, InstanceState) or not isinstance(before, InstanceState) or before.tables is after.tables:
+        return None
+    known, entries = dict(before.tables.items()), after.tables.items()
+    moved = [
+        entry
+        for table_id, entry in entries
+        if (was := known.get(table_id)) is not entry and (was is None or was.location != entry.location)
+    ]
+    # To sort all places for each new table of an `up` takes a time that grows with the square of their number.
+    if len(moved) <= FEW and not any(is_shared(entry, after.tables.values()) for entry in moved):
+        return None
+    return fault_between(after.tables.values())

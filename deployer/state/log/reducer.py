@@ -11,7 +11,7 @@ from deployer.platform.storage.envelope import FORGED, RECOVERY
 from deployer.state.log.codec import Mismatch, decode_field
 from deployer.state.log.entries import LogEntry
 from deployer.state.log.inapplicable import Inapplicable
-from deployer.state.log.instance_reducer import apply_to_instance
+from deployer.state.log.instance_reducer import apply_to_instance, clash_since
 from deployer.state.log.service_reducer import apply_to_services
 from deployer.state.log.service_updates import ServiceUpdate
 from deployer.state.log.updates import (
@@ -53,9 +53,7 @@ from deployer.state.model.entities import (
 from deployer.state.model.location import Location
 from deployer.state.model.partitions import check_tree, split
 from deployer.state.model.persistent_map import LayeredMap, layered
-from deployer.state.model.table_locations import fault_between, fault_of_datasets, is_shared
-
-FEW = 8  #: tables whose places are compared with those of all others, one by one
+from deployer.state.model.table_locations import fault_of_datasets
 
 
 def empty_state(log: str) -> State:
@@ -73,12 +71,12 @@ def fold(state: State, entries: Iterable[LogEntry]) -> State:
     folded: State = state
     for entry in listed:
         folded = _after(folded, entry)
-    if _clash(before, folded) is None:  # asked once for all entries, since it looks at all tables
+    if clash_since(before, folded) is None:  # asked once for all entries, since it looks at all tables
         return folded
     folded = before
     for entry in listed:
         earlier, folded = folded, _after(folded, entry)
-        if fault := _clash(earlier, folded):
+        if fault := clash_since(earlier, folded):
             raise Corrupt(fault, where=_place(entry), remedy=FORGED)
     return folded
 
@@ -99,26 +97,10 @@ def _place(entry: LogEntry) -> str:
     return f"entry {entry.version} of log {entry.log}"
 
 
-def _clash(before: State, after: State) -> str | None:
-    """Returns the fault of tables that share data since `before`, when none did."""
-    if not isinstance(after, InstanceState) or not isinstance(before, InstanceState) or before.tables is after.tables:
-        return None
-    known, entries = dict(before.tables.items()), after.tables.items()
-    moved = [
-        entry
-        for table_id, entry in entries
-        if (was := known.get(table_id)) is not entry and (was is None or was.location != entry.location)
-    ]
-    # To sort all places for each new table of an `up` takes a time that grows with the square of their number.
-    if len(moved) <= FEW and not any(is_shared(entry, after.tables.values()) for entry in moved):
-        return None
-    return fault_between(after.tables.values())
-
-
 def apply(state: State, entry: LogEntry) -> State:
     """Returns the state after one entry that is about to be committed. Raises Inapplicable."""
     after = _applied(state, entry)
-    if fault := _clash(state, after):
+    if fault := clash_since(state, after):
         raise Inapplicable(fault)
     return after
 
