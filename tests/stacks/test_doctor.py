@@ -26,7 +26,7 @@ pytestmark = pytest.mark.full
 CLUSTERS = "clusters:\n  small: {kind: emr-serverless, release: emr-7.12.0, cores: 4, max_workers: 10}\n"
 ACCOUNT = "123456789012"
 #: Checks that this project does not need: its root is a bucket, and the embedded engine has the provider inside.
-NOT_HERE = ("root", "state-store", "emr", "job-roles", "lake-provider")
+NOT_HERE = ("root", "state-store", "emr", "job-roles", "lake-provider", "functions")
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 
 
@@ -376,4 +376,4 @@ def test_people_read_a_checklist(lake: tuple[Path, Answers], deployer: Deployer)
     assert any(line.startswith("wrong  permissions") and "iam:CreateRole" in line for line in lines)
     assert any(line.strip() == "→ allow them; docs/aws.md#permissions has the whole policy" for line in lines)
     assert "not applicable: root (see `bucket`)" in lines
-    assert lines[-1].startswith("Doctor: ") and lines[-1].endswith("1 wrong, 5 not applicable")
+    assert lines[-1].startswith("Doctor: ") and lines[-1].endswith("1 wrong, 6 not applicable")

@@ -16,6 +16,7 @@ from deployer.datasets.dataset import open_dataset
 from deployer.errors import Interrupted
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.ingest.engine_choice import Engine
+from deployer.tables.ingest.rows.load_functions import with_trust
 from deployer.tables.rows.tasks import DoneT, RowTask, RunTasks, run_here
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def run_with_spark(
             stopped.append(stop)
             session.sparkContext.cancelJobGroup(group)
 
-    frame = session.range(0, len(tasks), 1, len(tasks)).mapInArrow(_Task(tuple(tasks)), "number int, done binary")
+    task = with_trust(_Task(tuple(tasks)))
+    frame = session.range(0, len(tasks), 1, len(tasks)).mapInArrow(task, "number int, done binary")
     try:
         found = run_job(session, group, f"change rows of {location}", lambda: list(frame.collect()), watch)
     except Exception as failure:

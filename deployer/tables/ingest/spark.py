@@ -25,6 +25,7 @@ from deployer.tables.ingest.keys.unique import Duplicates
 from deployer.tables.ingest.loading import LoadedFragments, LoadPlan
 from deployer.tables.ingest.range_writer import write_range
 from deployer.tables.ingest.readers.splits import SplitReport, checked_rows
+from deployer.tables.ingest.rows.load_functions import with_trust
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,7 +91,7 @@ class SparkLoad:
     def _gathered(self) -> Any:
         ranges = len(self.plan.ranges.partitions)
         keys = partition_keys(ranges)
-        read = _ReadTask(self.plan, tuple(keys), self._reports)
+        read = with_trust(_ReadTask(self.plan, tuple(keys), self._reports))
         write = _WriteTask(self.plan, {key: number for number, key in enumerate(keys)})
         splits = self.session.range(0, len(self.plan.splits), 1, max(1, len(self.plan.splits)))
         messages = splits.mapInArrow(read, "range int, rows binary").repartition(ranges, "range")
@@ -98,7 +99,7 @@ class SparkLoad:
 
     def _streamed(self) -> Any:
         groups = _groups(self.plan, self.session.sparkContext.defaultParallelism)
-        write = _StreamTask(self.plan, groups, self._reports)
+        write = with_trust(_StreamTask(self.plan, groups, self._reports))
         return self.session.range(0, len(groups), 1, max(1, len(groups))).mapInArrow(write, "written binary")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -21,18 +21,36 @@ _trusted: ContextVar[TrustedFunctions | None] = ContextVar("_trusted", default=N
 MOST_CALLERS = 32  #: that one thread keeps set up
 _kept = threading.local()
 
+_BatchTask = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _Key = tuple[str, str, str, str, tuple[str, ...], TrustedFunctions]
 
 
 @contextmanager
 def trusting(trusted: TrustedFunctions) -> Iterator[None]:
-    """Lets functions that are trusted compute columns inside, in this thread. Elsewhere, as in Spark's tasks, those
-    that the environment names do."""
+    """Lets functions that are trusted compute columns inside, in this thread, beside those that the environment names.
+    Tasks of Spark trust them too where they are made by `with_trust`."""
     token = _trusted.set(trusted)
     try:
         yield
     finally:
         _trusted.reset(token)
+
+
+def with_trust(task: _BatchTask) -> _BatchTask:
+    """Returns the task of Spark as one that trusts in its process what this thread trusts now.
+
+    The environment of Spark's workers is that in which the session began, which may trust less.
+    """
+    return _TrustingTask(task, _trusted_here())
+
+
+class _TrustingTask:
+    def __init__(self, task: _BatchTask, trusted: TrustedFunctions) -> None:
+        self._task, self._trusts = task, trusted
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with trusting(self._trusts):
+            yield from self._task(batches)
 
 
 def call_function(root: str, column: str, computed: ComputedByUdf, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -47,8 +65,7 @@ def call_function(root: str, column: str, computed: ComputedByUdf, rows: pa.Reco
 
 def _caller(root: str, column: str, computed: ComputedByUdf) -> Caller:
     callers: dict[_Key, Caller] = _kept.__dict__.setdefault("callers", {})
-    given = _trusted.get() or NONE_TRUSTED
-    trusted = TrustedFunctions.allowed(given.names, authors=given.authors, all_packages=given.all_packages)
+    trusted = _trusted_here()
     key = (root, computed.udf, computed.function, computed.version, computed.inputs, trusted)
     if (found := callers.get(key)) is None:
         from deployer.functions.calls.caller import Caller  # few tables have such columns
@@ -61,3 +78,8 @@ def _caller(root: str, column: str, computed: ComputedByUdf) -> Caller:
             callers.pop(next(iter(callers))).close()
         callers[key] = found
     return found
+
+
+def _trusted_here() -> TrustedFunctions:
+    given = _trusted.get() or NONE_TRUSTED
+    return TrustedFunctions.allowed(given.names, authors=given.authors, all_packages=given.all_packages)
