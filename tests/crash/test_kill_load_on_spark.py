@@ -27,7 +27,9 @@ def load(root: str, path: str, failpoint: str = "") -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("point", [*DRIVER, *TASKS])
+@pytest.mark.parametrize(
+    "point", [DRIVER[0], TASKS[2], *(pytest.param(each, marks=pytest.mark.slow) for each in (*DRIVER[1:], *TASKS[:2]))]
+)
 def test_kill_load_on_spark(point: str, tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     lake.table(SCHEMA, row_keys=("id",), splits=())

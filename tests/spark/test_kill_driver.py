@@ -79,12 +79,12 @@ def cases() -> Iterator[Any]:
     """Kinds of steps, and points one after the other, at most five of them."""
     for kind, mode in (("write", "append"), ("stream", "upsert"), ("stream", "append"), ("write", "upsert")):
         points = APPEND_POINTS if mode == "append" else UPSERT_POINTS
-        marks = [] if (kind, mode) in {("write", "append"), ("stream", "upsert")} else [pytest.mark.slow]
         for start in range(0, len(points), 5):
-            yield pytest.param(kind, mode, points[start : start + 5], id=f"{kind}-{mode}-{start}", marks=marks)
-    yield pytest.param("write", "overwrite", UPSERT_POINTS[3:8], id="write-overwrite", marks=pytest.mark.slow)
+            yield pytest.param(kind, mode, points[start : start + 5], id=f"{kind}-{mode}-{start}")
+    yield pytest.param("write", "overwrite", UPSERT_POINTS[3:8], id="write-overwrite")
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize(("kind", "mode", "points"), list(cases()))
 def test_a_driver_that_is_killed_at_each_point(lake: Lake, kind: str, mode: str, points: tuple[str, ...]) -> None:

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.spark
     ("kind", "mode"),
     [
         ("write", "append"),
-        ("stream", "upsert"),
+        pytest.param("stream", "upsert", marks=pytest.mark.slow),
         pytest.param("stream", "append", marks=pytest.mark.slow),
         pytest.param("write", "upsert", marks=pytest.mark.slow),
         pytest.param("write", "overwrite", marks=pytest.mark.slow),

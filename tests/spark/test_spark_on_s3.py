@@ -46,7 +46,7 @@ def test_spark_writes_to_s3(lake: Lake) -> None:
 @pytest.mark.parametrize(
     "point",
     [
-        "spark.task.file-noted",
+        pytest.param("spark.task.file-noted", marks=pytest.mark.slow),
         "tables.commit.after-lance",
         pytest.param("tables.commit.before-lance", marks=pytest.mark.slow),
         pytest.param("tables.commit.after-state", marks=pytest.mark.slow),

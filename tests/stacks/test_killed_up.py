@@ -18,8 +18,9 @@ from tests.stacks.conftest import MakeProject
 
 pytestmark = pytest.mark.full
 
-#: Where `up` kills itself; nowhere: it is killed while the provider starts.
-POINTS = {"while it starts": "", "before a step": "engine.step.begin@3", "after a step": "engine.step.end@5"}
+#: Where `up` kills itself; nowhere: it is killed while the provider starts. Before the first step, no other one is
+#: under way, whose bucket the next `up` would not know to be its own.
+POINTS = {"while it starts": "", "before a step": "engine.step.begin@1", "after a step": "engine.step.end@5"}
 
 
 def children_of(parent: int) -> list[int]:
