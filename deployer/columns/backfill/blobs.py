@@ -16,7 +16,7 @@ from deployer.specs.types.types import Blob, Column, children
 from deployer.tables.rows.matching import ADDRESS
 
 if TYPE_CHECKING:
-    from deployer.columns.backfill.live_rows import Offsets
+    from deployer.columns.fill.live_rows import Offsets
     from deployer.datasets.lance_types import LanceDataset
 
 Joined = Iterator[tuple["Offsets", pa.RecordBatch]]

@@ -25,7 +25,7 @@ from deployer.tables.read.export import plain_values
 from deployer.tables.rows.matching import ADDRESS
 
 if TYPE_CHECKING:
-    from deployer.columns.backfill.live_rows import Offsets
+    from deployer.columns.fill.live_rows import Offsets
     from deployer.datasets.lance_types import LanceDataset
 
 MOST_ERRORS = 10_000  #: of one job that are kept; the rest are counted

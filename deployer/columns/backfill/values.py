@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from deployer.columns.backfill.blobs import BlobInputs
 from deployer.columns.backfill.definition import Definition, RowCaller
 from deployer.columns.backfill.failed_rows import FailedRows
-from deployer.columns.backfill.live_rows import LiveRows, offsets_in
 from deployer.columns.backfill.selection import ALL
+from deployer.columns.fill.live_rows import LiveRows, live_rows, offsets_in
 from deployer.columns.fill.work import FragmentWork
 from deployer.errors import FunctionFailed
 from deployer.platform.system.failpoints import reached
@@ -23,7 +23,7 @@ from deployer.specs.types.arrow import arrow_field
 from deployer.tables.rows.matching import ADDRESS
 
 if TYPE_CHECKING:
-    from deployer.columns.backfill.live_rows import Offsets
+    from deployer.columns.fill.live_rows import Offsets
     from deployer.datasets.lance_types import LanceDataset
 
 READ_BYTES = 16_000_000  #: of the inputs that are read at a time
@@ -78,7 +78,7 @@ class ComputedValues:
         condition = self.conditions[work.fragment_id]
         before: LiveRows | None = None
         if condition != ALL and any(work.outputs):
-            before = LiveRows(dataset, work.fragment_id, self._schema.names, self._schema, KEPT_ROWS)
+            before = live_rows(dataset, work.fragment_id, self._schema, KEPT_ROWS)
         cursor = rows.start
         for offsets, inputs in self._chosen(dataset, work, condition, rows):
             start = 0

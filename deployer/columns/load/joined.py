@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from deployer.columns.fill.live_rows import LiveRows, live_rows
 from deployer.columns.fill.work import FragmentWork, Target
 from deployer.columns.load.buckets import BucketValues, HeldValues, Values
 from deployer.columns.load.fitted import fitted, values_schema
 from deployer.columns.load.keys import NONE, SHOWN, KeyIndex, comparable, index_keys
-from deployer.columns.load.live_rows import LiveRows, carried, keys_of, live_rows
 from deployer.columns.load.request import LoadRequest, refuse_missing
 from deployer.columns.load.source import LoadSource, Part
+from deployer.columns.load.table_rows import carried, keys_of
 from deployer.platform.system.progress import OnProgress, Progress
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class JoinedColumns:
         """Returns the values that rows have now, where some are to stay."""
         if self._request.on_missing != "carry" or not any(work.outputs) or not bool((places == NONE).any()):
             return None
-        return live_rows(dataset, work, self._schema)
+        return live_rows(dataset, work.fragment_id, self._schema)
 
 
 def _groups(works: Sequence[FragmentWork], most: int) -> Iterator[list[FragmentWork]]:

@@ -23,9 +23,9 @@ from deployer.columns.load.buckets import taken
 from deployer.columns.load.fitted import fitted, values_schema
 from deployer.columns.load.key_buckets import key_buckets
 from deployer.columns.load.keys import NONE, SHOWN, comparable, key_index, null_rows
-from deployer.columns.load.live_rows import keys_of
 from deployer.columns.load.source import LoadSource
 from deployer.columns.load.spooled import OFFSET, SpooledColumns
+from deployer.columns.load.table_rows import keys_of
 from deployer.datasets.dataset import open_dataset
 from deployer.errors import DeployerError
 from deployer.platform.files.temporary import temporary_folder

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from deployer.columns.fill.live_rows import live_rows
 from deployer.columns.fill.work import FragmentWork
 from deployer.columns.load.buckets import taken
 from deployer.columns.load.keys import NONE
-from deployer.columns.load.live_rows import carried, live_rows
+from deployer.columns.load.table_rows import carried
 from deployer.tables.ingest.driver import parted
 from deployer.tables.ingest.files.columnar import ALIGNED
 
@@ -60,7 +61,7 @@ class SpooledColumns:
         """Yields the values of these rows of the fragment."""
         before = None
         if self._carries and any(work.outputs) and self._rows < work.physical_rows:
-            before = live_rows(dataset, work, self._schema)
+            before = live_rows(dataset, work.fragment_id, self._schema)
         chunk, number = self._schema.empty_table(), -1
         found = np.empty(0, np.int64)
         start = rows.start

@@ -1,0 +1,62 @@
+"""The rows of a fragment that are not deleted, in their order, so that some can keep the values that they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from deployer.tables.rows.matching import ADDRESS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from deployer.datasets.lance_types import LanceDataset
+
+    Offsets = NDArray[np.int64]
+
+
+def live_rows(dataset: LanceDataset, fragment_id: int, schema: pa.Schema, batch_rows: int | None = None) -> LiveRows:
+    """Returns the rows of a fragment with the columns of the schema; at most `batch_rows` are read at a time."""
+    scanner = dataset.scanner(
+        columns=list(schema.names),
+        fragments=[dataset.get_fragment(fragment_id)],
+        scan_in_order=True,
+        with_row_address=True,
+        batch_size=batch_rows,
+    )
+    return LiveRows(scanner.to_batches(), schema)
+
+
+class LiveRows:
+    """The rows of a fragment that are not deleted, taken in order. What is asked for next comes behind what was."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
+        self._batches, self._schema = iter(batches), schema
+        self._left = schema.empty_table()
+        self._offsets: Offsets = np.empty(0, np.int64)
+
+    def between(self, start: int, stop: int) -> tuple[Offsets, pa.Table]:
+        """Returns the rows between two physical rows, with their distances from the first."""
+        while not len(self._offsets) or self._offsets[-1] < stop:
+            batch = next(self._batches, None)
+            if batch is None:
+                break
+            rows = pa.Table.from_batches([batch])
+            offsets = offsets_in(rows.column(ADDRESS))
+            if skipped := int(np.searchsorted(offsets, start)):  # of parts that are saved
+                offsets, rows = offsets[skipped:], rows.slice(skipped)
+            self._offsets = np.concatenate([self._offsets, offsets])
+            self._left = pa.concat_tables([self._left, rows.select(self._schema.names).cast(self._schema)])
+        number = int(np.searchsorted(self._offsets, stop))
+        found = self._offsets[:number] - start, self._left.slice(0, number)
+        self._offsets, self._left = self._offsets[number:], self._left.slice(number)
+        return found
+
+
+def offsets_in(addresses: pa.Array | pa.ChunkedArray) -> Offsets:
+    """Returns the physical offsets of rows in their fragment, which the low half of their addresses is."""
+    found: Offsets = np.asarray(addresses).astype(np.int64)
+    return found & 0xFFFFFFFF
