@@ -32,13 +32,6 @@ class KeySpans:
     are_whole: bool = False  #: the ranges are of all row keys
 
 
-def candidate_fragments(table: OpenTable, dataset: LanceDataset, source: MergeSource) -> list[Any]:
-    """Returns the fragments that can hold a key of the source: all of them where rows are not matched by row keys."""
-    if not len(source.keyed):
-        return []
-    return fragments_for(table, dataset, keys_in(source))
-
-
 def keys_in(source: MergeSource) -> pa.Table:
     """Returns the keys of a source that can match."""
     return pa.Table.from_batches([source.given.select(list(source.on))]).take(pa.array(source.keyed))

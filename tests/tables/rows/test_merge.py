@@ -83,7 +83,7 @@ def test_a_null_matches_nothing(lake: Lake) -> None:
 
 
 def test_only_fragments_that_can_match_are_read(lake: Lake) -> None:
-    from deployer.tables.rows.candidates import candidate_fragments
+    from deployer.tables.rows.candidates import fragments_for, keys_in
     from deployer.tables.rows.source import MergeSource
 
     table = filled(lake, 200)
@@ -95,7 +95,7 @@ def test_only_fragments_that_can_match_are_read(lake: Lake) -> None:
         ([{"carrier": "ZZ", "flight": 500, "delay": 1}], None, 0),
         ([{"carrier": "AA", "flight": 500, "delay": 1}], "delay", 4),
     ):
-        found = len(candidate_fragments(table, dataset, MergeSource.of(rows, on, table)))
+        found = len(fragments_for(table, dataset, keys_in(MergeSource.of(rows, on, table))))
         assert found == fragments
 
 
