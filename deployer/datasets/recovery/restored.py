@@ -2,8 +2,8 @@
 
 A restore is one commit to Lance, which holds the rows of a savepoint's version. Lance takes it whatever others
 committed since it was prepared, and so undoes that. So it is valid only where it is the version right after the one
-that it was prepared on; one that is not is undone by the process that sees it first, before anything is committed on
-top.
+that it was prepared on, which it names. One that is not is taken back by the process that sees it first, before
+anything is committed on top. The commit that takes it back is a restore too, and the same holds for it.
 
 A restore of several tables counts only once it is recorded, for all of them at once (see `restored_together`).
 """
@@ -117,20 +117,20 @@ def judged_restore(
     None when there is none, when it was taken back, or when it can only be taken as a commit of others: its savepoint
     is gone, or others committed on top of one that is not valid or whose run was ended.
     """
-    if not any(intent.kind == RESTORE for intent in state.intents.values()):
-        return None
     infos = [
         (version, info)
         for version, (info, *_) in sorted(metadata_since(dataset, state.lance_version).items())  # it is committed alone
     ]
+    if infos and infos[-1][1].kind == UNDO and _is_misplaced_undo(dataset, infos[-1][0]):
+        return UndoneRestore(infos[-1][0])  # its restore may be settled, and without an intent
     found = [(version, info.job_id) for version, info in infos if info.kind == RESTORE and info.job_id in state.intents]
     transaction = dataset.read_transaction(found[0][0]) if found else None
     metadata = _RestoreMetadata.of(transaction.transaction_properties) if transaction is not None else None
     if transaction is None or metadata is None:
         return None
     version, run_id = found[0]
-    if metadata.base != version - 1:  # by Lance's record; the state, which any program may have written, undoes nothing
-        return UndoneRestore(version) if version == dataset.version and version > state.lance_version + 1 else None
+    if metadata.base != version - 1:  # by Lance's record: what it undid may be in the state already
+        return UndoneRestore(version) if version == dataset.version else None
     if version != state.lance_version + 1:
         return None
     try:
@@ -146,6 +146,12 @@ def judged_restore(
         return None
     run, built_on = state.runs.get(run_id), version < dataset.version
     return None if built_on and (run is None or run.status != "RUNNING") else Waits(update, built_on)
+
+
+def _is_misplaced_undo(dataset: lance.LanceDataset, version: int) -> bool:
+    """Returns whether the dataset's newest version takes back a restore, and what others committed since too."""
+    properties = dataset.read_transaction(version).transaction_properties
+    return version == dataset.version and properties.get(BASE) not in (None, str(version - 1))
 
 
 def roll_restore(store: StateStore, dataset: lance.LanceDataset, state: TableState) -> TableState | None:
@@ -166,12 +172,13 @@ def roll_restore(store: StateStore, dataset: lance.LanceDataset, state: TableSta
 
 
 def undo_restore(dataset: lance.LanceDataset) -> None:
-    """Takes back the newest version, which is a restore."""
+    """Takes back the newest version, which is a restore, or takes one back."""
     version = int(dataset.version)
     if latest_version(dataset.uri) != version:
         return  # another process was faster
     (info, *_) = metadata_at(dataset, version)
-    commit_now(dataset.uri, dataset, Restore(version - 1), [CommitMetadata(_undo_of(info.job_id), UNDO, 0)])
+    metadata = CommitMetadata(_undo_of(info.job_id), UNDO, 0)
+    commit_now(dataset.uri, dataset, Restore(version - 1), [metadata], {BASE: str(version)})
 
 
 def _undo_of(run_id: str) -> str:

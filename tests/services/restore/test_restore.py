@@ -5,16 +5,19 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import lance
 import pyarrow as pa
 import pytest
 
+from deployer.datasets.dataset import latest_version
+from deployer.datasets.recovery import restored
 from deployer.datasets.recovery.restored import commit_restore
 from deployer.datasets.recovery.rollforward import refresh
 from deployer.datasets.storage.places import erase_dataset
@@ -217,6 +220,62 @@ def test_others_who_commit_at_that_very_moment_keep_what_they_wrote(
         restore(lake)
     both = pa.concat_tables([flights(80), flights(5, 900)])
     assert rows(lake) == sorted_rows(both)
+    clean(lake)
+    assert not lake.open().opened.state.intents
+
+
+def test_a_load_that_is_recorded_at_that_very_moment_keeps_its_rows(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The load began before the restore, so it is not refused, and the log has it before Lance has the restore."""
+    lake.ingest(lake.file(flights(20, 60)))
+    real, prepared, recorded = commit_restore, Event(), Event()
+    threads: list[Future[Any]] = []
+
+    def late(*arguments: Any) -> None:
+        prepared.set()
+        assert recorded.wait(60)
+        real(*arguments)
+
+    def beside(point: str) -> None:
+        if point == "tables.commit.before-lance":
+            threads.append(pool.submit(restore, lake))
+            assert prepared.wait(60)
+
+    monkeypatch.setattr(restoring, "commit_restore", late)
+    monkeypatch.setattr(commit, "reached", beside)
+    with ThreadPoolExecutor(1) as pool:
+        lake.ingest(lake.file(flights(20, 80)), job_id="beside")
+        recorded.set()
+        with pytest.raises(Conflict, match="changed since the preview"):
+            threads[0].result()
+    assert rows(lake) == sorted_rows(flights(100)) and "beside" in lake.open().opened.state.jobs
+    clean(lake)
+    assert not lake.open().opened.state.intents
+
+
+def test_a_restore_that_two_processes_take_back_loses_no_row_that_came_after_the_first(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one looks before the first one commits, and commits after a load came on top of that."""
+    lake.ingest(lake.file(flights(20, 60)))
+    real, late = latest_version, flights(5, 900)
+
+    def commit_late(location: str, *arguments: Any) -> None:
+        lance.write_dataset(late.cast(lance.dataset(location).schema), location, mode="append")
+        commit_restore(location, *arguments)
+
+    def overtaken(location: str) -> int:
+        version = real(location)
+        monkeypatch.setattr(restored, "latest_version", real)
+        lake.ingest(lake.file(flights(20, 80)), job_id="after")
+        return version
+
+    monkeypatch.setattr(restoring, "commit_restore", commit_late)
+    monkeypatch.setattr(restored, "latest_version", overtaken)
+    with pytest.raises(Conflict, match="changed since the preview"):
+        restore(lake)
+    assert rows(lake) == sorted_rows(pa.concat_tables([flights(100), late]))
     clean(lake)
     assert not lake.open().opened.state.intents
 
