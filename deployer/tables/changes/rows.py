@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from deployer.datasets.errors import is_of_lance
 from deployer.datasets.files.row_ids import ROW_ID
-from deployer.errors import DeployerError, InvalidInput
+from deployer.errors import InvalidInput
 from deployer.tables.changes.commits import Part, Place
 from deployer.tables.conversion.nested_casts import cast_nested, is_nested_pair
-from deployer.tables.read.conditions import read_failure
+from deployer.tables.read.conditions import read_errors
 from deployer.tables.read.scan_plan import Condition, fragments_by_id
 
 if TYPE_CHECKING:
@@ -120,7 +119,9 @@ class Version:
         if not parts:
             return
         both = " AND ".join(f"({each})" for each in (sql, self.condition and self.condition.sql) if each)
-        try:
+        written = self.condition.written if self.condition is not None else None
+        address = f"{self.address}, version {self.number}:{self.place.version}"
+        with read_errors(self.place.location, address, self.dataset.schema, written):
             scanner = self.dataset.scanner(
                 columns=list(names),
                 filter=both or None,
@@ -135,17 +136,6 @@ class Version:
             for batch in scanner.to_batches():
                 if batch.num_rows:
                     yield batch
-        except DeployerError:
-            raise
-        except BaseException as failure:
-            if not is_of_lance(failure):
-                raise
-            written = self.condition.written if self.condition is not None else None
-            found = read_failure(failure, written, self.dataset.schema, self.place.location, self.address)
-            if isinstance(found, InvalidInput):
-                where = f"{self.address}, version {self.number}:{self.place.version}"
-                raise InvalidInput(found.what, where=where, remedy=found.remedy) from failure
-            raise found from failure
 
     def _renamed(
         self, batch: pa.RecordBatch, columns: Sequence[FeedColumn], names: Sequence[str | None]

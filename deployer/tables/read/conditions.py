@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
 
-from deployer.datasets.errors import as_deployer_error, first_line, is_of_files, refused_by_storage
+from deployer.datasets.errors import as_deployer_error, first_line, is_of_files, is_of_lance, refused_by_storage
 from deployer.errors import DeployerError, InvalidInput
 from deployer.platform.sql.messages import in_plain_words
 from deployer.platform.sql.one_expression import NotOneExpression
@@ -48,6 +49,19 @@ def check_condition(where: str, address: str, schema: pa.Schema) -> None:
                 where=address,
                 remedy=f"write `{name}` in backticks for the column, or '{text}' for the text",
             )
+
+
+@contextmanager
+def read_errors(location: str, address: str, schema: pa.Schema, where: str | None = None) -> Iterator[None]:
+    """Raises what Lance reports of a reading as `read_failure` has it; other errors are raised as they are."""
+    try:
+        yield
+    except DeployerError:
+        raise
+    except BaseException as failure:
+        if not is_of_lance(failure):
+            raise
+        raise read_failure(failure, where, schema, location, address) from failure
 
 
 def read_failure(

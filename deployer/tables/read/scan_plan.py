@@ -6,16 +6,14 @@ A plan is a small value, so that processes which have no access to the state sto
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from deployer.datasets.dataset import open_dataset
-from deployer.datasets.errors import is_of_lance
-from deployer.errors import DeployerError
-from deployer.tables.read.conditions import read_failure
+from deployer.tables.read.conditions import read_errors
 from deployer.tables.read.predicate import KeyPredicate
 from deployer.tables.read.typed_texts import with_typed_texts
 from deployer.tables.read.zoned_literals import with_instants
@@ -124,17 +122,9 @@ class ScanPlan:
             blob_handling="all_binary",
         )
 
-    @contextmanager
-    def _errors(self, dataset: LanceDataset) -> Iterator[None]:
-        try:
-            yield
-        except DeployerError:
-            raise
-        except BaseException as failure:
-            if not is_of_lance(failure):
-                raise
-            written = self.condition.written if self.condition is not None else None
-            raise read_failure(failure, written, dataset.schema, self.location, self.address) from failure
+    def _errors(self, dataset: LanceDataset) -> AbstractContextManager[None]:
+        written = self.condition.written if self.condition is not None else None
+        return read_errors(self.location, self.address, dataset.schema, written)
 
 
 def fragments_by_id(dataset: LanceDataset, ids: Sequence[int]) -> list[Any]:

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from deployer.datasets.errors import is_of_lance
 from deployer.datasets.storage.options import objects_at
-from deployer.errors import DeployerError
 from deployer.tables.open_table import OpenTable
-from deployer.tables.read.conditions import read_failure
+from deployer.tables.read.conditions import read_errors
 from deployer.tables.read.scan_plan import Condition
 from deployer.tables.read.table import Table as Reader
 from deployer.tables.rows.change import Offsets
@@ -71,7 +69,8 @@ def scanned(
 ) -> Iterator[pa.RecordBatch]:
     """Yields rows of the fragments, or of all, in their order. `place` is the table's location and address, and
     `condition` the user's own, for errors."""
-    try:
+    written = condition.written if condition is not None else None
+    with read_errors(*place, dataset.schema, written):
         scanner = dataset.scanner(
             columns=list(columns),
             filter=sql,
@@ -85,13 +84,6 @@ def scanned(
         for batch in scanner.to_batches():
             if batch.num_rows:
                 yield batch
-    except DeployerError:
-        raise
-    except BaseException as failure:
-        if not is_of_lance(failure):
-            raise
-        written = condition.written if condition is not None else None
-        raise read_failure(failure, written, dataset.schema, *place) from failure
 
 
 def rows_at_once(schema: pa.Schema, sql: str) -> int | None:

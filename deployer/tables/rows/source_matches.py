@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deployer.datasets.errors import as_deployer_error, is_of_lance
+from deployer.datasets.errors import lance_errors
 from deployer.datasets.files.row_ids import ROW_ID
-from deployer.errors import DeployerError
 from deployer.tables.read.scan_plan import fragments_by_id
 from deployer.tables.rows.matching import ADDRESS
 from deployer.tables.rows.source import MergeSource
@@ -46,7 +45,7 @@ def matched(location: str, dataset: LanceDataset, source: MergeSource, fragment_
     names, stable = list(source.on), bool(dataset.has_stable_row_ids)
     of_code = source.keyed[source.keys.first_rows()]
     addresses, ids, places = [], [], []
-    try:
+    with lance_errors(location):
         scanner = dataset.scanner(
             columns=names,
             fragments=fragments_by_id(dataset, fragment_ids),
@@ -62,12 +61,6 @@ def matched(location: str, dataset: LanceDataset, source: MergeSource, fragment_
             addresses.append(own)
             ids.append(np.asarray(batch.column(ROW_ID))[hits] if stable else own)
             places.append(of_code[codes])
-    except DeployerError:
-        raise
-    except BaseException as failure:
-        if not is_of_lance(failure):
-            raise
-        raise as_deployer_error(failure, location) from failure
     if not addresses:
         return Matches(none, none, np.zeros(0, np.int64))
     return Matches(np.concatenate(addresses), np.concatenate(ids), np.concatenate(places))
