@@ -33,7 +33,7 @@ class Problem:
 
 
 class DeployerError(Exception):
-    """Anything that a command reports in words and never as a traceback.
+    """Any failure that a command reports as a message, and never as a traceback.
 
     `where` is a file position, an address such as `table/nyc.flights`, a path or a URN. `kind` is the name of the class
     in JSON, such as that of `preview --json`: programs compare it, so it stays when the class is renamed.

@@ -36,7 +36,7 @@ class Kind(Protocol):
         """Returns the outputs as far as they are known before the resource exists."""
 
     def create(self, stores: Stores, urn: str, news: Properties, on_progress: OnProgress) -> Resource:
-        """Create the resource, or go on where a creation that was cut off stopped."""
+        """Create the resource, or resume a creation that was interrupted."""
 
     def read(self, stores: Stores, id: str, inputs: Properties) -> Resource | None:
         """Returns the live resource; None when it is gone. `inputs` are empty for an import."""

@@ -95,7 +95,7 @@ def load(
 ) -> int:
     """Load columns of files into the rows with the same primary key; columns that the table lacks are added.
 
-    Only these columns are written, beside the rows. Loads of rows, deletions, COMPACT and CLUSTER go on meanwhile.
+    Only these columns are written, beside the rows. Loads of rows, deletions, COMPACT and CLUSTER continue meanwhile.
     """
     from dataclasses import asdict
     from functools import partial

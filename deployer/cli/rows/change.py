@@ -275,7 +275,7 @@ def _run(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Counts and asks, unless told otherwise, and makes the change."""
+    """Counts and asks, unless `--yes` is given, and makes the change."""
     from deployer.cli.console.output import print_json
     from deployer.cli.console.progress_display import Meter
     from deployer.cli.deploy.up import confirm

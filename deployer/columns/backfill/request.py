@@ -13,8 +13,8 @@ from deployer.errors import InvalidInput
 
 BlobReadStrategy = Literal["auto", "legacy", "range"]
 FLUSH_SECONDS = 10.0  #: a batch is to take so long, and values that are older are saved
-COMMIT_GRANULARITY = 64  #: fragments of a commit, unless told otherwise
-BLOB_BUFFER = 512 * 2**20  #: bytes of blobs that are read at once, unless told otherwise
+COMMIT_GRANULARITY = 64  #: fragments of a commit by default
+BLOB_BUFFER = 512 * 2**20  #: bytes of blobs that are read at once by default
 BUFFER_VARIABLE = "GENEVA_RANGE_BLOB_READ_BUFFER_SIZE"
 
 _ALWAYS_TRUE = re.compile(r"\s*\(*\s*(1\s*=\s*1|true)\s*\)*\s*", re.IGNORECASE)

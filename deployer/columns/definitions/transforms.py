@@ -47,7 +47,7 @@ def transformed(column: Column, schema: pa.Schema, given: Any) -> MadeColumn:
     """Returns a column of the table with the definition that a transform gives it: SQL, a function, or a function and
     its input columns.
 
-    A function that makes several columns goes on making the one that it made. Raises InvalidFunction for what cannot
+    A function that makes several columns continues to make the one that it made. Raises InvalidFunction for what cannot
     be, and for values of another type than the column's.
     """
     others = pa.schema([field for field in schema if field.name != column.name])

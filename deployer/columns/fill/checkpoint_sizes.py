@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from deployer.errors import InvalidInput
 
-LARGEST_ROWS = 1_048_576  #: rows that are made at a time at most, unless told otherwise
-SMALLEST_ROWS = 4_096  #: rows that are made at a time at least, unless told otherwise
+LARGEST_ROWS = 1_048_576  #: rows that are made at a time at most, unless the caller says otherwise
+SMALLEST_ROWS = 4_096  #: rows that are made at a time at least, unless the caller says otherwise
 GROWTH = 2.0  #: how much larger a batch is than the one before at most
 
 

@@ -1,8 +1,8 @@
 """A run that writes columns: claims fragments, makes their values, and commits them portion by portion.
 
-Others go on meanwhile: they add rows, delete them, and rewrite fragments that are not claimed. After the last fragment
-the run looks for those that are new since, until there is none: so the table ends as if the values had been written
-after all of that.
+Others continue meanwhile: they add rows, delete them, and rewrite fragments that are not claimed. After the last
+fragment the run looks for those that are new since, until there is none: so the table ends as if the values had been
+written after all of that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Temporary folders whose owner can be told from outside: those of processes that were killed are removed later.
+"""Temporary folders whose owner other processes can see: those of processes that were killed are removed later.
 
 Each folder has a lock file that its process holds. The system releases the lock when the process ends, however it ends.
 """
@@ -33,7 +33,7 @@ def make_temporary_folder(purpose: str, place: Path | None = None) -> Path:
         folder.rmdir()
         raise
     _held[folder] = lock
-    with suppress(OSError):  # a file system without locks: nobody else removes the folder
+    with suppress(OSError):  # a file system without locks: no other process removes the folder
         fcntl.flock(lock, fcntl.LOCK_EX)
         (folder / _NEW_LOCK).rename(folder / _LOCK)  # others find the file only when it is locked
     return folder
@@ -82,7 +82,7 @@ def _remove_abandoned(folder: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Removes the lock file last: without it nobody could tell that the folder is abandoned."""
+    """Removes the lock file last: without it no process can see that the folder is abandoned."""
     with suppress(OSError):
         for each in folder.iterdir():
             if each.is_dir() and not each.is_symlink():

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
         for request, descriptors in _requests(control):
             if "load" in request:
                 for module in request["load"]:
-                    with contextlib.suppress(Exception):  # who needs it is told when importing it
+                    with contextlib.suppress(Exception):  # its import raises the error where it is needed
                         importlib.import_module(module)
                 continue
             if "start" in request:

@@ -23,7 +23,7 @@ from deployer.platform.isolation.surroundings import close_memory, environment_f
 
 #: Bytes of one message of a project's code; a resource or the findings of a rule have far fewer.
 LONGEST_MESSAGE = 64 << 20
-#: How long a process may go on after it said that it is done: threads and exit handlers of its own.
+#: How long a process may run after it reports that it is done: threads and exit handlers of its own.
 PATIENCE_SECONDS = 5.0
 _STOP_SECONDS = 1.0
 
@@ -73,7 +73,8 @@ class Isolated:
         self.end(0)
 
     def end(self, patience: float = PATIENCE_SECONDS) -> str:
-        """Waits for the end, then kills what still runs; returns how it ended in words, empty for an ordinary end."""
+        """Waits for the end, then kills what still runs; returns a text that says how it ended, empty for an ordinary
+        end."""
         if self._pid is None:
             return ""
         pid, self._pid = self._pid, None

@@ -47,8 +47,8 @@ def rename_in_expression(text: str, renames: Mapping[str, str]) -> str:
 
 
 def _is_word_of_sql(pieces: Sequence[tuple[int, str, str]], place: int) -> bool:
-    """Returns whether a name without quotes is no column: `DATE '2020-01-01'`, `INTERVAL '1' day`, `AS date`,
-    `extract(year FROM at)`, `year(at)`."""
+    """Returns whether a name without quotes is something other than a column: `DATE '2020-01-01'`, `INTERVAL '1' day`,
+    `AS date`, `extract(year FROM at)`, `year(at)`."""
 
     def at(step: int) -> tuple[str, str]:
         inside = 0 <= place + step < len(pieces)

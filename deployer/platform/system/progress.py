@@ -1,4 +1,4 @@
-"""How far long work on a table is, told to whoever waits for it."""
+"""The progress of long work on a table, reported to its caller."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What is being done, in words, and how many of its parts: rows, unless `unit` says otherwise.
+    """What is being done, and how many of its parts: rows, unless `unit` says otherwise.
 
     `total` is None where it is not known. `rows` are those gone through so far where `unit` is something else.
     """
@@ -20,13 +20,13 @@ class Progress:
     rows: int = 0
 
 
-#: Told every now and then, from any thread. It raises Interrupted when the work shall end: what can be gone on with, or
-#: leaves nothing behind, lets that pass; anything else goes on to its end.
+#: Called every now and then, from any thread. It raises Interrupted when the work shall end: what can be resumed, or
+#: leaves nothing behind, lets that pass; anything else runs to its end.
 OnProgress = Callable[[Progress], None]
 
 
 def no_progress(_: Progress) -> None:
-    """For work that nobody watches."""
+    """No-op progress callback."""
 
 
 def describe_progress(doing: str, done: int, total: int | None, unit: str) -> str:

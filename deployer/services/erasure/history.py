@@ -14,8 +14,8 @@ from deployer.tables.open_table import OpenTable
 def forget_keys(table: OpenTable, keys: frozenset[bytes]) -> bool:
     """Removes past states of the table where one has one of the encoded row keys, as far as no savepoint needs them.
 
-    Bounds of other row keys, which the table had before, and of columns that CLUSTER used cannot be told from those of
-    other rows, so that the past states of such tables go in any case. Returns whether it removed them.
+    Bounds of other row keys, which the table had before, and of columns that CLUSTER used cannot be distinguished from
+    those of other rows, so that the past states of such tables go in any case. Returns whether it removed them.
     """
     others = len(table.state.datasets) > 1 or bool(table.state.files.clusterings())
     if not others and not has_keys(table, keys):

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from deployer.state.model.entities import InstanceState
 
 SMALL_ROWS = 20_000_000  #: up to here this process builds an index before Spark would have started, as rows are changed
-PART_ROWS = 1_000_000  #: rows of a part at least, unless told otherwise: a smaller one is not worth a Spark task
+PART_ROWS = (
+    1_000_000  #: rows of a part at least, unless the caller says otherwise: a smaller one is not worth a Spark task
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,8 @@ def commit_rewritten(
     `keep_order`: fragments that follow get new numbers, without being written, as Lance has them in that order.
 
     Raises Conflict when somebody changed or removed one of the old fragments, the table was rewritten, or others commit
-    without end: nothing is committed then. Raises OutcomeUnknown when Lance did not answer and nobody can tell.
+    without end: nothing is committed then. Raises OutcomeUnknown when Lance did not answer and the outcome cannot be
+    found.
     """
     now, state = current(store, root, entry, store.table(entry.table_id))
     if job := state.jobs.get(job_id):

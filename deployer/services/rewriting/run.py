@@ -1,7 +1,7 @@
 """A run that rewrites files of a table: planned, written and committed portion by portion, as COMPACT and CLUSTER are.
 
 Each portion is a version of its own. Where `on_progress` raises Interrupted, or Ctrl-C is pressed, the run is over and
-portions committed until then stand. Loads go on meanwhile. A portion whose files others changed is planned again.
+portions committed until then stand. Loads continue meanwhile. A portion whose files others changed is planned again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """State stores that stay open from one batch of a stream to the next: Spark keeps the processes of its drivers' halves.
 
-An open store reads what was added to the logs since; one that is opened anew reads them from the last snapshot on.
+An open store reads what was added to the logs since; one that is opened again reads them from the last snapshot on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _open: dict[_Key, StateStore] = {}
 
 
 def store_at(root: str) -> StateStore:
-    """Returns the state store of the instance at `root`, which this process keeps; nobody closes it. Raises NotFound.
+    """Returns the state store of the instance at `root`, which this process keeps open. Raises NotFound.
 
     A process that was forked opens its own, and so does one that finds another file in the place of the state.
     """

@@ -175,7 +175,7 @@ def _abandon(table: ReadTable, before: float, *, dry_run: bool) -> tuple[str, ..
 
 
 def _job_files(table: ReadTable, before: float, now: float, *, dry_run: bool) -> list[ObjectInfo]:
-    """Checkpoints of jobs that no run works on, and that nobody has resumed since; and failed rows that old jobs
+    """Checkpoints of jobs that no run works on, and that were not resumed since; and failed rows that old jobs
     recorded."""
     in_use = {run.job for run in table.state.runs.values() if run.is_open}
     gone = list[ObjectInfo]()
