@@ -7,7 +7,7 @@ RUNTIME := $(VENV)/.runtime
 READY := $(VENV)/.ready
 WITH_AWS := $(VENV)/.with-aws
 
-.PHONY: quickstart test test-rest test-all lint types docs distribution check lock clean
+.PHONY: quickstart test test-rest test-all rerun-client lint types docs distribution check lock clean
 
 # Bytecode is written even where the environment says otherwise: eleven commands import the same packages.
 quickstart: $(RUNTIME)  ## Declare, preview, apply, load and query a lake, change it and apply the change
@@ -20,6 +20,10 @@ test-rest: $(WITH_AWS)  ## Run the tests that are slow by nature, which the gate
 	$(BIN)/python -m pytest -n 2 --dist worksteal --tier rest
 
 test-all: test test-rest  ## Run all tests
+
+rerun-client:  ## Make the environment of the catalog's official client, whose tests the rest has then
+	$(PYTHON) -m venv build/rerun
+	build/rerun/bin/python -m pip install --quiet 'rerun-sdk==0.28.2' 'datafusion==50.*' pyarrow
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

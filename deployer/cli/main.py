@@ -26,7 +26,15 @@ from deployer.cli.deploy import plugin as plugin_group
 from deployer.cli.groups import restore
 from deployer.cli.groups import savepoint as savepoint_group
 from deployer.cli.groups import stack as stack_group
-from deployer.cli.groups.packages import column_group, job_group, rows_group, service_group, state_group, table_group
+from deployer.cli.groups.packages import (
+    catalog_group,
+    column_group,
+    job_group,
+    rows_group,
+    service_group,
+    state_group,
+    table_group,
+)
 from deployer.cli.options import TrustUdfs
 from deployer.cli.project import graph, init, package, render, schema, validate
 from deployer.cli.remote import follow
@@ -78,6 +86,7 @@ _COMMANDS: Mapping[str, Sequence[tuple[str, Callable[..., Any]] | typer.Typer]] 
         ("agent", agent.agent),
         table_group,
         column_group,
+        catalog_group,
         job_group,
         savepoint_group.app,
         service_group,

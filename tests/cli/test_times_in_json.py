@@ -27,6 +27,7 @@ PRINTED = [
     (("history", "flights"), 2),
     (("changes", "flights", "--since", "0", "--columns", "carrier"), 2),
     (("tables",), 1),
+    (("catalog", "entries"), 2),
     (("savepoint", "list"), 2),
     (("service", "list"), 3),
     (("service", "describe", "flights", "COMPACT"), 2),

@@ -20,7 +20,7 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, prov
 from deployer.engine.program.service import EngineService, Served
 from deployer.engine.providers.process import PluginProcess
 from deployer.engine.providers.remote import RemoteProvider
-from deployer.provider import callers
+from deployer.platform.system import connections
 from deployer.provider.callers import TOKEN_KEY, TOKEN_VARIABLE, Callers, user_of
 
 if TYPE_CHECKING:
@@ -137,9 +137,9 @@ def test_the_engine_answers_no_other_user(tmp_path: Path) -> None:
 def test_whose_a_connection_is(way: str, family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """F16: both ways of asking the kernel say the same, also of a socket of IPv6 that reaches a port of IPv4."""
     if way == "tables":
-        monkeypatch.setattr(callers, "_asked_of_kernel", lambda *_: None)
+        monkeypatch.setattr(connections, "_asked_of_kernel", lambda *_: None)
     else:
-        monkeypatch.setattr(callers, "_found_in_tables", lambda *_: None)
+        monkeypatch.setattr(connections, "_found_in_tables", lambda *_: None)
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         port = server.getsockname()[1]
         client = socket.socket(socket.AF_INET6 if family.endswith("6") else socket.AF_INET)
@@ -180,7 +180,7 @@ def listening(process: int) -> list[int]:
         with suppress(FileNotFoundError):  # the process closed it meanwhile
             links.append(str(link.readlink()))
     sockets = {link[8:-1] for link in links if link.startswith("socket:")}
-    rows = [row for table in callers._TABLES for row in callers._rows(table)]
+    rows = [row for table in connections._TABLES for row in connections._rows(table)]
     return [int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A" and row[9] in sockets]
 
 

@@ -1,4 +1,5 @@
-"""The groups whose commands have a package each: `deployer table`, `rows`, `column`, `job`, `service` and `state`."""
+"""The groups whose commands have a package each: `deployer table`, `rows`, `column`, `job`, `service`, `catalog` and
+`state`."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Any
 
 import typer
 
+from deployer.cli.catalog import entries, serve
 from deployer.cli.column import backfill, computed, load
 from deployer.cli.job import jobs
 from deployer.cli.rows import change as row_change
@@ -91,6 +93,14 @@ service_group = _group(
         "runs": show.runs,
         "files": files.files,
         "retry-files": files.retry_files,
+    },
+)
+catalog_group = _group(
+    "catalog",
+    "Serve the tables to clients of rerun.catalog, and list what they see.",
+    {
+        "serve": serve.serve,
+        "entries": entries.entries,
     },
 )
 state_group = _group(

@@ -1,0 +1,58 @@
+"""Schemas and rows of Arrow in messages of the protocol: `Schema` and `DataframePart`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from deployer.catalog.protocol.messages import common
+from deployer.errors import InvalidInput
+
+ENCODER_VERSION = 1  #: of a DataframePart: an IPC stream with one batch
+_LZ4 = 2  #: `compression` of a DataframePart, which clients from 0.29 on may send: one block without its size
+MAX_PART = 1 << 31  #: bytes that one message may hold once they are decompressed
+
+
+def schema_message(schema: pa.Schema) -> Any:
+    """Returns the schema as a message: an IPC stream without a batch."""
+    return common.Schema(arrow_schema=_stream(schema))
+
+
+def schema_in(message: Any) -> pa.Schema:
+    """Returns the schema of a message. Raises InvalidInput for bytes that are not a schema."""
+    try:
+        with pa.ipc.open_stream(message.arrow_schema) as reader:
+            return reader.schema
+    except (pa.ArrowException, OSError) as failure:
+        raise InvalidInput(f"the schema cannot be read: {failure}", remedy="send it as an IPC stream") from None
+
+
+def part(batch: pa.RecordBatch) -> Any:
+    """Returns the rows as a message."""
+    return common.DataframePart(encoder_version=ENCODER_VERSION, payload=_stream(batch.schema, batch))
+
+
+def rows_in(message: Any) -> Iterator[pa.RecordBatch]:
+    """Yields the batches of a message. Raises InvalidInput for bytes that are not rows."""
+    payload = message.payload
+    try:
+        if message.compression == _LZ4:
+            if message.uncompressed_size > MAX_PART:
+                raise InvalidInput(f"a message holds more than {MAX_PART:,} bytes", remedy="send smaller batches")
+            payload = pa.Codec("lz4_raw").decompress(payload, message.uncompressed_size)
+        with pa.ipc.open_stream(payload) as reader:
+            for batch in reader:
+                batch.validate(full=True)
+                yield batch
+    except (pa.ArrowException, OSError, ValueError) as failure:
+        raise InvalidInput(f"the rows cannot be read: {failure}", remedy="send them as an IPC stream") from None
+
+
+def _stream(schema: pa.Schema, batch: pa.RecordBatch | None = None) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        if batch is not None:
+            writer.write_batch(batch)
+    return bytes(sink.getvalue().to_pybytes())

@@ -1,0 +1,1 @@
+"""The server of the catalog: the calls of Rerun's service, and the port that clients connect to."""

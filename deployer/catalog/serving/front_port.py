@@ -1,0 +1,109 @@
+"""The port that clients connect to.
+
+Rerun's client first asks for `GET /version` by HTTP/1.1, and then calls by HTTP/2 on the same port. gRPC's server knows
+HTTP/2 alone, so this one has the port: it answers the first, and passes the bytes of the second on to the socket of
+gRPC, which only this user can open. On loopback, it serves processes of its own user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from deployer.platform.system.connections import IS_USER_KNOWN, connection_user
+
+_HTTP_2 = b"PRI"  #: how a connection of HTTP/2 begins (RFC 9113, 3.4)
+_PIECE = 1 << 18  #: bytes that are passed on at once
+_PATIENCE = 30.0  #: seconds for the first bytes of a connection
+_MAX_HEAD = 8192  #: bytes of a request of HTTP/1.1
+_NO_BODY = b"Connection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+@contextmanager
+def front_port(host: str, port: int, inner: str) -> Iterator[int]:
+    """Listens at `host` and `port` (0: any that is free) for the time of a block; yields the port.
+
+    `inner` is the path of gRPC's socket. Raises OSError where it cannot listen.
+    """
+    listening = socket.create_server((host, port), backlog=128)
+    only_user = listening.getsockname()[0] == "127.0.0.1" and IS_USER_KNOWN
+    number = int(listening.getsockname()[1])
+    accepting = threading.Thread(target=_accept, args=(listening, inner, only_user), daemon=True)
+    accepting.start()
+    try:
+        yield number
+    finally:
+        with contextlib.suppress(OSError):  # wakes `accept`
+            listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        accepting.join(_PATIENCE)
+
+
+def _accept(listening: socket.socket, inner: str, only_user: bool) -> None:
+    while True:
+        try:
+            client, _ = listening.accept()
+        except OSError:  # it was closed
+            return
+        threading.Thread(target=_serve, args=(client, inner, only_user), daemon=True).start()
+
+
+def _serve(client: socket.socket, inner: str, only_user: bool) -> None:
+    with client, contextlib.suppress(OSError):  # the client went away
+        client.settimeout(_PATIENCE)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if only_user and not _is_of_this_user(client):
+            return
+        head = _first_bytes(client)
+        if head == _HTTP_2:
+            client.settimeout(None)
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+                server.connect(inner)
+                _pass_on_both(client, server)
+        elif head:
+            client.sendall(_answer(client))
+
+
+def _first_bytes(client: socket.socket) -> bytes:
+    """Returns the first three bytes, which stay to be read; fewer where there are no more."""
+    return client.recv(len(_HTTP_2), socket.MSG_PEEK | socket.MSG_WAITALL)
+
+
+def _is_of_this_user(client: socket.socket) -> bool:
+    host, port = client.getpeername()[:2]
+    return connection_user(host, port, client.getsockname()[1]) == os.geteuid()
+
+
+def _answer(client: socket.socket) -> bytes:
+    """Returns the answer to a request of HTTP/1.1."""
+    request = b""
+    while b"\r\n\r\n" not in request and len(request) < _MAX_HEAD:
+        piece = client.recv(_MAX_HEAD)
+        if not piece:
+            break
+        request += piece
+    if request.startswith((b"GET /version ", b"GET /version?")):
+        return b"HTTP/1.1 200 OK\r\n" + _NO_BODY
+    return b"HTTP/1.1 404 Not Found\r\n" + _NO_BODY
+
+
+def _pass_on_both(client: socket.socket, server: socket.socket) -> None:
+    back = threading.Thread(target=_pass_on, args=(server, client), daemon=True)
+    back.start()
+    _pass_on(client, server)
+    back.join()
+
+
+def _pass_on(source: socket.socket, target: socket.socket) -> None:
+    """Copies bytes until either end is closed, and then closes that direction of the other."""
+    piece = bytearray(_PIECE)
+    view = memoryview(piece)
+    with contextlib.suppress(OSError):
+        while count := source.recv_into(piece):
+            target.sendall(view[:count])
+    with contextlib.suppress(OSError):
+        target.shutdown(socket.SHUT_WR)

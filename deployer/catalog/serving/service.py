@@ -1,0 +1,156 @@
+"""The calls of `rerun.cloud.v1alpha1.RerunCloudService` for entries and tables, as values of the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+
+from deployer import __version__
+from deployer.catalog.entries import ENTRIES_SCHEMA, TABLE_KIND, CatalogEntry, Entries
+from deployer.catalog.protocol.dataframes import part, rows_in, schema_message
+from deployer.catalog.protocol.messages import cloud, common, enum_value
+from deployer.catalog.tables import Tables
+from deployer.errors import InvalidInput, NotFound
+from deployer.tables.ingest.job import Mode
+
+#: A call: from the request, or the stream of requests, and the headers of the caller.
+Call = Callable[[Any, Mapping[str, str]], Any]
+
+_VIEWS = {enum_value("EntryKind", f"ENTRY_KIND_{kind}_VIEW") for kind in ("DATASET", "TABLE")}
+_MODES: Mapping[int, Mode] = {
+    enum_value("TableInsertMode", "TABLE_INSERT_MODE_APPEND"): "append",
+    enum_value("TableInsertMode", "TABLE_INSERT_MODE_OVERWRITE"): "overwrite",
+    enum_value("TableInsertMode", "TABLE_INSERT_MODE_REPLACE"): "upsert",
+}
+_SYSTEM_ENTRIES = enum_value("SystemTableKind", "SYSTEM_TABLE_KIND_ENTRIES")
+ENTRY_ID = "x-rerun-entry-id"  #: the header that names the table of a call
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogService:
+    """Answers the calls. Safe for threads."""
+
+    entries: Entries
+    tables: Tables
+
+    def calls(self) -> Mapping[str, Call]:
+        """Returns the calls that this service answers, by the names of the protocol."""
+        return {
+            "Version": self.version,
+            "FindEntries": self.find_entries,
+            "ReadTableEntry": self.read_table_entry,
+            "UpdateEntry": self.update_entry,
+            "DeleteEntry": self.delete_entry,
+            "GetTableSchema": self.get_table_schema,
+            "ScanTable": self.scan_table,
+            "WriteTable": self.write_table,
+        }
+
+    def version(self, request: Any, headers: Mapping[str, str]) -> Any:
+        answer = cloud.VersionResponse()
+        answer.build_info.crate_name = f"deployer {__version__}"
+        return answer
+
+    def find_entries(self, request: Any, headers: Mapping[str, str]) -> Any:
+        """Returns the entries that fit the filter. With a kind, an id or name that there is not is an error."""
+        wanted = request.filter
+        found = list(self.entries.all())
+        if wanted.HasField("entry_kind"):
+            if wanted.entry_kind in _VIEWS:
+                raise Unsupported("this server has no views of datasets and tables")
+            if not wanted.entry_kind:
+                raise InvalidInput("the entry kind of the filter is unspecified", remedy="name a kind, or none")
+            found = [each for each in found if wanted.entry_kind == TABLE_KIND]
+        if wanted.HasField("id"):
+            found = [each for each in found if each.entry_id == _id_in(wanted.id)]
+        if wanted.HasField("name"):
+            found = [each for each in found if each.name in (wanted.name, f"default.{wanted.name}")]
+        if not found and wanted.HasField("entry_kind"):
+            if wanted.HasField("name"):
+                raise NotFound(f"Entry name '{wanted.name}' not found")
+            if wanted.HasField("id"):
+                raise NotFound(f"Entry id '{_id_in(wanted.id).hex()}' not found")
+        return cloud.FindEntriesResponse(entries=[_details(each) for each in found])
+
+    def read_table_entry(self, request: Any, headers: Mapping[str, str]) -> Any:
+        if not request.HasField("id"):
+            raise InvalidInput("No table entry ID provided", remedy="send the id of the table")
+        return cloud.ReadTableEntryResponse(table=_table_entry(self.entries.by_id(_id_in(request.id))))
+
+    def update_entry(self, request: Any, headers: Mapping[str, str]) -> Any:
+        entry_id, update = _id_in(request.id), request.entry_details_update
+        renamed = update.HasField("name")
+        entry = self.entries.rename(entry_id, update.name) if renamed else self.entries.by_id(entry_id)
+        return cloud.UpdateEntryResponse(entry_details=_details(entry))
+
+    def delete_entry(self, request: Any, headers: Mapping[str, str]) -> Any:
+        if not request.HasField("id"):
+            raise InvalidInput("No entry ID provided", remedy="send the id of the entry")
+        self.entries.delete(_id_in(request.id))
+        return cloud.DeleteEntryResponse()
+
+    def get_table_schema(self, request: Any, headers: Mapping[str, str]) -> Any:
+        entry = self.entries.by_id(_id_in(request.table_id))
+        schema = ENTRIES_SCHEMA if entry.table is None else self.tables.schema(entry.table)
+        return cloud.GetTableSchemaResponse(schema=schema_message(schema))
+
+    def scan_table(self, request: Any, headers: Mapping[str, str]) -> Iterator[Any]:
+        entry = self.entries.by_id(_id_in(request.table_id))
+        batches = [self.entries.table_of_entries()] if entry.table is None else self.tables.batches(entry.table)
+        for batch in batches:
+            yield cloud.ScanTableResponse(dataframe_part=part(batch))
+
+    def write_table(self, requests: Iterator[Any], headers: Mapping[str, str]) -> Any:
+        """Writes all rows of the stream as one version of the table."""
+        try:
+            entry = self.entries.by_id(bytes.fromhex(headers.get(ENTRY_ID, "")))
+        except ValueError:
+            raise InvalidInput(f"the header {ENTRY_ID} is not an entry id", remedy="send 32 hex digits") from None
+        if entry.table is None:
+            raise InvalidInput("the table of entries cannot be written", where=entry.name, remedy="write to a table")
+        first = next(requests, None)
+        if first is not None:
+            mode = _MODES.get(first.insert_mode)
+            if mode is None:
+                raise InvalidInput("the insert mode is unspecified", where=entry.name, remedy="name an insert mode")
+            self.tables.write(entry.table, _rows_of(chain([first], requests)), mode)
+        return cloud.WriteTableResponse()
+
+
+class Unsupported(Exception):
+    """A call that this server does not answer."""
+
+
+def _rows_of(requests: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+    mode = None
+    for request in requests:
+        if mode is not None and request.insert_mode != mode:
+            raise InvalidInput("one stream has several insert modes", remedy="send one stream for each mode")
+        mode = request.insert_mode
+        yield from rows_in(request.dataframe_part)
+
+
+def _id_in(message: Any) -> bytes:
+    return int(message.id.time_ns).to_bytes(8, "big") + int(message.id.inc).to_bytes(8, "big")
+
+
+def _details(entry: CatalogEntry) -> Any:
+    found = cloud.EntryDetails(name=entry.name, entry_kind=TABLE_KIND)
+    time_ns, inc = int.from_bytes(entry.entry_id[:8], "big"), int.from_bytes(entry.entry_id[8:], "big")
+    found.id.CopyFrom(common.EntryId(id=common.Tuid(time_ns=time_ns, inc=inc)))
+    found.created_at.FromMilliseconds(entry.created_at)
+    found.updated_at.FromMilliseconds(entry.updated_at)
+    return found
+
+
+def _table_entry(entry: CatalogEntry) -> Any:
+    found = cloud.TableEntry(details=_details(entry))
+    is_system = entry.table is None
+    provider = cloud.SystemTable(kind=_SYSTEM_ENTRIES) if is_system else cloud.LanceTable(table_url=entry.url)
+    found.provider_details.type_url = f"/{provider.DESCRIPTOR.full_name}"
+    found.provider_details.value = provider.SerializeToString()
+    return found
