@@ -50,6 +50,7 @@ PRINTED = [
 ELSEWHERE = {"doctor", "follow", "service cancel", "agent", "column errors", "job list", "job show"}
 #: Commands whose JSON has none of deployer's own times.
 WITHOUT = {
+    "catalog inspect",
     "column add", "column backfill", "column list", "column load", "column plan", "cost", "destroy", "import",
     "job cancel", "package", "plugin install", "plugin list", "plugin remove", "preview", "query", "render",
     "rows delete", "rows erase", "rows merge", "rows update", "savepoint delete", "schema infer", "search",

@@ -11,7 +11,7 @@ from deployer.catalog.protocol.messages import common
 from deployer.errors import InvalidInput
 
 ENCODER_VERSION = 1  #: of a DataframePart: an IPC stream with one batch
-_LZ4 = 2  #: `compression` of a DataframePart, which clients from 0.29 on may send: one block without its size
+LZ4 = 2  #: `compression` of rows: one block without its size. Clients from 0.29 on may send it, recordings have it
 MAX_PART = 1 << 31  #: bytes that one message may hold once they are decompressed
 
 
@@ -35,10 +35,11 @@ def part(batch: pa.RecordBatch) -> Any:
 
 
 def rows_in(message: Any) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of a message. Raises InvalidInput for bytes that are not rows."""
+    """Yields the batches of a DataframePart, or of an ArrowMsg of a recording. Raises InvalidInput for bytes that are
+    not rows."""
     payload = message.payload
     try:
-        if message.compression == _LZ4:
+        if message.compression == LZ4:
             if message.uncompressed_size > MAX_PART:
                 raise InvalidInput(f"a message holds more than {MAX_PART:,} bytes", remedy="send smaller batches")
             payload = pa.Codec("lz4_raw").decompress(payload, message.uncompressed_size)

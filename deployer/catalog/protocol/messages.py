@@ -113,6 +113,7 @@ _POOL = _pool()
 #: Each has the message classes of its package as attributes.
 common: Any = _classes("rerun.common.v1alpha1")
 cloud: Any = _classes(_CLOUD)
+log_msg: Any = _classes("rerun.log_msg.v1alpha1")
 
 
 def methods() -> list[Method]:

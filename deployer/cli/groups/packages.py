@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from deployer.cli.catalog import entries, serve
+from deployer.cli.catalog import entries, inspect, serve
 from deployer.cli.column import backfill, computed, load
 from deployer.cli.job import jobs
 from deployer.cli.rows import change as row_change
@@ -97,10 +97,11 @@ service_group = _group(
 )
 catalog_group = _group(
     "catalog",
-    "Serve the tables to clients of rerun.catalog, and list what they see.",
+    "Serve the tables to clients of rerun.catalog, list what they see, and look into recordings.",
     {
         "serve": serve.serve,
         "entries": entries.entries,
+        "inspect": inspect.inspect,
     },
 )
 state_group = _group(

@@ -53,6 +53,14 @@ class S3Objects:
     def get(self, path: str) -> bytes:
         return self._asked("GetObject", path, lambda store, key: bytes(obstore.get(store, key).bytes()))
 
+    def get_range(self, path: str, start: int, end: int) -> bytes:
+        """Returns the bytes from `start` up to `end`. Raises Missing."""
+
+        def get(store: S3Store, key: str) -> bytes:
+            return bytes(obstore.get_range(store, key, start=start, end=end))
+
+        return self._asked("GetObject", path, get)
+
     def size(self, path: str) -> int:
         return self._asked("HeadObject", path, lambda store, key: int(obstore.head(store, key)["size"]))
 

@@ -1,0 +1,221 @@
+"""The recordings of one file: their chunks with ranges of bytes, and their columns.
+
+They come from the file's footer, whose manifest has one row for each chunk; where there is none, from its messages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from google.protobuf.message import DecodeError
+
+from deployer.catalog.protocol.dataframes import rows_in, schema_in, schema_message
+from deployer.catalog.protocol.messages import log_msg
+from deployer.catalog.recordings.frames import CHUNK, MESSAGE_HEADER, frames, read_footer, require_recording
+from deployer.catalog.recordings.source import ByteSource
+from deployer.errors import InvalidInput
+
+RECORDING = 1  #: the kind of a store that is a recording; others are blueprints
+
+#: Columns of a chunk in a manifest, beside those of its timelines and components.
+_CHUNK_FIELDS = (
+    pa.field("chunk_entity_path", pa.utf8()),
+    pa.field("chunk_id", pa.binary(16)),
+    pa.field("chunk_is_static", pa.bool_()),
+    pa.field("chunk_num_rows", pa.uint64()),
+    pa.field("chunk_byte_offset", pa.uint64()),
+    pa.field("chunk_byte_size", pa.uint64()),
+    pa.field("chunk_byte_size_uncompressed", pa.uint64()),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRange:
+    """A timeline with its first and last time, as numbers of the timeline's type."""
+
+    name: str
+    type: pa.DataType
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One recording of a file. `manifest` has one row for each chunk, `schema` the columns of the recording.
+
+    Offsets and sizes in the manifest are of the payload of messages (see `frames.Frame`), and lie within the file.
+    `schema_sha256` identifies the schema.
+    """
+
+    segment: str
+    manifest: pa.RecordBatch
+    schema: pa.Schema
+    schema_sha256: bytes
+
+    @property
+    def chunks(self) -> int:
+        return int(self.manifest.num_rows)
+
+    @property
+    def size(self) -> int:
+        """The uncompressed bytes of all chunks."""
+        return int(pc.sum(self.manifest["chunk_byte_size_uncompressed"]).as_py() or 0)
+
+    @property
+    def entities(self) -> list[str]:
+        """The paths of the entities, in alphabetical order."""
+        return sorted(set(self.manifest["chunk_entity_path"].to_pylist()))
+
+    def timelines(self) -> Iterator[TimelineRange]:
+        """Yields the timelines with their ranges, in the order of the manifest."""
+        for field in self.manifest.schema:
+            if not field.name.endswith(":start") or set(field.metadata or {}) != {b"rerun:index"}:
+                continue
+            name = field.name.removesuffix(":start")
+            first = pc.min(self.manifest[field.name].cast(pa.int64())).as_py()
+            last = pc.max(self.manifest[f"{name}:end"].cast(pa.int64())).as_py()
+            if first is not None and last is not None:
+                yield TimelineRange(name, field.type, first, last)
+
+
+def read_recordings(source: ByteSource) -> list[Recording]:
+    """Returns the recordings of a file; blueprints are left out.
+
+    Raises InvalidInput for a file that is not a recording, is truncated or is damaged.
+    """
+    require_recording(source)
+    footer = read_footer(source)
+    try:
+        if footer is None:
+            return _scanned(source)
+        return list(_of_footer(log_msg.RrdFooter.FromString(footer.payload), footer.start, source))
+    except (DecodeError, KeyError) as failure:
+        raise _damaged(source, str(failure)) from None
+
+
+def _of_footer(footer: Any, end: int, source: ByteSource) -> Iterator[Recording]:
+    for each in footer.manifests:
+        if each.store_id.kind != RECORDING:
+            continue
+        manifest = pa.Table.from_batches(rows_in(each.data)).combine_chunks()
+        [batch] = manifest.to_batches() or [pa.RecordBatch.from_pylist([], manifest.schema)]
+        _require_within(batch, end, source)
+        schema = schema_in(each.sorbet_schema)
+        yield Recording(each.store_id.recording_id, batch, schema, each.sorbet_schema_sha256)
+
+
+def _require_within(manifest: pa.RecordBatch, end: int, source: ByteSource) -> None:
+    """Raises InvalidInput for a manifest that lacks a column, and for chunks that are not before byte `end`."""
+    for field in _CHUNK_FIELDS:
+        if manifest.schema.get_field_index(field.name) < 0 or manifest[field.name].null_count:
+            raise _damaged(source, f"its footer lacks {field.name}")
+    for offset, size in zip(
+        manifest["chunk_byte_offset"].to_pylist(), manifest["chunk_byte_size"].to_pylist(), strict=True
+    ):
+        if offset < MESSAGE_HEADER or offset + size > end:
+            raise _damaged(source, f"its footer names bytes {offset:,} to {offset + size:,}, which are not a chunk's")
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A chunk that a scan found. `rows` are decoded."""
+
+    offset: int
+    length: int
+    size: int
+    rows: pa.RecordBatch
+
+    @property
+    def entity(self) -> str:
+        return bytes(self.rows.schema.metadata[b"rerun:entity_path"]).decode()
+
+    @property
+    def chunk_id(self) -> bytes:
+        return bytes.fromhex(self.rows.schema.metadata[b"rerun:id"].decode().removeprefix("chunk_"))
+
+    @property
+    def indexes(self) -> list[pa.Field]:
+        """The fields of its timelines; a static chunk has none."""
+        return [field for field in self.rows.schema if (field.metadata or {}).get(b"rerun:kind") == b"index"]
+
+
+def _scanned(source: ByteSource) -> list[Recording]:
+    """Reads every chunk, and returns what footers would hold."""
+    found = dict[str, list[_Chunk]]()
+    for frame in frames(source):
+        if frame.kind != CHUNK:
+            continue
+        message = log_msg.ArrowMsg.FromString(source.read(frame.offset, frame.length))
+        if message.store_id.kind == RECORDING:
+            chunks = found.setdefault(message.store_id.recording_id, [])
+            size = message.uncompressed_size or len(message.payload)
+            chunks += [_Chunk(frame.offset, frame.length, size, rows) for rows in rows_in(message)]
+    return [_recording(segment, chunks) for segment, chunks in found.items()]
+
+
+def _recording(segment: str, chunks: Sequence[_Chunk]) -> Recording:
+    columns: list[list[Any]] = [
+        [each.entity for each in chunks],
+        [each.chunk_id for each in chunks],
+        [not each.indexes for each in chunks],
+        [each.rows.num_rows for each in chunks],
+        [each.offset for each in chunks],
+        [each.length for each in chunks],
+        [each.size for each in chunks],
+    ]
+    fields = list(_CHUNK_FIELDS)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
+    for name, kind in {field.name: field.type for each in chunks for field in each.indexes}.items():
+        for side in ("min", "max"):
+            bounds = pa.array([_bound(each.rows, name, side) for each in chunks], pa.int64())
+            suffix = "start" if side == "min" else "end"
+            fields.append(pa.field(f"{name}:{suffix}", kind, metadata={"rerun:index": name}))
+            arrays.append(bounds.cast(kind))
+    manifest = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    schema = _schema(chunks)
+    return Recording(segment, manifest, schema, hashlib.sha256(schema_message(schema).arrow_schema).digest())
+
+
+def _bound(rows: pa.RecordBatch, timeline: str, side: str) -> int | None:
+    if rows.schema.get_field_index(timeline) < 0:
+        return None
+    found: int | None = pc.min_max(rows[timeline].cast(pa.int64()))[side].as_py()
+    return found
+
+
+def _schema(chunks: Sequence[_Chunk]) -> pa.Schema:
+    """Returns the columns of all chunks: the row id, then timelines, then components by their names."""
+    fields = dict[str, pa.Field]()
+    for each in chunks:
+        for field in each.rows.schema:
+            column = _column(field, each)
+            fields.setdefault(column.name, column)
+    return pa.schema(sorted(fields.values(), key=lambda field: (_rank(field), field.name)))
+
+
+def _column(field: pa.Field, chunk: _Chunk) -> pa.Field:
+    """Returns the column of a recording that a field of a chunk is."""
+    metadata = {key: value for key, value in (field.metadata or {}).items() if key != b"rerun:is_sorted"}
+    if metadata.get(b"rerun:kind") != b"data":
+        return field.with_metadata(metadata)
+    metadata[b"rerun:entity_path"] = chunk.entity.encode()
+    if not chunk.indexes:
+        metadata[b"rerun:is_static"] = b"true"
+    component = metadata.get(b"rerun:component", field.name.encode()).decode()
+    place = chunk.entity
+    if place == "/__properties" or place.startswith("/__properties/"):
+        place = f"property:{place.removeprefix('/__properties').strip('/')}".rstrip(":")
+    return pa.field(f"{place}:{component}", field.type, field.nullable, metadata)
+
+
+def _rank(field: pa.Field) -> int:
+    return {b"control": 0, b"index": 1}.get((field.metadata or {}).get(b"rerun:kind", b""), 2)
+
+
+def _damaged(source: ByteSource, why: str) -> InvalidInput:
+    return InvalidInput(f"the file is damaged: {why}", where=source.url, remedy="copy or record it again")
