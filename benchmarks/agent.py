@@ -20,10 +20,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from benchmarks.report import print_figure, print_heading, print_table
+from deployer.runs.records import queue_run, start_run
 from deployer.services.agent.agent import Agent, Settings
 from deployer.services.agent.serving import AgentMetrics
 from deployer.services.api.attachments import create_service
-from deployer.services.runs.records import queue_run, start_run
 from deployer.specs.model import TableSpec
 from deployer.specs.types.arrow import columns_of
 from deployer.state import create_store, open_store

@@ -50,9 +50,9 @@ RANGES: Mapping[str, tuple[Any, Any]] = {
 def cluster(where: str, name: str, target: int) -> Callable[[], object]:
     import lance  # noqa: F401 -- what a first run imports is not its time
 
+    from deployer.runs.runner import as_run  # noqa: F401
     from deployer.services import cluster as service
     from deployer.services.cluster import job  # noqa: F401
-    from deployer.services.runs.runner import as_run  # noqa: F401
 
     table, curve = OURS[name]
     options = {"columns": COLUMNS, "curve": curve, "target_file_bytes": target}

@@ -77,8 +77,8 @@ def reader() -> Iterator[Reader]:
 def beside(source: Path, copy: Path, table: str, by: Reader) -> float | None:
     """Seconds of one reading while COMPACT rewrites; None when COMPACT was over before it."""
     from deployer.datasets.dataset import dataset_location
-    from deployer.services.runs.processes import start_local_run
-    from deployer.services.runs.records import queue_run
+    from deployer.runs.processes import start_local_run
+    from deployer.runs.records import queue_run
     from deployer.state import open_store
     from deployer.tables.open_table import find_entry
 

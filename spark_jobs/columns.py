@@ -17,7 +17,7 @@ from deployer.columns.load.load import load_columns
 from deployer.columns.load.request import LoadRequest, OnMissing, checked_request
 from deployer.compute.spark.local import LocalCluster
 from deployer.platform.system.progress import OnProgress
-from deployer.services.rewriting.run import Engine
+from deployer.runs.rewriting.run import Engine
 from deployer.state import open_store
 from deployer.tables.open_table import find_entry, open_entry
 from spark_jobs.program import run_program

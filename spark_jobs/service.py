@@ -17,10 +17,10 @@ from typing import Any
 from deployer.compute.spark.local import LocalCluster
 from deployer.errors import Conflict, NotFound
 from deployer.platform.system.progress import OnProgress, no_progress
+from deployer.runs.records import fail_dead_runs, queue_run
+from deployer.runs.runner import RunRequest, ending_unbegun
 from deployer.services.api.attachments import find_service
 from deployer.services.registry import run_service
-from deployer.services.runs.records import fail_dead_runs, queue_run
-from deployer.services.runs.runner import RunRequest, ending_unbegun
 from deployer.services.triggers.after_load import run_due_services
 from deployer.services.triggers.due import SCHEDULE, scheduled_run_id
 from deployer.specs.schema.services import KINDS

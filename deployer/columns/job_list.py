@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from deployer.errors import NotFound
-from deployer.services.runs.records import cancel_run, runs_of
+from deployer.runs.records import cancel_run, runs_of
 from deployer.specs.yaml.suggestions import nearest
 from deployer.state.model.entities import TableEntry, TableState
 from deployer.state.model.services import WRITES_COLUMNS, Run, RunStatus, ServiceKind

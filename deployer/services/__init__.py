@@ -1,4 +1,4 @@
-"""Table services: what they do to tables, their runs, savepoints, and the client that manages them."""
+"""Table services: what they do to tables, savepoints, and the client that manages them."""
 
 from __future__ import annotations
 

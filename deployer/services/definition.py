@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from deployer.errors import DeployerError, Refused
 from deployer.live.services import fault_of
 from deployer.platform.system.progress import OnProgress, no_progress
-from deployer.services.runs.runner import Outcome, RunRequest, as_run
+from deployer.runs.runner import Outcome, RunRequest, as_run
 from deployer.specs.serialized.service_options import options_from_text, options_of_values
 from deployer.state import open_store
 from deployer.state.model.entities import TableState
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from deployer.compute.spark.local import LocalCluster
-    from deployer.services.rewriting.run import Engine
-    from deployer.services.rewriting.tasks import Task
+    from deployer.runs.rewriting.run import Engine
+    from deployer.runs.rewriting.tasks import Task
 
 OptionsT = TypeVar("OptionsT")
 ResultT = TypeVar("ResultT", bound=Outcome)

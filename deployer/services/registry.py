@@ -21,6 +21,8 @@ from deployer.state.model.services import ServiceKind
 if TYPE_CHECKING:
     from deployer.compute.spark.local import LocalCluster
     from deployer.platform.system.progress import OnProgress
+    from deployer.runs.rewriting.run import Engine
+    from deployer.runs.runner import RunRequest
     from deployer.services.backfill.results import BackfillResult
     from deployer.services.clean import CleanResult
     from deployer.services.cluster.results import ClusterResult
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     from deployer.services.ingest.results import IngestFilesResult
     from deployer.services.metasync.results import MetasyncResult
     from deployer.services.restore.restoring import Restored
-    from deployer.services.rewriting.run import Engine
-    from deployer.services.runs.runner import RunRequest
     from deployer.services.savepoints.autosavepoint import AutosavepointResult
     from deployer.tables.open_table import ReadTable
 

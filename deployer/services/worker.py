@@ -18,9 +18,9 @@ from deployer.errors import DeployerError, Interrupted
 from deployer.live.reader import live_instance
 from deployer.platform.text import masking
 from deployer.platform.text.masked_streams import masked_streams
+from deployer.runs.records import find_run
+from deployer.runs.runner import RunRequest
 from deployer.services.registry import run_service
-from deployer.services.runs.records import find_run
-from deployer.services.runs.runner import RunRequest
 from deployer.state import open_store
 from deployer.tables.open_table import find_entry
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import InvalidInput
-from deployer.services.rewriting.executor import in_driver
-from deployer.services.rewriting.index_builds import declared_session, session_of
+from deployer.runs.rewriting.executor import in_driver
+from deployer.runs.rewriting.index_builds import declared_session, session_of
 from deployer.specs.schema.index_kinds import parameter_names
 from deployer.specs.types.arrow import columns_of
 from deployer.tables.indexes.arguments import (

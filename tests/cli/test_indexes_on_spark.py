@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deployer.compute.spark.local import LocalCluster, job_session
-from deployer.services.rewriting import index_builds
+from deployer.runs.rewriting import index_builds
 from deployer.table import connect
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, make_project, table

@@ -16,9 +16,9 @@ from deployer.cli.remote.service import show
 from deployer.cli.summaries.service_run import print_done
 from deployer.live.declared_properties import declare
 from deployer.platform.files.dataclass_json import from_asdict
+from deployer.runs.remote import service_job
 from deployer.services.api.attachments import create_service
 from deployer.services.registry import run_service
-from deployer.services.runs.remote import service_job
 from deployer.state.model.services import Service
 from deployer.tables.append import open_appender
 from spark_jobs.service import main

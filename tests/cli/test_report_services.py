@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from deployer.app.report_page.services import DRAWN, runs_drawn
-from deployer.services.runs.records import queue_run, start_run
+from deployer.runs.records import queue_run, start_run
 from deployer.services.triggers.health import depth, meets
 from deployer.state import open_store
 from deployer.state.model.entities import Dataset, File, TableState

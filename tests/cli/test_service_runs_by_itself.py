@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from deployer.cli.agent.command import obeyed
+from deployer.runs.records import queue_run, start_run
 from deployer.services.agent.agent import Agent, Settings
-from deployer.services.runs.records import queue_run, start_run
 from deployer.state import open_store
 from tests.cli.conftest import Deployer
 from tests.projects import table

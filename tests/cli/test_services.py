@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from deployer.runs.records import queue_run, start_run
 from deployer.services.api.attachments import pause_service
-from deployer.services.runs.records import queue_run, start_run
 from deployer.state import open_store
 from deployer.state.model.services import Service
 from deployer.state.store import StateStore

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from deployer.runs.records import queue_run
 from deployer.services.api.attachments import create_service, pause_service
-from deployer.services.runs.records import queue_run
 from deployer.services.savepoints.savepoints import take_savepoint
 from deployer.state import open_store
 from deployer.state.log.updates import CommitStarted

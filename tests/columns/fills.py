@@ -12,7 +12,7 @@ from deployer.columns.fill.commit import Filling
 from deployer.columns.fill.run import FillRun, FillSizes
 from deployer.columns.fill.work import FragmentWork, Target
 from deployer.platform.system.progress import no_progress
-from deployer.services.runs.records import begin_runs
+from deployer.runs.records import begin_runs
 from deployer.specs.types.types import Column, Scalar
 from deployer.tables.open_table import find_entry, open_entry
 from tests.tables.lakes import Lake

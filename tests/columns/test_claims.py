@@ -13,11 +13,11 @@ import pytest
 
 from deployer.columns.fill.run import FillRun
 from deployer.errors import Conflict, Refused
+from deployer.runs.records import fail_dead_runs, runs_of
+from deployer.runs.runner import RunCancelled
 from deployer.services.api import management
 from deployer.services.cluster import cluster_table
 from deployer.services.compact import compact_table
-from deployer.services.runs.records import fail_dead_runs, runs_of
-from deployer.services.runs.runner import RunCancelled
 from deployer.table import Table
 from tests.columns.rows import SCHEMA, rows, source, values
 from tests.tables.lakes import Lake
@@ -184,7 +184,7 @@ def test_a_run_whose_lease_is_over_holds_nothing(table: Table, lake: Lake, monke
 
 
 def test_a_job_is_cancelled(table: Table, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deployer.services.runs.records.LOOK", 0.001)
+    monkeypatch.setattr("deployer.runs.records.LOOK", 0.001)
     with paused(table, lake, monkeypatch, "_written", commit_granularity=1) as load:
         assert management.cancel(table._newest(), "LOAD_COLUMNS").is_open and load.future.cancel()
         with pytest.raises(RunCancelled):

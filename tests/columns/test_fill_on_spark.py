@@ -21,7 +21,7 @@ from deployer.columns.fill.spark_tasks import OnSpark
 from deployer.columns.fill.work import FragmentWork, Target, works_of
 from deployer.errors import InvalidInput
 from deployer.platform.system.progress import OnProgress, Progress
-from deployer.services.runs.runner import RunRequest, as_run
+from deployer.runs.runner import RunRequest, as_run
 from deployer.specs.types.types import Column, Scalar
 from deployer.state.model.services import Figures, FinalStatus
 from deployer.table import Table

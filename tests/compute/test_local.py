@@ -18,7 +18,7 @@ import pytest
 from deployer.compute.spark.local import LocalCluster, java_options, local_session, settings
 from deployer.compute.spark.progress import Tasks, job_group, run_job
 from deployer.errors import DeployerError, InvalidInput
-from deployer.services.rewriting.executor import collected
+from deployer.runs.rewriting.executor import collected
 
 PROGRAM = """
 import sys, pathlib

@@ -10,7 +10,7 @@ from pathlib import Path
 import lance
 import pytest
 
-from deployer.services.runs.records import runs_of
+from deployer.runs.records import runs_of
 from deployer.services.savepoints.savepoints import take_savepoint
 from deployer.state.log.updates import CommitStarted
 from tests import forks

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deployer.services.runs.records import runs_of
+from deployer.runs.records import runs_of
 from deployer.state import open_store
 from deployer.tables.append import open_appender
 from deployer.tables.verify.verify import repair, verify
@@ -45,7 +45,7 @@ def clean(root: str) -> None:
 
 def end_dead_run(lake: Lake) -> None:
     """What the next run does by itself once the lease is over, which these tests do not wait for."""
-    from deployer.services.runs.records import fail_dead_runs
+    from deployer.runs.records import fail_dead_runs
 
     table_id = lake.open().opened.entry.table_id
     [run] = [run for run in runs_of(lake.store.table(table_id)) if run.is_open]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from deployer.platform.system.clock import Clock
-from deployer.services.runs.records import fail_dead_runs
+from deployer.runs.records import fail_dead_runs
 from deployer.state import open_store
 from deployer.tables.verify.verify import verify
 from tests import forks

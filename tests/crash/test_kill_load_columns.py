@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from deployer.runs.records import fail_dead_runs, runs_of
 from deployer.services.compact import compact_table
-from deployer.services.runs.records import fail_dead_runs, runs_of
 from deployer.state import open_store
 from deployer.table import connect
 from deployer.tables.verify.verify import repair, verify

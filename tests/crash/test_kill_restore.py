@@ -12,7 +12,7 @@ import pytest
 from deployer.datasets.recovery.restored_together import end_dead_restores
 from deployer.errors import Conflict
 from deployer.platform.system.clock import Clock
-from deployer.services.runs.records import runs_of
+from deployer.runs.records import runs_of
 from deployer.services.savepoints.savepoints import make_savepoint
 from deployer.tables.rewrite.truncate import reinitialise_table
 from tests import forks

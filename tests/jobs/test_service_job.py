@@ -10,8 +10,8 @@ import pytest
 
 from deployer.errors import InvalidInput
 from deployer.platform.files.json_values import JSON
+from deployer.runs.records import begin_runs, queue_run, runs_of, start_run
 from deployer.services.api.attachments import create_service, pause_service, remove_service
-from deployer.services.runs.records import begin_runs, queue_run, runs_of, start_run
 from deployer.state.model.services import Service
 from deployer.tables.append import open_appender
 from spark_jobs.service import main, run_scheduled

@@ -14,7 +14,7 @@ from deployer.engine.secrets import passphrase
 from deployer.engine.secrets.passphrase import new_salt
 from deployer.errors import DeployerError, InvalidInput
 from deployer.platform.text import masking
-from deployer.services.runs.records import find_run, queue_run, start_run
+from deployer.runs.records import find_run, queue_run, start_run
 from deployer.state.model.services import Figures
 from deployer.tables.ingest.job import IngestRequest
 from tests.cli.conftest import Deployer

@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 
 from deployer.errors import Conflict
+from deployer.runs import runner as running
+from deployer.runs.records import begin_runs
 from deployer.services.registry import run_service
-from deployer.services.runs import runner as running
-from deployer.services.runs.records import begin_runs
 from deployer.services.savepoints.read_lease import leased
 from deployer.tables.append import open_appender
 from tests.tables.lakes import flights

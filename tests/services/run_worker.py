@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 
 from deployer.errors import Conflict, NotFound
-from deployer.services.runs.records import queue_run, start_run
+from deployer.runs.records import queue_run, start_run
 from deployer.state import open_store
 from tests.state.samples import TABLE
 

@@ -9,8 +9,8 @@ import lance
 import pytest
 
 from deployer.errors import Conflict, NotFound
+from deployer.runs.records import runs_of
 from deployer.services.clean import clean_table
-from deployer.services.runs.records import runs_of
 from deployer.services.savepoints.autosavepoint import AutosavepointResult, autosavepoint_table
 from deployer.services.savepoints.savepoints import delete_savepoint, make_savepoint
 from deployer.tables.collect.garbage import collect_garbage

@@ -23,14 +23,14 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import Conflict, DeployerError, InvalidInput, NotFound, Refused
+from deployer.runs import wait as waiting
+from deployer.runs.records import start_run
+from deployer.runs.wait import wait_for
 from deployer.services import TableServicesClient
 from deployer.services.api import management
 from deployer.services.api.client import TimedOut
 from deployer.services.api.management import queue
 from deployer.services.api.views import TableService
-from deployer.services.runs import wait as waiting
-from deployer.services.runs.records import start_run
-from deployer.services.runs.wait import wait_for
 from deployer.specs.model import Cluster, InstanceSpec, Storage
 from deployer.state.model.times import as_document
 from deployer.tables.admin.instance import create_instance
@@ -397,7 +397,7 @@ def test_nothing_is_left_open(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> No
     with TableServicesClient(lake.root) as client:
         assert client.run_service_in_table("flights", **table, poll_interval=0.05).status == "SUCCEEDED"
         with monkeypatch.context() as patch:
-            patch.setattr("deployer.services.runs.processes.subprocess.Popen", out_of_memory)
+            patch.setattr("deployer.runs.processes.subprocess.Popen", out_of_memory)
             with pytest.raises(DeployerError, match=r"its process could not be started: .*Cannot allocate memory"):
                 client.run_service_in_table("flights", **table)
         newest = client.show_runs_in_table_service(**TABLE, service="COMPACT")[0]

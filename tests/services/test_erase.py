@@ -19,11 +19,11 @@ from deployer.errors import Interrupted, InvalidInput, Refused
 from deployer.live.declared_properties import declare
 from deployer.live.reader import read_table
 from deployer.platform.system.progress import Progress
+from deployer.runs.rewriting.row_tasks import run_with_spark
 from deployer.services.compact import compact_table
 from deployer.services.erasure.erase import erase
 from deployer.services.erasure.planning import plan_erasure
 from deployer.services.erasure.results import ErasureResult
-from deployer.services.rewriting.row_tasks import run_with_spark
 from deployer.services.savepoints.read_lease import leased
 from deployer.services.savepoints.savepoints import delete_savepoint, make_savepoint
 from deployer.specs.model import IndexSpec

@@ -13,11 +13,11 @@ import pytest
 from deployer.errors import Refused
 from deployer.live.declared_properties import declare
 from deployer.platform.files.json_values import JSON
+from deployer.runs.records import runs_of
 from deployer.services.cluster import cluster_table
 from deployer.services.compact import compact_table
 from deployer.services.expire import EXPIRE, expire_table
 from deployer.services.registry import forecast
-from deployer.services.runs.records import runs_of
 from deployer.tables.read.table import Table
 from tests.tables.lakes import Lake
 

@@ -14,12 +14,12 @@ import pytest
 
 from deployer.errors import Interrupted
 from deployer.platform.system.progress import Progress, no_progress
+from deployer.runs.records import fail_dead_runs, runs_of
+from deployer.runs.rewriting.row_tasks import run_with_spark
 from deployer.services.agent.watch import Watch
 from deployer.services.api.attachments import create_service
 from deployer.services.expire import expire_table
 from deployer.services.expire.job import expire
-from deployer.services.rewriting.row_tasks import run_with_spark
-from deployer.services.runs.records import fail_dead_runs, runs_of
 from deployer.state import open_store
 from deployer.state.model.services import Run, Service
 from deployer.tables.open_table import open_to_change

@@ -15,8 +15,7 @@ import pytest
 
 from deployer.errors import Conflict, NotFound
 from deployer.platform.system.clock import Clock
-from deployer.services.api.attachments import create_service, pause_service, resume_service
-from deployer.services.runs.records import (
+from deployer.runs.records import (
     HeldRun,
     begin_runs,
     cancel_run,
@@ -28,6 +27,7 @@ from deployer.services.runs.records import (
     runs_of,
     start_run,
 )
+from deployer.services.api.attachments import create_service, pause_service, resume_service
 from deployer.state.model.services import RUNS_KEPT, Figures, Service
 from deployer.state.store import StateStore
 from tests import forks

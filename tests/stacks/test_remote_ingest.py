@@ -25,9 +25,9 @@ from deployer.compute.running import follow as following
 from deployer.errors import Interrupted, Refused
 from deployer.platform.aws import calls as aws_calls
 from deployer.platform.system.clock import Clock
+from deployer.runs import remote
+from deployer.runs import wait as waiting
 from deployer.services import TableServicesClient
-from deployer.services.runs import remote
-from deployer.services.runs import wait as waiting
 from deployer.table import connect
 from spark_jobs import service as service_program
 from tests.aws_provider.install import install_aws_provider

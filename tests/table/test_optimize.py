@@ -7,7 +7,7 @@ from pathlib import Path
 
 import lance
 
-from deployer.services.runs.records import runs_of
+from deployer.runs.records import runs_of
 from deployer.services.savepoints.savepoints import take_savepoint
 from deployer.specs.model import IndexSpec
 from deployer.state.log.updates import CommitAbandoned, CommitStarted

@@ -29,7 +29,7 @@ def follow(
     from deployer.compute.jobs.status import remembered
     from deployer.compute.running.connect import connect
     from deployer.errors import NotFound
-    from deployer.services.runs.remote import PROGRAM as SERVICE_PROGRAM
+    from deployer.runs.remote import PROGRAM as SERVICE_PROGRAM
 
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()

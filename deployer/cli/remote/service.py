@@ -13,8 +13,8 @@ from deployer.cli.remote.run import run_on
 from deployer.cli.summaries.service_run import print_done
 from deployer.errors import Interrupted
 from deployer.platform.files.dataclass_json import from_asdict
+from deployer.runs.remote import service_job
 from deployer.services.registry import SERVICES
-from deployer.services.runs.remote import service_job
 from deployer.specs.model import Cluster, Lake
 from deployer.state import open_store
 from deployer.state.model.times import as_document

@@ -19,7 +19,7 @@ def tasks_by(
     engine: EngineName, project: Path | None, stack: str, specs: Path | None, on_progress: OnProgress
 ) -> RunTasks:
     """Returns what does the parts of a change; the specs are read when they turn out to need Spark."""
-    from deployer.services.rewriting import row_tasks
+    from deployer.runs.rewriting import row_tasks
 
     return row_tasks.tasks_by(engine.value, session_of(project, stack, specs), on_progress)
 

@@ -106,8 +106,8 @@ def run(
     from deployer.cli.summaries.service_run import print_done
     from deployer.compute.clusters import local_cluster, remote_cluster
     from deployer.errors import Interrupted, InvalidInput, InvalidSpecs, Refused
+    from deployer.runs.runner import RunRequest
     from deployer.services.registry import run_service, runnable
-    from deployer.services.runs.runner import RunRequest
     from deployer.specs.serialized.service_options import options_from_text
     from deployer.state.model.times import as_document
 

@@ -14,15 +14,15 @@ from deployer.cli.summaries.service_run import print_done
 from deployer.compute.clusters import local_cluster
 from deployer.errors import DeployerError, Interrupted
 from deployer.platform.text.formatting import count
+from deployer.runs.runner import RunRequest
 from deployer.services.agent.watch import WatchedTable, is_here
 from deployer.services.registry import run_service
-from deployer.services.runs.runner import RunRequest
 from deployer.specs.model import InstanceSpec
 from deployer.state.model.services import ServiceKind
 
 if TYPE_CHECKING:
     from deployer.platform.system.progress import Progress
-    from deployer.services.rewriting.run import Engine
+    from deployer.runs.rewriting.run import Engine
 
 
 @dataclass(frozen=True, slots=True)

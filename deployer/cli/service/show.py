@@ -167,8 +167,8 @@ def runs(
     from deployer.cli.inputs.table import looked_at
     from deployer.platform.system.clock import utc
     from deployer.platform.text.formatting import size
+    from deployer.runs.records import runs_of
     from deployer.services.api.management import RECORDED
-    from deployer.services.runs.records import runs_of
     from deployer.specs.schema.services import kind_named
     from deployer.state.model.times import as_document
 

@@ -24,7 +24,7 @@ from deployer.columns.fill.work import FragmentWork, Target
 from deployer.errors import Conflict, Refused
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, no_progress
-from deployer.services.runs.runner import RunRequest, as_run
+from deployer.runs.runner import RunRequest, as_run
 from deployer.specs.types.arrow import columns_of
 from deployer.state.model.services import ServiceKind
 from deployer.tables.open_table import OpenTable, ReadTable, open_entry

@@ -22,7 +22,7 @@ from deployer.columns.fill.work import ColumnValues, FragmentWork, works_of
 from deployer.errors import Conflict
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress
-from deployer.services.rewriting.index_builds import plans_by_size
+from deployer.runs.rewriting.index_builds import plans_by_size
 from deployer.tables.indexes.build import catch_up
 from deployer.tables.open_table import OpenTable, open_entry
 

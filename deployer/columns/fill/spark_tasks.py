@@ -16,7 +16,7 @@ from deployer.columns.fill.executor import OnTick, Parts
 from deployer.columns.fill.fragment_file import FragmentWriter, OnRows
 from deployer.columns.fill.work import FragmentWork
 from deployer.errors import DeployerError
-from deployer.services.rewriting.executor import with_spark
+from deployer.runs.rewriting.executor import with_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,7 +78,7 @@ def task_errors(session: SparkSession) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _FragmentJob:
-    """See `services.rewriting.executor.Work`."""
+    """See `runs.rewriting.executor.Work`."""
 
     writer: FragmentWriter
     work: FragmentWork

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deployer.columns.load.source import LoadSource
 from deployer.platform.text.formatting import size
-from deployer.services.rewriting.run import SMALL_BYTES, Engine
+from deployer.runs.rewriting.run import SMALL_BYTES, Engine
 
 SMALL_ROWS = 20_000_000  #: rows of a source up to here are loaded in this process, which holds their keys
 SMALL_TABLE_ROWS = 100_000_000  #: and those of a table, for each of which it holds a place

@@ -24,7 +24,7 @@ from deployer.compute.spark.local import LocalCluster, job_session
 from deployer.errors import InvalidInput
 from deployer.platform.files.temporary import temporary_folder
 from deployer.platform.system.progress import OnProgress, no_progress
-from deployer.services.runs.runner import RunRequest, as_run
+from deployer.runs.runner import RunRequest, as_run
 from deployer.specs.types.arrow import arrow_field, column_of, columns_of
 from deployer.specs.types.types import Blob, Column, children, format_type
 from deployer.state.model.services import Figures, FinalStatus, ServiceKind

@@ -40,7 +40,7 @@ from deployer.columns.load.source import LoadSource
 from deployer.columns.load.spooled import NO_VALUES
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress
-from deployer.services.rewriting.executor import collected
+from deployer.runs.rewriting.executor import collected
 from deployer.tables.ingest.spark import BATCH_SETTING, MESSAGES_A_BATCH, partition_keys
 
 if TYPE_CHECKING:

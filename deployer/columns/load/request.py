@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from deployer.columns.fill.checkpoint_sizes import CheckpointSizes, checked_checkpoint_sizes, require_positive
 from deployer.columns.fill.work import Target
 from deployer.errors import InvalidInput, Refused
-from deployer.services.rewriting.run import Engine
+from deployer.runs.rewriting.run import Engine
 
 OnMissing = Literal["carry", "null", "error"]
 

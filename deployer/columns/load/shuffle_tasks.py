@@ -29,7 +29,7 @@ from deployer.columns.load.table_rows import keys_of
 from deployer.datasets.dataset import open_dataset
 from deployer.errors import DeployerError
 from deployer.platform.files.temporary import temporary_folder
-from deployer.services.rewriting.executor import no_row_progress
+from deployer.runs.rewriting.executor import no_row_progress
 from deployer.tables.ingest.driver import parted
 from deployer.tables.ingest.files.columnar import ALIGNED
 from deployer.tables.ingest.spark import MESSAGE_BYTES, ids_of, larger, message, result

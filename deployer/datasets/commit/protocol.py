@@ -26,7 +26,7 @@ What differs is in the module of each operation:
 
 - Appends (`deployer.tables.ingest.commit.append`): one commit is of several jobs, those of writers that wait included.
   A transaction that lost its races is sent again as it is.
-- Rewrites of files (`deployer.services.rewriting.replace`): one that lost is prepared again, on the newest version.
+- Rewrites of files (`deployer.runs.rewriting.replace`): one that lost is prepared again, on the newest version.
 - Changes of rows (`deployer.tables.rows.commit`): one that lost is prepared again, on the newest version.
 - Schema changes (`deployer.tables.schema.commit`): sent once, and abandoned where Lance does not have it then, for
   whatever reason. What changed is recorded by the roll-forward alone.

@@ -182,7 +182,7 @@ def _plan_build(store: StateStore) -> PlanBuild:
     """Plans builds of indexes, with Spark for large tables; what that needs is imported when an index is built."""
 
     def plan(location: str, rows: int) -> BuildPlan:
-        from deployer.services.rewriting.index_builds import plans_by_size
+        from deployer.runs.rewriting.index_builds import plans_by_size
 
         return plans_by_size(store.instance)(location, rows)
 

@@ -17,9 +17,9 @@ from typing import Any
 from deployer.datasets.commit_metadata import RESTORE
 from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.platform.system.clock import Clock
+from deployer.runs.records import fail_dead_runs, find_run, queue_run
 from deployer.services.agent.watch import Look, Watch, WatchedTable
 from deployer.services.agent.workers import OnEvent, Workers
-from deployer.services.runs.records import fail_dead_runs, find_run, queue_run
 from deployer.services.triggers.due import Due
 from deployer.services.triggers.status import GRACE, may_start
 from deployer.state.log.requirements import JobNotDone

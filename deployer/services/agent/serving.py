@@ -11,9 +11,9 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from deployer.errors import InvalidInput
+from deployer.runs.records import runs_of
 from deployer.services.agent.agent import Agent
 from deployer.services.agent.http_server import Answer, Limits, answering, plain
-from deployer.services.runs.records import runs_of
 
 LIMITS = Limits()
 LISTEN = "127.0.0.1:9178"  #: the default: reachable from this machine only

@@ -20,8 +20,8 @@ from deployer.datasets.dataset import dataset_location, latest_version
 from deployer.datasets.errors import as_deployer_error
 from deployer.errors import DeployerError
 from deployer.live.reader import READERS, live_instance, live_table, read_table
+from deployer.runs.records import dead_runs
 from deployer.services.compact.planning import small_files
-from deployer.services.runs.records import dead_runs
 from deployer.services.triggers.due import Due, by_messages, deleted_rows, due_in, retry_at, watched
 from deployer.services.triggers.status import GRACE, ServiceStatus, may_start, service_statuses
 from deployer.specs.model import Cluster, Trigger

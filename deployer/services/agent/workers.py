@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from deployer.errors import DeployerError
 from deployer.platform.system.clock import Clock
-from deployer.services.runs.processes import LocalRun, start_local_run
-from deployer.services.runs.records import end_queued_run, find_run
-from deployer.services.runs.runner import INTERRUPTED
+from deployer.runs.processes import LocalRun, start_local_run
+from deployer.runs.records import end_queued_run, find_run
+from deployer.runs.runner import INTERRUPTED
 from deployer.state.model.entities import TableEntry
 from deployer.state.model.services import Run
 from deployer.state.store import StateStore

@@ -14,6 +14,8 @@ from types import TracebackType
 
 from deployer.errors import InvalidInput, NotFound
 from deployer.live.reader import live_instance
+from deployer.runs.records import runs_of
+from deployer.runs.wait import TimedOut, wait_for
 from deployer.services.api import management
 from deployer.services.api.arguments import checked
 from deployer.services.api.attachments import find_service
@@ -21,8 +23,6 @@ from deployer.services.api.management import RECORDED
 from deployer.services.api.start import start_on_demand
 from deployer.services.api.views import TableService, described
 from deployer.services.registry import runnable
-from deployer.services.runs.records import runs_of
-from deployer.services.runs.wait import TimedOut, wait_for
 from deployer.specs.schema.services import kind_named
 from deployer.specs.yaml.suggestions import one_of
 from deployer.state import open_store

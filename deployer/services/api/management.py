@@ -12,6 +12,7 @@ from dataclasses import replace
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 from deployer.live.reader import live_instance, retention_of
 from deployer.live.services import declared_service, service_spec
+from deployer.runs.records import cancel_run, queue_run
 from deployer.services.api.attachments import (
     alter_service,
     create_service,
@@ -24,7 +25,6 @@ from deployer.services.api.attachments import (
 )
 from deployer.services.definition import options_of
 from deployer.services.registry import SERVICES
-from deployer.services.runs.records import cancel_run, queue_run
 from deployer.specs.serialized.service_options import service_from_texts
 from deployer.specs.types.arrow import columns_of
 from deployer.specs.yaml.suggestions import nearest

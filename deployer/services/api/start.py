@@ -6,11 +6,11 @@ from deployer.compute.clusters import remote_cluster
 from deployer.compute.running.published_clusters import published_cluster
 from deployer.errors import DeployerError
 from deployer.live.reader import live_instance
+from deployer.runs.processes import LocalRun, start_local_run
+from deployer.runs.records import end_queued_run, fail_dead_runs
+from deployer.runs.remote import RemoteRun, service_job
+from deployer.runs.wait import RunningWork
 from deployer.services.api import management
-from deployer.services.runs.processes import LocalRun, start_local_run
-from deployer.services.runs.records import end_queued_run, fail_dead_runs
-from deployer.services.runs.remote import RemoteRun, service_job
-from deployer.services.runs.wait import RunningWork
 from deployer.specs.model import Cluster
 from deployer.state.model.services import Run, ServiceKind
 from deployer.tables.open_table import OpenTable

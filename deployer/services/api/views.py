@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from deployer.live.services import fault_of, service_spec
 from deployer.platform.files.json_values import JSON
 from deployer.platform.system.clock import Clock
+from deployer.runs.records import runs_of
 from deployer.services.agent.watch import Watch
-from deployer.services.runs.records import runs_of
 from deployer.specs.schema.services import all_options
 from deployer.state.model.services import Run, Service, ServiceKind
 from deployer.tables.open_table import ReadTable

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.datasets.ordering.clustering import Bounds, key_bounds
+from deployer.runs.rewriting.pieces import pieces_of, placed
+from deployer.runs.rewriting.tasks import Piece, Task
 from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.options import ClusterOptions
 from deployer.services.cluster.planning import Selection, covered_leaf, outlook, plan_clusters, whole_leaves
-from deployer.services.rewriting.pieces import pieces_of, placed
-from deployer.services.rewriting.tasks import Piece, Task
 from deployer.state.model.entities import File
 from deployer.tables.open_table import ReadTable
 

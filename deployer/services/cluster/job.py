@@ -14,6 +14,11 @@ from deployer.errors import Conflict, Interrupted
 from deployer.platform.files.json_values import JSON
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.platform.text.formatting import count, size
+from deployer.runs.rewriting.executor import OnRows, in_driver, with_spark
+from deployer.runs.rewriting.index_builds import plans_by_size
+from deployer.runs.rewriting.pieces import pieces_of, unclaimed
+from deployer.runs.rewriting.run import Engine, RewriteRun, RewriteStats, TableStats, again, with_whole_indexes
+from deployer.runs.rewriting.tasks import Piece, Task
 from deployer.services.cluster.depth import Depth, overlap_depth
 from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.options import ClusterOptions
@@ -22,11 +27,6 @@ from deployer.services.cluster.results import ClusteringQuality, ClusterResult
 from deployer.services.cluster.sampling import FileSample, samples_of, survey
 from deployer.services.cluster.shuffle_task import HELD_BYTES, Shuffle, shuffled
 from deployer.services.cluster.sort_task import Arrange
-from deployer.services.rewriting.executor import OnRows, in_driver, with_spark
-from deployer.services.rewriting.index_builds import plans_by_size
-from deployer.services.rewriting.pieces import pieces_of, unclaimed
-from deployer.services.rewriting.run import Engine, RewriteRun, RewriteStats, TableStats, again, with_whole_indexes
-from deployer.services.rewriting.tasks import Piece, Task
 from deployer.specs.types.column_names import listed
 from deployer.state.log.updates import FilesReplaced
 from deployer.state.model.entities import File

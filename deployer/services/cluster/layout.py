@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from deployer.datasets.ordering.clustering import value_of
+from deployer.runs.rewriting.merging import merge_order
 from deployer.services.cluster.curves import Curve, bits_for, positions
 from deployer.services.cluster.quantile_ranks import Scale, scales_of
-from deployer.services.rewriting.merging import merge_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,9 +9,9 @@ from typing import Any
 
 from deployer.datasets.ordering.clustering import clustering_of, field_of
 from deployer.errors import InvalidInput
+from deployer.runs.rewriting.tasks import Sizes
 from deployer.services.cluster.curves import Curve
 from deployer.services.cluster.layout import Arrangement
-from deployer.services.rewriting.tasks import Sizes
 from deployer.specs.declarations.indexes import find_column
 from deployer.specs.schema.services import all_options
 from deployer.specs.types.arrow import columns_of

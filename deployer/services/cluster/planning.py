@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from deployer.datasets.ordering.clustering import Bounds
 from deployer.platform.files.json_values import JSON
+from deployer.runs.records import runs_of
+from deployer.runs.rewriting.pieces import joined_across, reach_of
+from deployer.runs.rewriting.tasks import SMALL, Piece, Sizes, Task, chunks, files_of
 from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.shuffle_task import HELD_BYTES
-from deployer.services.rewriting.pieces import joined_across, reach_of
-from deployer.services.rewriting.tasks import SMALL, Piece, Sizes, Task, chunks, files_of
-from deployer.services.runs.records import runs_of
 from deployer.state.model.entities import File, Partition, TableState
 
 WHOLE = "whole"  #: name among a run's figures afterwards

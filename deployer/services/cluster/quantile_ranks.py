@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deployer.datasets.ordering.key_ranges import comparable
+from deployer.runs.rewriting.merging import merge_order
 from deployer.services.cluster.curves import MOST_BITS
-from deployer.services.rewriting.merging import merge_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from deployer.platform.files.json_values import JSON
+from deployer.runs.rewriting.run import RewriteStats, TableStats
 from deployer.services.cluster.depth import Depth, all_leaves
-from deployer.services.rewriting.run import RewriteStats, TableStats
 from deployer.state.model.services import Figures, FinalStatus
 from deployer.tables.indexes.build import CaughtUp
 

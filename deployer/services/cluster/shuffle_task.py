@@ -17,10 +17,10 @@ import pyarrow as pa
 from deployer.datasets.dataset import open_dataset
 from deployer.datasets.files.writer import WrittenFragment
 from deployer.platform.files.temporary import temporary_folder
+from deployer.runs.rewriting.executor import OnRows, collected, no_row_progress
+from deployer.runs.rewriting.sorted_runs import rows_of
+from deployer.runs.rewriting.tasks import files_of
 from deployer.services.cluster.sort_task import Arrange, arranged, translated_errors
-from deployer.services.rewriting.executor import OnRows, collected, no_row_progress
-from deployer.services.rewriting.sorted_runs import rows_of
-from deployer.services.rewriting.tasks import files_of
 from deployer.tables.ingest.driver import parted
 from deployer.tables.ingest.files.columnar import ALIGNED
 from deployer.tables.ingest.spark import (

@@ -27,8 +27,8 @@ def _result() -> type[CompactResult]:
 
 
 def _forecast(table: ReadTable) -> str:
+    from deployer.runs.rewriting.tasks import files_of
     from deployer.services.compact.job import planned
-    from deployer.services.rewriting.tasks import files_of
 
     options = CompactOptions.of(options_of(table.state, COMPACT.kind))
     sizes = options.sizes(table.layout().max_rows_per_file)

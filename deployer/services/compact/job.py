@@ -13,15 +13,15 @@ from deployer.datasets.ordering.clustering import FileClustering, joined
 from deployer.errors import Interrupted
 from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.platform.text.formatting import count
+from deployer.runs.rewriting.executor import Job, OnRows, in_driver, with_spark
+from deployer.runs.rewriting.index_builds import plans_by_size
+from deployer.runs.rewriting.pieces import claimed_fragments, pieces_of, unclaimed
+from deployer.runs.rewriting.run import Engine, RewriteRun, TableStats, again, with_whole_indexes
+from deployer.runs.rewriting.tasks import Sizes, Task
 from deployer.services.compact.merge_task import Merge
 from deployer.services.compact.options import CompactOptions
 from deployer.services.compact.planning import plan_table
 from deployer.services.compact.results import CompactResult
-from deployer.services.rewriting.executor import Job, OnRows, in_driver, with_spark
-from deployer.services.rewriting.index_builds import plans_by_size
-from deployer.services.rewriting.pieces import claimed_fragments, pieces_of, unclaimed
-from deployer.services.rewriting.run import Engine, RewriteRun, TableStats, again, with_whole_indexes
-from deployer.services.rewriting.tasks import Sizes, Task
 from deployer.state.model.services import FinalStatus
 from deployer.tables.indexes.build import CaughtUp, catch_up
 from deployer.tables.open_table import OpenTable, ReadTable

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from deployer.services.rewriting.pieces import joined_across, reach_of
-from deployer.services.rewriting.tasks import SMALL, Piece, Sizes, Task, chunks, is_due, is_small
+from deployer.runs.rewriting.pieces import joined_across, reach_of
+from deployer.runs.rewriting.tasks import SMALL, Piece, Sizes, Task, chunks, is_due, is_small
 from deployer.state.model.entities import Partition
 
 UNSORTED_BYTES = 256_000_000  #: of files that are not in order, which a task holds in memory

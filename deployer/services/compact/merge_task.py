@@ -17,11 +17,11 @@ from deployer.datasets.files.row_ids import ROW_ID, with_ids, without_ids
 from deployer.datasets.files.writer import Layout, WrittenFragment, write_merged
 from deployer.datasets.ordering.clustering import FileClustering
 from deployer.errors import DeployerError
+from deployer.runs.rewriting.executor import OnRows
+from deployer.runs.rewriting.merging import merge_order, runs_of
+from deployer.runs.rewriting.sorted_runs import Runs, open_runs, rows_of
+from deployer.runs.rewriting.tasks import Sizes, files_of
 from deployer.services.compact.parallel_writer import ahead, deal
-from deployer.services.rewriting.executor import OnRows
-from deployer.services.rewriting.merging import merge_order, runs_of
-from deployer.services.rewriting.sorted_runs import Runs, open_runs, rows_of
-from deployer.services.rewriting.tasks import Sizes, files_of
 from deployer.tables.partitions.key_ranges import Ranges
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deployer.services.rewriting.tasks import Sizes, Strategy
+from deployer.runs.rewriting.tasks import Sizes, Strategy
 from deployer.specs.schema.services import all_options
 
 

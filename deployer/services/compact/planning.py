@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from deployer.live.services import fault_of
+from deployer.runs.rewriting.pieces import placed
+from deployer.runs.rewriting.tasks import Piece, Sizes, Task, is_due, is_small
 from deployer.services.compact.leaf_planning import plan_by_leaf
 from deployer.services.compact.options import CompactOptions
-from deployer.services.rewriting.pieces import placed
-from deployer.services.rewriting.tasks import Piece, Sizes, Task, is_due, is_small
 from deployer.specs.serialized.specs import storage_from_json
 from deployer.state.model.entities import TableState
 

@@ -22,14 +22,14 @@ from deployer.plan.assess.savepoints import OPTION, describe_savepoints
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.platform.system.retry import Backoff
+from deployer.runs.rewriting.row_tasks import tasks_by
+from deployer.runs.rewriting.run import Engine, again
 from deployer.services.erasure.counting import Values
 from deployer.services.erasure.history import forget_keys
 from deployer.services.erasure.planning import plan_erasure, values_of
 from deployer.services.erasure.proof import proven
 from deployer.services.erasure.results import ErasurePlan, ErasureResult
 from deployer.services.erasure.rewrite import rewrite_files
-from deployer.services.rewriting.row_tasks import tasks_by
-from deployer.services.rewriting.run import Engine, again
 from deployer.services.savepoints.savepoints import remove_savepoint
 from deployer.state.log.service_updates import SavepointsExpired
 from deployer.state.log.updates import DatasetRemoved

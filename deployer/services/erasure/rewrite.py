@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from deployer.platform.system.progress import OnProgress
+from deployer.runs.rewriting.pieces import pieces_of
+from deployer.runs.rewriting.run import Engine, RewriteRun
+from deployer.runs.rewriting.tasks import Sizes, Task
 from deployer.services.compact.job import Merging
 from deployer.services.compact.options import CompactOptions
-from deployer.services.rewriting.pieces import pieces_of
-from deployer.services.rewriting.run import Engine, RewriteRun
-from deployer.services.rewriting.tasks import Sizes, Task
 from deployer.tables.open_table import OpenTable
 
 if TYPE_CHECKING:

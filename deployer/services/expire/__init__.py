@@ -29,8 +29,8 @@ class ExpireOptions:
 
 
 def _work(work: Work[ExpireOptions]) -> ExpireResult:
+    from deployer.runs.rewriting.row_tasks import tasks_by
     from deployer.services.expire.job import expire
-    from deployer.services.rewriting.row_tasks import tasks_by
 
     by = tasks_by(work.engine, work.session, work.on_progress, "looking for expired rows")
     return expire(work.table, work.options.dry_run, work.on_progress, work.run_id, work.now, by)

@@ -11,9 +11,9 @@ from deployer.datasets.ordering.clustering import field_of
 from deployer.live.reader import holds_of
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.platform.text.formatting import count
+from deployer.runs.rewriting.run import TableStats, again
 from deployer.services.expire.expired_files import Cutoff, ExpiredFiles, cutoff_of, expired_files
 from deployer.services.expire.results import ExpireResult
-from deployer.services.rewriting.run import TableStats, again
 from deployer.state.model.entities import RowCounts
 from deployer.tables.open_table import OpenTable
 from deployer.tables.rows.change import FragmentCounts, RowPlan, leaf_changes, total

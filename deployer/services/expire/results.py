@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deployer.services.rewriting.run import TableStats
+from deployer.runs.rewriting.run import TableStats
 from deployer.state.model.services import Figures, FinalStatus
 
 

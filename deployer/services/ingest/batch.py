@@ -35,7 +35,7 @@ from deployer.tables.rows.load import commit_load
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from deployer.services.rewriting.run import Engine
+    from deployer.runs.rewriting.run import Engine
 
 SPARK_BYTES = 512 << 20  #: of one commit from which Spark loads large files
 SPARK_FILE_BYTES = 4 << 20  #: on average; smaller files are read faster without tasks

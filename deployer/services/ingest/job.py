@@ -14,6 +14,7 @@ from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.platform.text.formatting import count
 from deployer.platform.text.masking import masked
+from deployer.runs.rewriting.run import TableStats, again
 from deployer.services.ingest.batch import BatchLoad, CommittedMeanwhile, LoadedBatch, RefusedTogether
 from deployer.services.ingest.landing import LandedFile, Landing, content_of
 from deployer.services.ingest.options import IngestOptions
@@ -22,7 +23,6 @@ from deployer.services.ingest.queue import no_messages, received
 from deployer.services.ingest.record import FileLists, LoadedFile, Record, next_job, own_intents
 from deployer.services.ingest.results import FileProblem, IngestFilesResult
 from deployer.services.ingest.set_aside import LONGEST, NotLoaded, NotLoadedFiles, SetAside
-from deployer.services.rewriting.run import TableStats, again
 from deployer.state.log.requirements import JobNotDone
 from deployer.state.log.updates import CommitAbandoned
 from deployer.state.model.services import FinalStatus
@@ -34,7 +34,7 @@ from deployer.tables.partitions.split import split_after_load
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from deployer.services.rewriting.run import Engine
+    from deployer.runs.rewriting.run import Engine
 
 ATTEMPTS = 5  #: how often a commit is tried again because others changed the table
 SHOWN = 20  #: problems that a result lists

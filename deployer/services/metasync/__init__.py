@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import DeployerError
+from deployer.runs.records import runs_of
 from deployer.services.definition import ServiceDefinition, Work
 from deployer.services.metasync.results import MetasyncResult
 from deployer.services.metasync.sync import sync
 from deployer.services.metasync.targets.registry import target_for
-from deployer.services.runs.records import runs_of
 from deployer.specs.schema.services import all_options
 
 if TYPE_CHECKING:

@@ -43,8 +43,8 @@ def restore_tables(
     on one, and Refused for more tables than one transaction of the state may have: no table is restored then.
     """
     from deployer.platform.system.progress import no_progress
+    from deployer.runs.runner import RunRequest, as_runs
     from deployer.services.restore.restoring import restore_all
-    from deployer.services.runs.runner import RunRequest, as_runs
 
     if not planned:
         return "", []

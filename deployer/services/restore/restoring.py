@@ -23,8 +23,8 @@ from deployer.datasets.storage.places import dataset_uri
 from deployer.errors import Conflict, DeployerError
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress
+from deployer.runs.runner import failure_of
 from deployer.services.restore.planning import Base, Undoing, place_of, undoing
-from deployer.services.runs.runner import failure_of
 from deployer.state.commits import Part
 from deployer.state.log.service_requirements import RunHasStatus
 from deployer.state.log.updates import CommitAbandoned, CommitStarted

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.errors import DeployerError, Interrupted
 from deployer.platform.system.progress import OnProgress, no_progress
+from deployer.runs.runner import RunRequest
 from deployer.services.registry import run_service
-from deployer.services.runs.runner import RunRequest
 from deployer.services.triggers.due import Due, due_services
 from deployer.state import open_store
 from deployer.state.model.services import ServiceKind

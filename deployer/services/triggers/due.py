@@ -16,10 +16,10 @@ from itertools import takewhile
 
 from deployer.live.services import trigger_of
 from deployer.platform.text.formatting import count, percentage, size, timestamp
+from deployer.runs.records import runs_of
+from deployer.runs.runner import INTERRUPTED
 from deployer.services.compact.planning import merged_files, small_files
 from deployer.services.registry import SERVICES
-from deployer.services.runs.records import runs_of
-from deployer.services.runs.runner import INTERRUPTED
 from deployer.specs.model import Trigger
 from deployer.specs.schema.services import KINDS
 from deployer.specs.values.schedules import firing_times, last_firing

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from deployer.errors import DeployerError
 from deployer.live.services import trigger_of
 from deployer.plan.render.services import describe_trigger
+from deployer.runs.records import runs_of
 from deployer.services.compact.planning import small_files
 from deployer.services.registry import forecast
-from deployer.services.runs.records import runs_of
 from deployer.services.triggers.due import deleted_rows
 from deployer.services.triggers.status import GRACE, ServiceStatus, service_statuses
 from deployer.state.model.data_file import File

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from deployer.live.services import fault_of, trigger_of
 from deployer.platform.system.clock import utc
+from deployer.runs.records import runs_of
 from deployer.services.registry import SERVICES
-from deployer.services.runs.records import runs_of
 from deployer.services.triggers.due import DeletedRows, answers, condition, due_in, firing, next_firing
 from deployer.specs.model import Trigger
 from deployer.state.model.entities import TableState

@@ -12,7 +12,7 @@ import pytest
 from deployer.columns.fill.checkpoints import JobFolder
 from deployer.errors import Conflict, DeployerError, InvalidInput, NotFound, Refused, ResourcesUnavailable
 from deployer.functions import Columns, udf
-from deployer.services.runs.records import runs_of
+from deployer.runs.records import runs_of
 from deployer.state.log.updates import SetTableProperties
 from deployer.table import ResourcesUnavailableError, Table, connect
 from tests.columns.backfill.functions import scalar, strict, tenfold

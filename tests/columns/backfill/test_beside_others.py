@@ -14,11 +14,11 @@ import pytest
 from deployer.datasets.recovery.rollforward import refresh
 from deployer.errors import Conflict, Refused
 from deployer.functions import udf
+from deployer.runs.records import fail_dead_runs, runs_of
 from deployer.services.clean import clean_table
 from deployer.services.cluster import cluster_table
 from deployer.services.compact import compact_table
 from deployer.services.registry import run_service
-from deployer.services.runs.records import fail_dead_runs, runs_of
 from deployer.services.savepoints.savepoints import make_savepoint
 from deployer.state.log.updates import RewriteStarted
 from deployer.state.model.location import rewrite_location

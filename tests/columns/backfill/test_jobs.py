@@ -12,7 +12,7 @@ import pytest
 from deployer.columns.job_list import job_of
 from deployer.errors import NotFound
 from deployer.functions import udf
-from deployer.services.runs.runner import RunCancelled
+from deployer.runs.runner import RunCancelled
 from deployer.table import Table
 from tests.columns.backfill.functions import scalar, strict
 from tests.columns.rows import values
@@ -65,7 +65,7 @@ def test_a_job_is_followed_to_its_end(table: Table, gate: Gate) -> None:
 
 
 def test_a_job_is_cancelled_and_resumed(table: Table, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deployer.services.runs.records.LOOK", 0.001)
+    monkeypatch.setattr("deployer.runs.records.LOOK", 0.001)
     job = table.backfill_async("score", udf=gate.udf, job_id="monday", commit_granularity=1, concurrency=1)
     assert gate.begun.wait(60) and table.cancel_job("monday")
     gate.over.set()

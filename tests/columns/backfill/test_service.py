@@ -15,12 +15,12 @@ from deployer.errors import Conflict, InvalidInput, Refused
 from deployer.live.services import service_spec
 from deployer.platform.files.dataclass_json import from_asdict
 from deployer.platform.isolation.trusted_functions import VARIABLE
+from deployer.runs.records import begin_runs, runs_of
 from deployer.services.api import management
 from deployer.services.backfill import BACKFILL
 from deployer.services.backfill.results import BackfillResult
 from deployer.services.compact import compact_table
 from deployer.services.registry import forecast, run_service
-from deployer.services.runs.records import begin_runs, runs_of
 from deployer.services.triggers.due import due_services
 from deployer.table import Table
 from spark_jobs.service import run_scheduled

@@ -143,7 +143,7 @@ def test_an_input_is_dropped_with_what_is_computed_from_it(table: Table) -> None
 
 
 def test_columns_that_a_run_writes_are_not_changed(table: Table, lake: Lake) -> None:
-    from deployer.services.runs.records import begin_runs
+    from deployer.runs.records import begin_runs
 
     table.add_columns({"half": "rating / 2"})
     table_id = lake.open().opened.entry.table_id

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
+from deployer.runs.records import queue_run, start_run
 from deployer.services.agent.agent import Settings
-from deployer.services.runs.records import queue_run, start_run
 from deployer.state.model.services import Run
 from tests.services.agent.conftest import Watched, until
 from tests.tables.lakes import flights, sorted_rows

@@ -8,9 +8,9 @@ import lance
 import pytest
 
 from deployer.errors import Conflict
+from deployer.runs.records import cancel_run, fail_dead_runs, queue_run, start_run
 from deployer.services.cluster import cluster_table
 from deployer.services.compact import compact_table
-from deployer.services.runs.records import cancel_run, fail_dead_runs, queue_run, start_run
 from tests.crash.test_kill_compact import clean, end_dead_run, work
 from tests.services.compact.test_beside_others import before_commit, last_run
 from tests.services.compact.test_compact import append, differences
@@ -56,7 +56,7 @@ def test_a_cancelled_run_keeps_its_portions_and_the_next_goes_on(lake: Lake, mon
     table_id = lake.table().opened.entry.table_id
     append(lake, flights(1000), 5)
     before_commit(monkeypatch, lambda: cancel_run(lake.store, table_id, last_run(lake).run_id))
-    monkeypatch.setattr("deployer.services.runs.records.LOOK", 0)
+    monkeypatch.setattr("deployer.runs.records.LOOK", 0)
     done = cluster_table(lake.root, "flights", {**OPTIONS, "portion_bytes": 1})
     assert (done.status, done.work.portions) == ("CANCELLED", 1)
     clustered = [file for file in lake.open().opened.state.files if file.clustering]

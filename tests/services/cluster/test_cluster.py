@@ -14,12 +14,12 @@ import pytest
 from deployer.datasets.ordering.clustering import bounds_of
 from deployer.datasets.ordering.key_ranges import key_kinds
 from deployer.errors import InvalidInput
+from deployer.runs.records import runs_of
 from deployer.services.api.attachments import create_service
 from deployer.services.cluster import cluster_table
 from deployer.services.cluster.results import ClusterResult
 from deployer.services.compact import compact_table
 from deployer.services.registry import forecast
-from deployer.services.runs.records import runs_of
 from deployer.services.triggers.after_load import run_due_services
 from deployer.specs.model import Storage
 from deployer.specs.types.arrow import arrow_schema

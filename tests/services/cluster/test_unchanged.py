@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from deployer.datasets.ordering.clustering import bounds_of, clustering_of, key_bounds
 from deployer.platform.files.json_values import JSON
+from deployer.runs.rewriting.tasks import Sizes, Task
 from deployer.services.api.attachments import create_service
 from deployer.services.cluster import cluster_table
 from deployer.services.cluster.layout import Arrangement
@@ -22,7 +23,6 @@ from deployer.services.cluster.planning import outlook
 from deployer.services.cluster.results import ClusterResult
 from deployer.services.compact import compact_table
 from deployer.services.registry import forecast
-from deployer.services.rewriting.tasks import Sizes, Task
 from deployer.services.triggers.due import due_services
 from deployer.state.model.entities import File
 from deployer.state.model.services import Service

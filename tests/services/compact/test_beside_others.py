@@ -17,10 +17,10 @@ import pytest
 
 from deployer.errors import Conflict, Interrupted, InvalidInput
 from deployer.platform.system.progress import Progress
+from deployer.runs.records import cancel_run, runs_of
+from deployer.runs.rewriting import replace
 from deployer.services.api.attachments import alter_service, create_service, pause_service, resume_service
 from deployer.services.compact import compact_table
-from deployer.services.rewriting import replace
-from deployer.services.runs.records import cancel_run, runs_of
 from deployer.state import open_store
 from deployer.state.model.services import Run, Service
 from deployer.tables.append import open_appender
@@ -162,7 +162,7 @@ def test_a_cancelled_run_keeps_the_portions_that_it_committed(lake: Lake, monkey
         asked.append(cancel_run(lake.store, table_id, last_run(lake).run_id).run_id)
 
     before_commit(monkeypatch, cancel)
-    monkeypatch.setattr("deployer.services.runs.records.LOOK", 0)
+    monkeypatch.setattr("deployer.runs.records.LOOK", 0)
     done = compact_table(lake.root, "flights", {"portion_bytes": 1})
     assert (done.status, done.work.portions, asked) == ("CANCELLED", 1, [done.run_id])
     assert (last_run(lake).status, last_run(lake).figures.rows_in) == ("CANCELLED", done.work.rows)
@@ -176,7 +176,7 @@ def test_a_paused_run_waits_until_it_is_resumed(lake: Lake, monkeypatch: pytest.
     table_id = lake.table().opened.entry.table_id
     create_service(lake.store, table_id, Service("COMPACT", options={"target_rows": 200}))
     append(lake, flights(400), 5)
-    monkeypatch.setattr("deployer.services.runs.records.LOOK", 0.01)
+    monkeypatch.setattr("deployer.runs.records.LOOK", 0.01)
     before_commit(monkeypatch, lambda: pause_service(lake.store, table_id, "COMPACT"))
     found: list[object] = []
     thread = threading.Thread(target=lambda: found.append(compact_table(lake.root, "flights", {"portion_bytes": 1})))

@@ -14,9 +14,9 @@ import pytest
 from lance.file import LanceFileReader
 
 from deployer.errors import Conflict, DeployerError, NotFound
+from deployer.runs.records import queue_run, runs_of
 from deployer.services.cluster import cluster_table
 from deployer.services.compact import compact_table
-from deployer.services.runs.records import queue_run, runs_of
 from deployer.specs.model import Storage
 from deployer.specs.types.arrow import arrow_schema
 from deployer.state import open_store
@@ -168,8 +168,8 @@ def test_files_across_the_leaves_of_a_split_are_parted(lake: Lake) -> None:
 
 
 def test_large_merges_are_streamed_and_cut_into_files(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    from deployer.runs.rewriting import sorted_runs as reading
     from deployer.services.compact import merge_task
-    from deployer.services.rewriting import sorted_runs as reading
 
     monkeypatch.setattr(reading, "HELD_BYTES", 0)
     monkeypatch.setattr(reading, "STREAM_BYTES", 5000)
@@ -305,7 +305,7 @@ def test_it_adds_no_rows_to_what_others_are_told(lake: Lake) -> None:
 def test_a_file_that_is_gone_is_said_and_the_table_is_as_it_was(
     lake: Lake, row_keys: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, *, streamed: bool
 ) -> None:
-    from deployer.services.rewriting import sorted_runs as reading
+    from deployer.runs.rewriting import sorted_runs as reading
 
     if streamed:
         monkeypatch.setattr(reading, "HELD_BYTES", 0)

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deployer.datasets.ordering.sort_order import sorted_rows
+from deployer.runs.rewriting.executor import no_row_progress
+from deployer.runs.rewriting.merging import merge_order
 from deployer.services.cluster import sort_task as arranging
 from deployer.services.compact.merge_task import _taken
-from deployer.services.rewriting.executor import no_row_progress
-from deployer.services.rewriting.merging import merge_order
 
 VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.int64(): st.integers(-(2**63), 2**63 - 1),

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from deployer.runs.records import fail_dead_runs, runs_of
 from deployer.services.compact import compact_table
-from deployer.services.runs.records import fail_dead_runs, runs_of
 from tests import forks
 from tests.crash.test_kill_compact import DEPLOYER, WORKER
 from tests.services.compact.test_compact import append, check_files, differences

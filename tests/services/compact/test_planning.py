@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployer.services.compact.leaf_planning import plan_by_leaf
-from deployer.services.compact.planning import plan_in_order
-from deployer.services.rewriting.tasks import (
+from deployer.runs.rewriting.tasks import (
     Piece,
     Sizes,
     Strategy,
@@ -20,6 +18,8 @@ from deployer.services.rewriting.tasks import (
     files_of,
     in_batches,
 )
+from deployer.services.compact.leaf_planning import plan_by_leaf
+from deployer.services.compact.planning import plan_in_order
 from deployer.state.model.entities import File, Partition
 
 LEAVES = (

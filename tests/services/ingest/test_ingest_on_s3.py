@@ -21,6 +21,8 @@ from deployer.errors import DeployerError
 from deployer.platform.storage.objects import ObjectInfo
 from deployer.platform.storage.s3_objects import S3Objects
 from deployer.platform.system.clock import Clock
+from deployer.runs.records import fail_dead_runs
+from deployer.runs.runner import RunRequest
 from deployer.services.agent.watch import QUEUE_LOOK, Watch
 from deployer.services.api.attachments import create_service
 from deployer.services.ingest import ingest_files
@@ -28,8 +30,6 @@ from deployer.services.ingest.queue import files_named
 from deployer.services.ingest.results import IngestFilesResult
 from deployer.services.ingest.view import files_of
 from deployer.services.registry import run_service
-from deployer.services.runs.records import fail_dead_runs
-from deployer.services.runs.runner import RunRequest
 from deployer.state import open_store
 from deployer.state.model.services import Service
 from tests import forks

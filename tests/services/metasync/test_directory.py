@@ -18,8 +18,8 @@ from lance_namespace import (
 )
 
 from deployer.datasets.storage.options import storage_options
+from deployer.runs.records import runs_of
 from deployer.services.metasync import NotPublished
-from deployer.services.runs.records import runs_of
 from deployer.tables.admin.deletion import delete_table
 from deployer.tables.admin.naming import rename_table
 from deployer.tables.rewrite.truncate import reinitialise_table

@@ -12,10 +12,10 @@ from lance.namespace import DirectoryNamespace
 from lance_namespace import DescribeTableRequest
 
 from deployer.platform.files.json_values import JSON
+from deployer.runs.records import runs_of
 from deployer.services import TableServicesClient
 from deployer.services.api.attachments import alter_service, create_service
 from deployer.services.metasync import metasync_table
-from deployer.services.runs.records import runs_of
 from deployer.services.triggers.after_load import run_due_services
 from deployer.state.model.services import Service
 from spark_jobs.service import main

@@ -19,8 +19,8 @@ from lance_namespace import (
     RegisterTableRequest,
 )
 
+from deployer.runs.records import runs_of
 from deployer.services.metasync import NotPublished
-from deployer.services.runs.records import runs_of
 from deployer.tables.admin.naming import rename_table
 from tests.services.metasync.conftest import sync, sync_all
 from tests.tables.lakes import Lake, flights

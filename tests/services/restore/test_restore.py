@@ -22,6 +22,7 @@ from deployer.datasets.recovery.restored import commit_restore
 from deployer.datasets.recovery.rollforward import refresh
 from deployer.datasets.storage.places import erase_dataset
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
+from deployer.runs.records import queue_run, runs_of, start_run
 from deployer.services.api.attachments import alter_service, create_service
 from deployer.services.clean import clean_table
 from deployer.services.compact import compact_table
@@ -29,7 +30,6 @@ from deployer.services.registry import run_service
 from deployer.services.restore import restore_tables, restoring
 from deployer.services.restore.planning import Undoing, preview_restore, preview_restore_at
 from deployer.services.restore.restoring import Restored
-from deployer.services.runs.records import queue_run, runs_of, start_run
 from deployer.services.savepoints.savepoints import make_savepoint
 from deployer.state.model.services import Service
 from deployer.tables.admin.naming import set_online

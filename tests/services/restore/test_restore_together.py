@@ -11,11 +11,11 @@ import pytest
 
 from deployer.datasets.recovery.restored import commit_restore
 from deployer.errors import Conflict, Refused
+from deployer.runs.records import cancel_run, queue_run, runs_of, start_run
+from deployer.runs.runner import RunCancelled
 from deployer.services.restore import restore_tables, restoring
 from deployer.services.restore.planning import Undoing, preview_restore
 from deployer.services.restore.restoring import Restored
-from deployer.services.runs.records import cancel_run, queue_run, runs_of, start_run
-from deployer.services.runs.runner import RunCancelled
 from deployer.services.savepoints.savepoints import make_savepoint
 from deployer.state.backends.dynamodb.backend import DynamoBackend
 from deployer.state.log.updates import TableRestored
@@ -168,7 +168,7 @@ def test_who_cancels_the_run_of_one_table_cancels_all(lake: Lake, monkeypatch: p
         return open_entry(*arguments)
 
     plan = planned(lake)
-    monkeypatch.setattr("deployer.services.runs.records.LOOK", 0.0)
+    monkeypatch.setattr("deployer.runs.records.LOOK", 0.0)
     monkeypatch.setattr(restoring, "open_entry", cancelled)
     with pytest.raises(RunCancelled):
         restore(lake, plan)

@@ -12,7 +12,7 @@ import pytest
 
 from deployer.errors import Interrupted, InvalidInput, Refused
 from deployer.platform.system.progress import Progress, no_progress
-from deployer.services.rewriting.row_tasks import run_with_spark, tasks_by
+from deployer.runs.rewriting.row_tasks import run_with_spark, tasks_by
 from deployer.specs.model import Storage
 from deployer.tables.rows import merge, source_parts
 from deployer.tables.rows.delete import delete_rows

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from deployer.services.rewriting.tasks import Piece
+from deployer.runs.rewriting.tasks import Piece
 from deployer.state.model.entities import File, Partition, TableState
 from deployer.tables.open_table import ReadTable
 from deployer.tables.partitions.sizes import leaf_of
@@ -47,7 +47,7 @@ def claimed_fragments(state: TableState) -> frozenset[int]:
 def _kinds(table: ReadTable, dataset: LanceDataset) -> dict[int, str]:
     """Returns the parts of indexes that cover each fragment, where that limits what can be joined (see
     `by_indexes`)."""
-    from deployer.services.rewriting.run import by_indexes  # it sets up Lance for work on all cores
+    from deployer.runs.rewriting.run import by_indexes  # it sets up Lance for work on all cores
 
     if not by_indexes(table, dataset):
         return {}

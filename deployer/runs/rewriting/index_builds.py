@@ -16,7 +16,7 @@ from deployer.compute.clusters import local_cluster
 from deployer.compute.spark.local import LocalCluster, job_session, was_submitted
 from deployer.errors import InvalidInput
 from deployer.live.reader import live_instance
-from deployer.services.rewriting.executor import OnRows, with_spark
+from deployer.runs.rewriting.executor import OnRows, with_spark
 from deployer.tables.indexes.parts import IN_ONE_PART, BuildPlan, PlanBuild
 
 if TYPE_CHECKING:

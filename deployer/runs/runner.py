@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from deployer.errors import CommitTimedOut, DeployerError, Interrupted, OutcomeUnknown
 from deployer.platform.files.json_values import JSON
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
-from deployer.services.runs.records import HeldRun, begin_runs, end_queued_run, fail_dead_runs, start_run
+from deployer.runs.records import HeldRun, begin_runs, end_queued_run, fail_dead_runs, start_run
 from deployer.state.model.services import Figures, FinalStatus, ServiceKind
 from deployer.state.store import StateStore
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from deployer.errors import DeployerError
 from deployer.platform.aws.calls import CallFailed
-from deployer.services.runs.records import fail_dead_runs, find_run
+from deployer.runs.records import fail_dead_runs, find_run
 from deployer.state.model.services import Run
 from deployer.tables.open_table import OpenTable
 

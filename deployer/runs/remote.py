@@ -16,7 +16,7 @@ from deployer.compute.running.start import TOO_EARLY_ATTEMPTS, TOO_EARLY_PAUSE, 
 from deployer.errors import Conflict, DeployerError
 from deployer.platform.aws.calls import CallFailed
 from deployer.platform.system.clock import Clock
-from deployer.services.runs.records import end_queued_run, find_run
+from deployer.runs.records import end_queued_run, find_run
 from deployer.state.model.entities import TableEntry
 from deployer.state.model.services import FinalStatus, Run
 from deployer.state.store import StateStore

@@ -22,9 +22,9 @@ from deployer.errors import Conflict
 from deployer.platform.files.json_values import JSON
 from deployer.platform.system.progress import OnProgress, Progress
 from deployer.platform.text.formatting import count, size
-from deployer.services.rewriting.executor import OnRows
-from deployer.services.rewriting.replace import commit_rewritten
-from deployer.services.rewriting.tasks import Task, in_batches
+from deployer.runs.rewriting.executor import OnRows
+from deployer.runs.rewriting.replace import commit_rewritten
+from deployer.runs.rewriting.tasks import Task, in_batches
 from deployer.tables.indexes.build import catch_up, join_parts
 from deployer.tables.open_table import OpenTable, ReadTable, open_entry
 

@@ -18,7 +18,7 @@ from deployer.datasets.dataset import field_ids
 from deployer.errors import InvalidInput
 from deployer.platform.isolation.trusted_functions import TrustedFunctions
 from deployer.platform.text.formatting import count
-from deployer.services.backfill import BackfillOptions
+from deployer.services.backfill.options import BackfillOptions
 from deployer.services.backfill.results import BackfilledColumn, BackfillResult
 from deployer.services.definition import Work, options_of
 from deployer.specs.types.arrow import columns_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from deployer.services.rewriting.merging import merge_order
+from deployer.runs.rewriting.merging import merge_order
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset

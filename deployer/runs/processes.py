@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from deployer.errors import Conflict, DeployerError
-from deployer.services.runs.records import end_queued_run
+from deployer.runs.records import end_queued_run
 from deployer.state import open_store
 from deployer.state.model.entities import TableEntry
 from deployer.state.model.services import Run

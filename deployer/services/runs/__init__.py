@@ -1,1 +1,0 @@
-"""Runs of services: their records, leases, processes and jobs on clusters."""
