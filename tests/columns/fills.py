@@ -25,7 +25,6 @@ class TimesId:
     """Values of a column that are the id times a number, as text."""
 
     def __init__(self, column: str, times: int) -> None:
-        self.inputs = ("id",)
         self._column, self._times = column, times
 
     def prepare(self, dataset: LanceDataset, works: Sequence[FragmentWork]) -> None: ...
@@ -51,5 +50,6 @@ def fill(lake: Lake, column: str, identity: str, times: int = 1, *, completes: b
         lake.store, lake.root, entry, held.run_id, held.run_id, str(held.run.holder), "fill", target, ("id",),
         identities, lambda _: completes,
     )  # fmt: skip
-    FillRun(filling, TimesId(column, times), FillSizes(), {"kind": "fill"}, no_progress).fill()
+    values = TimesId(column, times)
+    FillRun(filling, values, values, FillSizes(), {"kind": "fill"}, no_progress).fill()
     held.finish()

@@ -98,7 +98,7 @@ def fill(
 ) -> FillStats:
     def work(run_id: str, report_progress: OnProgress) -> Done:
         sizes = FillSizes(None, 8, CheckpointSizes(4, 4, seconds=seconds))
-        return Done(FillRun(filling_of(lake, run_id), made, sizes, {}, report_progress, executor).fill())
+        return Done(FillRun(filling_of(lake, run_id), made, made, sizes, {}, report_progress, executor).fill())
 
     asked = RunRequest(cause="a test", target=("score",), job="monday")
     table_id = lake.open().opened.entry.table_id

@@ -9,14 +9,12 @@ from typing import Any
 from deployer.app.workspace import Workspace
 from deployer.cli.console.output import print_json
 from deployer.cli.remote.run import run_on
-from deployer.cli.remote.uploads import remove_uploads, upload_files
+from deployer.cli.remote.uploads import refuse_own_files, remove_uploads, upload_files
 from deployer.cli.summaries.column_load import print_load, result_from
 from deployer.columns.load.request import LoadRequest
 from deployer.compute.jobs.cluster import RemoteJob
-from deployer.errors import InvalidInput
 from deployer.specs.model import Cluster, Lake
 from deployer.tables.ingest.files.model import Format
-from deployer.tables.ingest.files.source_files import is_on_s3
 from spark_jobs.columns import arguments_of
 
 PROGRAM = "columns"
@@ -37,12 +35,7 @@ def load_on(
     upload: bool,
 ) -> int:
     """Loads columns of the table of that name on the cluster, and shows the result as a load on this machine does."""
-    if not upload and (own := [path for path in request.source if not is_on_s3(path)]):
-        raise InvalidInput(
-            "a cluster on AWS cannot read files of this machine",
-            where=own[0],
-            remedy="add --upload; or put them below the lake's root, which its role may read, and give their address",
-        )
+    refuse_own_files(request.source, upload=upload)
     root = workspace.root(lake)
     if upload:
         paths = upload_files(root, job_id, request.source, _FORMATS[request.source_format], as_json=as_json)

@@ -11,7 +11,7 @@ from typing import Any
 from deployer.app.workspace import Workspace
 from deployer.cli.console.output import note, print_json
 from deployer.cli.remote.run import run_on
-from deployer.cli.remote.uploads import remove_uploads, upload_files
+from deployer.cli.remote.uploads import refuse_own_files, remove_uploads, upload_files
 from deployer.cli.summaries.load import print_result, result_from
 from deployer.compute.jobs.cluster import RemoteJob
 from deployer.errors import InvalidInput
@@ -37,7 +37,8 @@ def ingest_on(
     upload: bool,
 ) -> int:
     """Loads on the cluster and shows the result as a load on this machine does."""
-    _refuse_own_files(request, upload=upload)
+    refuse_own_files(request.paths, upload=upload)
+    _refuse_own_bad_rows(request)
     root = workspace.root(lake)
     with closing(open_store(root)) as store:  # problems of the table are reported before anything is paid for
         entry = find_entry(store.instance().tables.values(), table)
@@ -69,15 +70,8 @@ def show(root: str, job_id: str, result: Mapping[str, Any], *, as_json: bool) ->
     remove_uploads(root, job_id)
 
 
-def _refuse_own_files(request: IngestRequest, *, upload: bool) -> None:
-    """A cluster reads what is on S3; raises InvalidInput for what is on this machine."""
-    own = [path for path in request.paths if not is_on_s3(path)]
-    if own and not upload:
-        raise InvalidInput(
-            "a cluster on AWS cannot read files of this machine",
-            where=own[0],
-            remedy="add --upload; or put them below the lake's root, which its role may read, and give their address",
-        )
+def _refuse_own_bad_rows(request: IngestRequest) -> None:
+    """Raises InvalidInput where bad rows are to be written to this machine: a cluster writes to S3."""
     if request.bad_rows is not None and not is_on_s3(str(request.bad_rows)):
         raise InvalidInput(
             "a cluster on AWS cannot write files of this machine",

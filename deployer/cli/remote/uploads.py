@@ -18,6 +18,17 @@ from deployer.tables.ingest.files.source_files import is_on_s3
 FOLDER = "_uploads"
 
 
+def refuse_own_files(paths: Sequence[str], *, upload: bool) -> None:
+    """Raises InvalidInput for files of this machine that are not uploaded: a cluster reads what is on S3."""
+    own = [path for path in paths if not is_on_s3(path)]
+    if own and not upload:
+        raise InvalidInput(
+            "a cluster on AWS cannot read files of this machine",
+            where=own[0],
+            remedy="add --upload; or put them below the lake's root, which its role may read, and give their address",
+        )
+
+
 def upload_files(
     root: str, job_id: str, paths: Sequence[str], form: Format | None, *, as_json: bool
 ) -> tuple[str, ...]:

@@ -136,7 +136,7 @@ def compute(
         select=choice.of,
     )
     document = document_of(job, definition)
-    filler = FillRun(filling, values, sizes, document, on_progress, job.executor)
+    filler = FillRun(filling, values, values, sizes, document, on_progress, job.executor)
     try:
         stats = filler.fill()
     finally:

@@ -34,13 +34,13 @@ Size = Callable[[], int]
 
 
 class ComputedValues:
-    """See `fill.work.ColumnValues`. `conditions` are those of the fragments to do, by id: see `selection`.
+    """See `fill.work.ValuesSource` and `ColumnValues`. `conditions` are those of the fragments to do: see `selection`.
 
     It can be pickled: each process that works on fragments has its own callers, which all tasks of the job there use.
     """
 
     def __init__(self, definition: Definition, failed: FailedRows, blobs: BlobInputs) -> None:
-        self.inputs = definition.inputs
+        self._inputs = definition.inputs
         self._definition, self._failed, self._blobs = definition, failed, blobs
         self.conditions: Mapping[int, str] = {}
         self._schema = pa.schema([arrow_field(each).with_nullable(True).remove_metadata() for each in self._columns])
@@ -101,12 +101,12 @@ class ComputedValues:
         if condition == ALL and not metadata.num_deletions and len(rows) < work.physical_rows:
             window = {"offset": rows.start, "limit": len(rows)}
         scanner = dataset.scanner(
-            columns=self._blobs.scanned(self.inputs),
+            columns=self._blobs.scanned(self._inputs),
             filter=condition or None,
             fragments=[fragment],
             scan_in_order=True,
             with_row_address=True,
-            batch_size=_rows_at_once(metadata, len(self.inputs)),
+            batch_size=_rows_at_once(metadata, len(self._inputs)),
             batch_readahead=2,
             **self._blobs.handling,
             **window,
@@ -116,7 +116,7 @@ class ComputedValues:
             first, last = np.searchsorted(offsets, [rows.start, rows.stop]).tolist()
             if first < last:
                 yield from self._blobs.joined(
-                    dataset, offsets[first:last], batch.slice(first, last - first), self.inputs, work.fragment_id
+                    dataset, offsets[first:last], batch.slice(first, last - first), self._inputs, work.fragment_id
                 )
             if last < len(offsets):
                 return

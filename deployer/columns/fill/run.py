@@ -18,7 +18,7 @@ from deployer.columns.fill.checkpoints import Checkpoint, JobFolder
 from deployer.columns.fill.commit import Filling, commit_columns, record_done
 from deployer.columns.fill.executor import Executor, InThreads
 from deployer.columns.fill.fragment_file import FragmentWriter
-from deployer.columns.fill.work import ColumnValues, FragmentWork, works_of
+from deployer.columns.fill.work import ColumnValues, FragmentWork, ValuesSource, works_of
 from deployer.errors import Conflict
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress
@@ -57,12 +57,13 @@ class FillStats:
 class FillRun:
     """One run of a job. `document` says what the job is, so that its id cannot resume another one.
 
-    Fragments are written in threads of this process unless another `executor` is given.
+    Fragments are written in threads of this process unless another `executor` is given, which may make values itself.
     """
 
     def __init__(
         self,
         filling: Filling,
+        source: ValuesSource,
         values: ColumnValues,
         sizes: FillSizes,
         document: Mapping[str, Any],
@@ -70,7 +71,7 @@ class FillRun:
         executor: Executor | None = None,
     ) -> None:
         self.stats = FillStats()
-        self._filling, self._values, self._sizes, self._on_progress = filling, values, sizes, on_progress
+        self._filling, self._source, self._sizes, self._on_progress = filling, source, sizes, on_progress
         self._document = document
         self._executor = executor or InThreads(sizes.concurrency)
         self._folder = JobFolder(filling.root, filling.entry.table_id, filling.job_id)
@@ -121,7 +122,7 @@ class FillRun:
         if filling.select is not None:
             todo = filling.select(table, dataset, todo)
         self._reusable = {work.fragment_id: saved for work in todo if (saved := self._checkpoint(work)) is not None}
-        self._values.prepare(dataset, [work for work in todo if work.fragment_id not in self._reusable])
+        self._source.prepare(dataset, [work for work in todo if work.fragment_id not in self._reusable])
         reached("columns.run.prepared")
         if set(filling.target.names) <= set(dataset.schema.names):
             filling.require_columns(dataset)

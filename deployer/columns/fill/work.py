@@ -1,4 +1,5 @@
-"""What a run that writes columns is given: the columns, a function from fragments to values, and its fragments."""
+"""What a run that writes columns is given: the columns, the source of their values, the values by fragment, and its
+fragments."""
 
 from __future__ import annotations
 
@@ -40,20 +41,18 @@ class FragmentWork:
         return same and all(now == then or now in own for now, then in zip(self.outputs, before.outputs, strict=True))
 
 
-class ColumnValues(Protocol):
-    """Makes the values of columns. A join with files makes those of `load_columns`.
-
-    `inputs` are the columns of the table that the values depend on, beside the rows that are not deleted.
-    """
-
-    @property
-    def inputs(self) -> Sequence[str]: ...
+class ValuesSource(Protocol):
+    """What the values of columns are made of, such as files that are joined with the table."""
 
     def prepare(self, dataset: LanceDataset, works: Sequence[FragmentWork]) -> None:
         """Called before the values of these fragments are asked for, and before anything is written.
 
         Raises DeployerError for what cannot be: nothing is changed then.
         """
+
+
+class ColumnValues(Protocol):
+    """Makes the values of columns."""
 
     def of_fragment(
         self, dataset: LanceDataset, work: FragmentWork, rows: range, size: Callable[[], int]

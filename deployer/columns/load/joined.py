@@ -36,7 +36,7 @@ DELETED = -2  #: the place of a deleted row
 
 
 class JoinedColumns:
-    """See `fill.work.ColumnValues`. Files of values lie in `folder`, which the caller removes."""
+    """See `fill.work.ValuesSource` and `ColumnValues`. Files of values lie in `folder`, which the caller removes."""
 
     def __init__(
         self,
@@ -47,7 +47,6 @@ class JoinedColumns:
         folder: Path,
         on_progress: OnProgress,
     ) -> None:
-        self.inputs = (request.pk,)
         self._source, self._request, self._target, self._where = source, request, target, where
         self._folder, self._on_progress = folder, on_progress
         self._schema = values_schema(target)

@@ -19,6 +19,7 @@ from deployer.columns.load.keys import refuse_key_types
 from deployer.columns.load.on_spark import ShuffledColumns
 from deployer.columns.load.request import LoadRequest
 from deployer.columns.load.source import LoadSource, find_load_source
+from deployer.columns.load.spooled import NO_VALUES
 from deployer.compute.clusters import declared_cluster
 from deployer.compute.spark.local import LocalCluster, job_session
 from deployer.errors import InvalidInput
@@ -129,11 +130,11 @@ def _loaded(
         sizes_of = cluster or partial(declared_cluster, table.store.instance(), table.address)
         shuffled = ShuffledColumns(partial(job_session, sizes_of), source, request, target, table.address, on_progress)
         with closing(shuffled):
-            stats = FillRun(filling, shuffled, sizes, document, on_progress, shuffled).fill()
+            stats = FillRun(filling, shuffled, NO_VALUES, sizes, document, on_progress, shuffled).fill()
     else:
         with temporary_folder("columns") as folder:
             values = JoinedColumns(source, request, target, table.address, Path(folder), on_progress)
-            stats = FillRun(filling, values, sizes, document, on_progress).fill()
+            stats = FillRun(filling, values, values, sizes, document, on_progress).fill()
     after = table.store.table(table.entry.table_id).lance_version
     added = tuple(column.name for column in target.added)
     return LoadResult(job_id, run_id, request.columns, added, False, stats, table.state.lance_version, after, engine)

@@ -11,7 +11,6 @@ import math
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -37,7 +36,6 @@ from deployer.columns.load.shuffle_tasks import (
     read_report,
 )
 from deployer.columns.load.source import LoadSource
-from deployer.columns.load.spooled import NO_VALUES
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress
 from deployer.runs.rewriting.executor import collected
@@ -55,7 +53,10 @@ _MESSAGES = "range int, rows binary"
 
 
 class ShuffledColumns:
-    """The values of a load, and what writes them: see `fill.work.ColumnValues` and `fill.executor.Executor`."""
+    """The source of a load's values, and what writes them: see `fill.work.ValuesSource` and `fill.executor.Executor`.
+
+    Tasks make the values, of what arrives through the shuffle.
+    """
 
     def __init__(
         self,
@@ -66,7 +67,6 @@ class ShuffledColumns:
         where: str,
         on_progress: OnProgress,
     ) -> None:
-        self.inputs = (request.pk,)
         self._start, self._source, self._request, self._target = session, source, request, target
         self._where, self._on_progress = where, on_progress
         self._join: Join | None = None
@@ -139,12 +139,6 @@ class ShuffledColumns:
         refuse_missing(self._request, self._target, shown, missing, rows, self._where)
         self._row_bytes = max(1, self._source.bytes // read)
 
-    def of_fragment(
-        self, dataset: LanceDataset, work: FragmentWork, rows: range, size: Callable[[], int]
-    ) -> Iterator[pa.RecordBatch]:
-        """Is not called: `written` sends the values to tasks."""
-        raise NotImplementedError
-
     def written(
         self,
         writer: FragmentWriter,
@@ -165,7 +159,7 @@ class ShuffledColumns:
         errors = task_errors(session)
         task = WriteFragments(
             join,
-            replace(writer, values=NO_VALUES),
+            writer,
             tuple(now.get(number, work) for number, work in enumerate(join.works)),
             int(dataset.version),
             self._row_bytes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,6 @@ class SpooledColumns:
     """
 
     def __init__(self, folder: Path, schema: pa.Schema, row_bytes: int, *, carries: bool) -> None:
-        self.inputs: Sequence[str] = ()
         self._folder, self._schema, self._carries = folder, schema, carries
         self._chunk_rows = max(1_024, CHUNK_BYTES // max(1, row_bytes))
         self._batch_rows = max(256, BATCH_BYTES // max(1, row_bytes))
@@ -51,9 +50,6 @@ class SpooledColumns:
         """Ends the files: all values are there."""
         for writer in self._writers.values():
             writer.close()
-
-    def prepare(self, dataset: LanceDataset, works: Sequence[FragmentWork]) -> None:
-        """Does nothing: the values are there."""
 
     def of_fragment(
         self, dataset: LanceDataset, work: FragmentWork, rows: range, size: Callable[[], int]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,8 +26,8 @@ from deployer.table import Table, connect
 from deployer.tables.verify.verify import verify
 from tests.columns.backfill.conftest import TRUSTED, with_computed
 from tests.columns.backfill.functions import scalar, tenfold
+from tests.columns.others import others_changing
 from tests.columns.rows import rows, values
-from tests.columns.test_beside_others import Others
 from tests.tables.lakes import Lake
 
 
@@ -180,45 +179,23 @@ def test_a_run_whose_lease_is_over_holds_nothing(paused: Paused, table: Table, l
 
 @pytest.mark.parametrize("granularity", [None, 2])
 def test_beside_appends_deletions_and_rewrites(granularity: int | None, lake: Lake) -> None:
-    over, choice = threading.Event(), random.Random(granularity)  # noqa: S311
-    added, deleted = [30], set[int]()
-    location = lake.open().opened.location
-
-    def append() -> None:
-        if added[0] < 300:
-            with connect(lake.root) as connection:
-                connection.open_table("flights").add(with_computed(rows(added[0], added[0] + 10)))
-            added[0] += 10
-        over.wait(0.02)
-
-    def delete() -> None:
-        one = choice.randrange(added[0])
-        lance.dataset(location).delete(f"id = {one}")
-        deleted.add(one)
-        over.wait(0.05)
-
     def rewrite() -> None:
         compact_table(lake.root, "flights", {"min_files": 2})
         cluster_table(lake.root, "flights", {"columns": ["rating"]})
         clean_table(lake.root, "flights", {"older_than": "0d"})
-        over.wait(0.05)
 
-    others = [Others(work, over) for work in (append, delete, rewrite)]
-    try:
-        with connect(lake.root, trusted_functions=TRUSTED) as connection:
-            table = connection.open_table("flights")
-            for _ in range(2):
-                table.backfill("score", commit_granularity=granularity)
-                table.backfill("score", udf=tenfold, commit_granularity=granularity)
-    finally:
-        over.set()
-        for each in others:
-            each.join(60)
-    assert [each.failure for each in others] == [None] * 3
+    with (
+        others_changing(lake, granularity, rewrite, with_computed) as changed,
+        connect(lake.root, trusted_functions=TRUSTED) as connection,
+    ):
+        table = connection.open_table("flights")
+        for _ in range(2):
+            table.backfill("score", commit_granularity=granularity)
+            table.backfill("score", udf=tenfold, commit_granularity=granularity)
     with connect(lake.root, trusted_functions=TRUSTED) as connection:
         table = connection.open_table("flights")
         refresh(lake.store, lake.root, lake.open().opened.entry.table_id)
         table.backfill("score", commit_granularity=granularity)
         of_all(table)
-        assert {*values(table, "score")} == {*range(added[0])} - deleted
+        assert {*values(table, "score")} == changed.ids
     assert [str(one) for each in verify(lake.store, lake.root, full=True) for one in each.differences] == []
