@@ -217,7 +217,9 @@ def _failures(request: Request, target: SearchTarget) -> Iterator[None]:
         if refused := _sql_failure(failure, request, target):
             raise refused from failure
         written = request.condition.written if request.condition is not None else None
-        raise read_failure(failure, written, target.schema, target.table.location, target.address) from failure
+        searched = (request.vector_column, *request.text_columns)
+        location = target.table.location
+        raise read_failure(failure, written, target.dataset, location, target.address, None, searched) from failure
 
 
 def _sql_failure(failure: BaseException, request: Request, target: SearchTarget) -> InvalidInput | None:

@@ -121,7 +121,7 @@ class Version:
         both = " AND ".join(f"({each})" for each in (sql, self.condition and self.condition.sql) if each)
         written = self.condition.written if self.condition is not None else None
         address = f"{self.address}, version {self.number}:{self.place.version}"
-        with read_errors(self.place.location, address, self.dataset.schema, written):
+        with read_errors(self.place.location, address, self.dataset, written, both):
             scanner = self.dataset.scanner(
                 columns=list(names),
                 filter=both or None,

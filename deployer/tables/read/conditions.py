@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from deployer.datasets.errors import as_deployer_error, first_line, is_of_files, is_of_lance, refused_by_storage
+from deployer.datasets.indexes.damage import damaged_index
 from deployer.errors import DeployerError, InvalidInput
 from deployer.platform.sql.messages import in_plain_words
 from deployer.platform.sql.one_expression import NotOneExpression
 from deployer.platform.sql.parsing import check_expression
 from deployer.specs.types.column_names import alike
 from deployer.tables.read.key_values import unknown_column
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
 
 _REMEDY = (
     "write an SQL condition such as \"carrier = 'AA' AND distance > 1000\"; a name with other than letters, digits "
@@ -52,7 +57,9 @@ def check_condition(where: str, address: str, schema: pa.Schema) -> None:
 
 
 @contextmanager
-def read_errors(location: str, address: str, schema: pa.Schema, where: str | None = None) -> Iterator[None]:
+def read_errors(
+    location: str, address: str, dataset: LanceDataset, where: str | None = None, sql: str | None = None
+) -> Iterator[None]:
     """Raises what Lance reports of a reading as `read_failure` has it; other errors are raised as they are."""
     try:
         yield
@@ -61,17 +68,29 @@ def read_errors(location: str, address: str, schema: pa.Schema, where: str | Non
     except BaseException as failure:
         if not is_of_lance(failure):
             raise
-        raise read_failure(failure, where, schema, location, address) from failure
+        raise read_failure(failure, where, dataset, location, address, sql) from failure
 
 
 def read_failure(
-    failure: BaseException, where: str | None, schema: pa.Schema, location: str, address: str
+    failure: BaseException,
+    where: str | None,
+    dataset: LanceDataset,
+    location: str,
+    address: str,
+    sql: str | None = None,
+    columns: Collection[str] = (),
 ) -> DeployerError:
     """Returns the error for what Lance says of a reading of the dataset at `location`, by a condition where there is
-    one."""
+    one.
+
+    `sql` is the condition that Lance got, where that is not the user's, and `columns` those that were searched: their
+    indexes may be damaged.
+    """
+    if damaged := damaged_index(dataset, failure, sql or where or "", columns, address):
+        return damaged
     if where is None or refused_by_storage(failure, location) is not None or is_of_files(failure):
         return as_deployer_error(failure, location)
-    return filter_failure(failure, where, schema, address)
+    return filter_failure(failure, where, dataset.schema, address)
 
 
 def filter_failure(failure: BaseException, where: str, schema: pa.Schema, address: str) -> DeployerError:

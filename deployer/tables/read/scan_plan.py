@@ -106,12 +106,11 @@ class ScanPlan:
     ) -> Any:
         sql = self.predicate.to_sql()
         filtered_here = not self.predicate.is_empty and sql is None
-        both = " AND ".join(f"({part})" for part in (sql, self.condition and self.condition.sql) if part)
         names = list(self.columns)
         extra = [name for name in self.predicate.columns if name not in names] if filtered_here else []
         return dataset.scanner(
             columns=names + extra,
-            filter=both or None,
+            filter=self._sql(),
             fragments=fragments_by_id(dataset, fragments),
             limit=limit,
             offset=offset,
@@ -122,9 +121,14 @@ class ScanPlan:
             blob_handling="all_binary",
         )
 
+    def _sql(self) -> str | None:
+        """Returns the conditions that Lance gets."""
+        both = (self.predicate.to_sql(), self.condition and self.condition.sql)
+        return " AND ".join(f"({part})" for part in both if part) or None
+
     def _errors(self, dataset: LanceDataset) -> AbstractContextManager[None]:
         written = self.condition.written if self.condition is not None else None
-        return read_errors(self.location, self.address, dataset.schema, written)
+        return read_errors(self.location, self.address, dataset, written, self._sql())
 
 
 def fragments_by_id(dataset: LanceDataset, ids: Sequence[int]) -> list[Any]:

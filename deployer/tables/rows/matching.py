@@ -70,7 +70,7 @@ def scanned(
     """Yields rows of the fragments, or of all, in their order. `place` is the table's location and address, and
     `condition` the user's own, for errors."""
     written = condition.written if condition is not None else None
-    with read_errors(*place, dataset.schema, written):
+    with read_errors(*place, dataset, written, sql):
         scanner = dataset.scanner(
             columns=list(columns),
             filter=sql,
