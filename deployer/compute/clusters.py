@@ -33,14 +33,20 @@ def local_cluster(clusters: Sequence[Cluster], name: str | None, where: str) -> 
             where=where,
             remedy=f"say `--cluster {clusters[0].name}`, or declare one of kind local too",
         )
-    chosen = local if len(local) == 1 else [each for each in local if each.name == DEFAULT]
-    if not chosen:
+    chosen = local_default(clusters)
+    if chosen is None:
         raise InvalidInput(
             f"the clusters {', '.join(each.name for each in local)} are declared, and none is called {DEFAULT}",
             where=where,
             remedy=f"call one of them {DEFAULT}, or say which with `ingest --cluster NAME`",
         )
-    return _sizes(chosen[0], where)
+    return _sizes(chosen, where)
+
+
+def local_default(clusters: Sequence[Cluster]) -> Cluster | None:
+    """Returns the only cluster of kind `local`, or of several the one that is called `default`; None without one."""
+    local = [each for each in clusters if each.kind == "local"]
+    return local[0] if len(local) == 1 else next((each for each in local if each.name == DEFAULT), None)
 
 
 def declared_cluster(instance: InstanceState, where: str) -> LocalCluster:

@@ -6,9 +6,10 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from deployer.compute.running.remote_index import plan_on
 from deployer.errors import InvalidInput
 from deployer.runs.rewriting.executor import in_driver
-from deployer.runs.rewriting.index_builds import declared_session, session_of
+from deployer.runs.rewriting.index_builds import declared_session, declared_there, session_of
 from deployer.specs.schema.index_kinds import parameter_names
 from deployer.specs.types.arrow import columns_of
 from deployer.tables.indexes.arguments import (
@@ -105,13 +106,16 @@ def build_plan(
 ) -> BuildPlan:
     """Returns in how many parts an index of the table is built, and where.
 
-    With Spark on a session that is given, or for a large table on the declared cluster; else in this process, in one
-    part unless `parts` says otherwise.
+    With Spark on a session that is given; for a large table on the declared cluster on AWS, else on the local one;
+    else in this process, in one part unless `parts` says otherwise. Raises Refused where a cluster on AWS is declared
+    and `deployer up` has not published it.
     """
     if parts is not None and (not isinstance(parts, int) or isinstance(parts, bool) or parts < 1):
         raise InvalidInput(f"`parts` is {parts!r}", where=table.address, remedy="give a whole number from 1")
-    rows = table.state.files.rows
-    session = declared_session(table.store.instance(), rows) if spark is None else session_of(spark)
+    rows, instance = table.state.files.rows, table.store.instance()
+    if spark is None and (there := declared_there(instance, table.root, table.address, rows)) is not None:
+        return plan_on(there, parts, options)
+    session = declared_session(instance, rows) if spark is None else session_of(spark)
     if session is None:
         return BuildPlan(parts or 1, in_driver, options or {})
     return session.plan(table.location, rows, parts, options)

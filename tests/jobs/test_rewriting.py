@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from deployer.compute.jobs.cluster import RemoteJob, Run, RunState, RunStatus
-from deployer.compute.running.remote_rewrite import RewriteCluster, rewrite_on
+from deployer.compute.running.remote_rewrite import rewrite_on
+from deployer.compute.running.table_jobs import TableCluster
 from deployer.errors import DeployerError, Interrupted, Refused
 from deployer.platform.aws.calls import CallFailed, Cause
 from deployer.platform.system.clock import Clock
@@ -70,7 +71,7 @@ class Processes:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Processes]:
     monkeypatch.setattr("deployer.compute.running.follow.LAST_LINES", 0.0)
-    monkeypatch.setattr("deployer.compute.running.remote_rewrite.PAUSE", 0.2)
+    monkeypatch.setattr("deployer.compute.running.table_jobs.PAUSE", 0.2)
     found = Processes()
     yield found
     for process in found.runs.values():
@@ -95,7 +96,7 @@ def wanted(lake: Lake) -> tuple[str, TableSpec]:
 def up(lake: Lake, cluster: Processes, on_progress: OnProgress = no_progress) -> None:
     """What `up` does with the table."""
     table_id, spec = wanted(lake)
-    there = RewriteCluster(cluster, True, "demo")
+    there = TableCluster(cluster, True, "demo")
 
     def elsewhere(*arguments: object) -> None:
         rewrite_on(there, *arguments)  # type: ignore[arg-type]
@@ -144,7 +145,7 @@ def stop_at_first(_: Progress) -> None:
 def test_an_up_that_is_interrupted_ends_the_job_and_the_next_one_starts_it_again(
     filled: Lake, cluster: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deployer.compute.running.remote_rewrite.TO_END", 0.0)
+    monkeypatch.setattr("deployer.compute.running.table_jobs.TO_END", 0.0)
     cluster.failpoint = "tables.rewrite.started=stop"  # it hears of nothing
     with pytest.raises(Interrupted, match="was asked to end; the table is as it was"):
         up(filled, cluster, stop_at_first)
@@ -179,7 +180,7 @@ def test_what_the_job_refuses_is_refused_here(filled: Lake, cluster: Processes) 
     refused = replace(spec, row_keys=("delay",), split_points=())
     with pytest.raises(Refused, match="'delay' is null in"):
         rewrite_on(
-            RewriteCluster(cluster, True, "demo"), filled.store, filled.root, table_id, refused, no_progress, Clock()
+            TableCluster(cluster, True, "demo"), filled.store, filled.root, table_id, refused, no_progress, Clock()
         )
     assert filled.open().opened.state.dataset == 1
 

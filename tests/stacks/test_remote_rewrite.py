@@ -1,4 +1,5 @@
-"""A change of keys on the cluster on AWS, from end to end: `up` against moto, the job run as it was submitted."""
+"""Changes of keys and builds of indexes on the cluster on AWS, from end to end: `up` against moto, the jobs run as they
+were submitted."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import pyarrow as pa
 import pytest
 
 from deployer.app.stack.engine import engine_for
@@ -21,15 +23,19 @@ from deployer.cli.console import progress_display
 from deployer.cli.main import run as run_command
 from deployer.cli.options import DEFAULT_STACK
 from deployer.compute.running.published_clusters import FILE
-from deployer.compute.running.remote_rewrite import cluster_of, connected, rewrite_on
+from deployer.compute.running.remote_rewrite import rewrite_on
+from deployer.compute.running.table_jobs import cluster_of, connected
 from deployer.datasets.storage.options import objects_at
 from deployer.engine import StackRef, read_project
 from deployer.engine.embedded import EmbeddedEngine
-from deployer.errors import EngineFailed, Interrupted
+from deployer.errors import EngineFailed, Interrupted, Refused
+from deployer.plan.planning import work_places
 from deployer.provider.resources.deletions import DELETIONS_VARIABLE
 from deployer.provider.resources.run_context import OUTPUTS_VARIABLE
+from deployer.runs.rewriting import index_builds
 from deployer.state import open_store
 from deployer.state.model.entities import TableState
+from deployer.table import connect
 from deployer.tables.inspect.recorded import recorded_table
 from tests.aws_provider.install import install_aws_provider
 from tests.cli.conftest import Deployer
@@ -98,11 +104,11 @@ def state() -> TableState:
         return store.table(entry.table_id)
 
 
-def states_of_runs() -> list[str]:
+def states_of_runs(title: str = "rewrite air.flights") -> list[str]:
     [application] = [
         each for each in boto3.client("emr-serverless").list_applications()["applications"] if "default" in each["name"]
     ]
-    found = [run for run in runs_of(application["id"]) if run["name"].startswith("rewrite air.flights")]
+    found = [run for run in runs_of(application["id"]) if run["name"].startswith(title)]
     return [str(run["state"]) for run in sorted(found, key=lambda run: run["createdAt"])]
 
 
@@ -219,6 +225,44 @@ def test_a_run_without_a_plan_rewrites_on_the_published_cluster(
     EmbeddedEngine({}).up(stack)
     assert state().dataset != before and states_of_runs()[-1] == "SUCCESS" and len(running) == 1
     check_rows(deployer)
+
+
+@pytest.mark.slow
+def test_indexes_of_a_large_table_are_built_there(
+    project: Path, deployer: Deployer, running: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table has 300 rows, and is large beyond ten."""
+    monkeypatch.setattr(index_builds, "SMALL_ROWS", 10)
+    monkeypatch.setattr(work_places, "SMALL_ROWS", 10)
+    file = project / "specs" / "flights.yaml"
+    before = file.read_text(encoding="utf-8")
+    file.write_text(before + "indexes:\n  - {columns: [delay], kind: btree}\n", encoding="utf-8")
+    found = deployer("preview", "--json").json["resources"]
+    [why] = [change["why"] for each in found for change in each["changes"]]
+    assert why == "300 rows are indexed; none is written, on cluster default (emr-serverless)"
+    with monkeypatch.context() as patched:
+        patched.setenv("DEPLOYER_FAILPOINT", "tables.index.begun")
+        ran = deployer("up", "--yes")
+    assert ran.code == 1 and "the run failed" in ran.err, ran.err
+    ran = deployer("up", "--yes")
+    assert ran.code == 0, ran.err
+    assert states_of_runs("build index delay_btree of air.flights") == ["FAILED", "SUCCESS"] and len(running) == 2
+    with connect(ROOT) as connection:
+        flights = connection.open_table("air.flights")
+        flights.add(pa.table({"id": pa.array(range(300, 310), pa.int64()), "delay": pa.array([1] * 10, pa.int32())}))
+        flights.create_scalar_index("delay", parts=2)
+        stats = flights.index_stats("delay_btree")
+        assert stats is not None and (stats.num_indices, stats.num_unindexed_rows) == (2, 0)
+        flights.delete("id >= 300")
+        published = objects_at(ROOT).get(FILE)
+        objects_at(ROOT).delete([FILE])
+        with pytest.raises(Refused, match="an index of the table is to be built on cluster default, and nothing below"):
+            flights.create_scalar_index("delay")
+        objects_at(ROOT).put(FILE, published)
+    assert len(running) == 3
+    check_rows(deployer)
+    file.write_text(before, encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
 
 
 def test_a_plan_says_what_makes_the_cluster_before_a_rewrite(project: Path, deployer: Deployer) -> None:

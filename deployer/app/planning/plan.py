@@ -40,7 +40,7 @@ from deployer.plan import Plan, make_plan
 from deployer.plan.assess.unsupported import MOVE
 from deployer.plan.changes import RenameTable
 from deployer.plan.graph import Graph, build_graph
-from deployer.plan.planning.rewrite_places import rewrites_tables, with_place
+from deployer.plan.planning.work_places import builds_large_indexes, rewrites_tables, with_build_place, with_place
 from deployer.plan.targets import restricted
 from deployer.provider.resources.deletions import Deletions
 from deployer.specs import known_lake
@@ -130,7 +130,7 @@ def plan_lake(
         allow_destroy=allow_destroy,
         delete_savepoints=workspace.delete_savepoints,
     )
-    plan = _with_rewrite_place(workspace, wanted, plan, engine)
+    plan = _with_work_place(workspace, wanted, plan, engine)
     if targets is not None:
         plan = limited(workspace, plan, wanted, live, recorded, targets)
     plan, live = looked_up(plan, wanted, live, root)
@@ -226,20 +226,20 @@ def _note_output(reporter: Reporter, event: Event) -> None:
         reporter.note(f"program: {event.text}")
 
 
-def _with_rewrite_place(workspace: Workspace, lake: Lake, plan: Plan, engine: PlannedEngine) -> Plan:
-    """Adds to the plan where tables are rewritten: here, or on the instance's cluster on AWS. The provider
-    then gets the address of that cluster."""
-    if not rewrites_tables(plan, lake):
+def _with_work_place(workspace: Workspace, lake: Lake, plan: Plan, engine: PlannedEngine) -> Plan:
+    """Adds to the plan where tables are rewritten and indexes of large tables are built: here, or on the instance's
+    cluster on AWS. The provider then gets the address of that cluster."""
+    if not rewrites_tables(plan, lake) and not builds_large_indexes(plan):
         return plan
     from deployer.app.stack.state import stack_outputs
     from deployer.compute.jobs.code import OUTPUT as CODE
     from deployer.compute.running.connect import OUTPUT as CLUSTERS
-    from deployer.compute.running.remote_rewrite import cluster_of
+    from deployer.compute.running.table_jobs import cluster_of
     from deployer.compute.schedules.schedules import default_cluster
     from deployer.provider.resources.run_context import OUTPUTS_VARIABLE
 
     if default_cluster(lake.instance.clusters) is None:
-        return plan
+        return with_build_place(plan, _local_place(lake))
     outputs = {key: value for key, value in stack_outputs(workspace, engine()).items() if key in (CLUSTERS, CODE)}
     cluster = cluster_of(lake.instance, outputs)
     if cluster is None:
@@ -247,6 +247,14 @@ def _with_rewrite_place(workspace: Workspace, lake: Lake, plan: Plan, engine: Pl
     engine.stores.outputs = outputs
     os.environ[OUTPUTS_VARIABLE] = json.dumps(outputs)
     return with_place(plan, lake, f"on cluster {cluster.name} ({cluster.kind})")
+
+
+def _local_place(lake: Lake) -> str:
+    """Returns the place of builds of indexes where no cluster on AWS is declared."""
+    from deployer.compute.clusters import local_default
+
+    cluster = local_default(lake.instance.clusters)
+    return "on this machine" if cluster is None else f"in parts on cluster {cluster.name} (local)"
 
 
 def _not_made_yet(lake: Lake) -> str:

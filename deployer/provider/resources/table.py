@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Corrupt, DeployerError, InvalidInput, NotFound, Refused
@@ -11,12 +10,13 @@ from deployer.live.reader import live_instance, read_table
 from deployer.plan.diff.lakes import diff
 from deployer.platform.system.progress import OnProgress
 from deployer.provider.resources.checks import check_names, check_table
+from deployer.provider.resources.elsewhere import plans_of_builds, rewrites_elsewhere
 from deployer.provider.resources.inputs import COLUMNS, ROOT, table_inputs, table_of
 from deployer.provider.resources.kind import UNKNOWN, CheckFailure, Difference, Properties, Resource
 from deployer.provider.resources.property_paths import property_paths
 from deployer.provider.resources.run_context import Stores
 from deployer.provider.urn import address_of, owner_of
-from deployer.specs.model import Cluster, InstanceSpec, TableSpec
+from deployer.specs.model import TableSpec
 from deployer.specs.validation.plain_values import text
 from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
@@ -25,8 +25,6 @@ from deployer.tables.admin.tables import create_table, update_table
 from deployer.tables.inspect.recorded import recorded_table
 
 if TYPE_CHECKING:
-    from deployer.tables.admin.tables import RewriteElsewhere
-    from deployer.tables.indexes.parts import BuildPlan, PlanBuild
     from deployer.tables.ingest.job import LoadWithSpark
     from deployer.tables.ingest.loading import LoadedFragments, LoadPlan
 
@@ -70,9 +68,10 @@ class TableKind:
     def create(self, stores: Stores, urn: str, news: Properties, on_progress: OnProgress) -> Resource:
         store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
         spec, owner = table_of(news), owner_of(urn)
-        with_spark, elsewhere = _with_spark(store), _elsewhere(stores, store)
+        with_spark, elsewhere = _with_spark(store), rewrites_elsewhere(stores, store, root)
+        plan_build = plans_of_builds(stores, store, root, spec.address)
         if (former := _renamed_table(store, root, spec, owner)) is not None:
-            update_table(store, root, former, spec, with_spark, on_progress, elsewhere, plan_build=_plan_build(store))
+            update_table(store, root, former, spec, with_spark, on_progress, elsewhere, plan_build=plan_build)
             table_id = former
         else:
             allowed = spec.address in stores.allow_destroy
@@ -85,7 +84,7 @@ class TableKind:
                 on_progress,
                 allow_destroy=allowed,
                 elsewhere=elsewhere,
-                plan_build=_plan_build(store),
+                plan_build=plan_build,
             )
         entry = store.instance().tables[table_id]
         return Resource(table_id, news, _outputs(news, entry.table_id, entry.location, entry.status))
@@ -111,18 +110,19 @@ class TableKind:
         store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
         renamed = stores.deletions is not None and id in stores.deletions.renames
         planned_with = stores.planned_with(news[ROOT], id)
+        spec = table_of(news)
         try:
             update_table(
                 store,
                 root,
                 id,
-                table_of(news),
+                spec,
                 _with_spark(store),
                 on_progress,
-                _elsewhere(stores, store),
+                rewrites_elsewhere(stores, store, root),
                 renamed=renamed,
                 planned_with=planned_with,
-                plan_build=_plan_build(store),
+                plan_build=plans_of_builds(stores, store, root, spec.address),
             )
         finally:
             stores.forget_table(news[ROOT], id)
@@ -176,60 +176,6 @@ def _with_spark(store: StateStore) -> LoadWithSpark:
         return copy_with_spark(plan, on_progress, cluster)
 
     return copy
-
-
-def _plan_build(store: StateStore) -> PlanBuild:
-    """Plans builds of indexes, with Spark for large tables; what that needs is imported when an index is built."""
-
-    def plan(location: str, rows: int) -> BuildPlan:
-        from deployer.runs.rewriting.index_builds import plans_by_size
-
-        return plans_by_size(store.instance)(location, rows)
-
-    return plan
-
-
-def _elsewhere(stores: Stores, store: StateStore) -> RewriteElsewhere | None:
-    """Rewrites tables on the instance's cluster on AWS; None where it has none, or the plan of the run says so."""
-    if stores.deletions is not None and not stores.outputs:  # the plan says that they are rewritten on this machine
-        return None
-    from deployer.compute.schedules.schedules import default_cluster
-
-    instance = live_instance(store.instance())
-    declared = default_cluster(instance.clusters) if instance is not None else None
-    if instance is None or declared is None:
-        return None
-    from deployer.compute.running.remote_rewrite import cluster_of, connected, rewrite_on
-
-    if cluster := cluster_of(instance, stores.outputs):
-        return partial(rewrite_on, connected(instance, cluster, stores.outputs))
-    return None if stores.deletions is not None else partial(_rewrite_where_published, instance, declared)
-
-
-def _rewrite_where_published(
-    instance: InstanceSpec,
-    cluster: Cluster,
-    store: StateStore,
-    root: str,
-    table_id: str,
-    spec: TableSpec,
-    on_progress: OnProgress,
-) -> None:
-    """Rewrites a table in a run without a plan, such as a plain `pulumi up`, on the cluster that `deployer up` made.
-
-    Raises Refused where no cluster is published: a plan alone can say that a table is rewritten on this machine.
-    """
-    from deployer.compute.running.published_clusters import published_outputs
-    from deployer.compute.running.remote_rewrite import cluster_of, connected, rewrite_on
-
-    outputs = published_outputs(root)
-    if outputs is None or cluster_of(instance, outputs) is None:
-        raise Refused(
-            f"the table is to be rewritten on cluster {cluster.name}, and nothing below the root says where that is",
-            where=spec.address,
-            remedy="run `deployer up`, whose plan says where the table is rewritten",
-        )
-    rewrite_on(connected(instance, cluster, outputs), store, root, table_id, spec, on_progress)
 
 
 def _resource(live: LiveTable | Unreadable, root: str) -> Resource:

@@ -1,5 +1,8 @@
 """How an index of a large table is built: in parts, as tasks of Spark, where a cluster for it is declared.
 
+`up` and calls of a program send the build to a declared cluster on AWS. Services and loads, which build indexes that
+waited for rows, do so where they run.
+
 A part is a segment of the index over some fragments. Lance uses all cores of one machine for a single call, so that
 parts are for tables that one machine takes long for.
 """
@@ -12,10 +15,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from deployer.compute.clusters import local_cluster
+from deployer.compute.clusters import local_default
+from deployer.compute.running.table_jobs import TableCluster, published
 from deployer.compute.spark.local import LocalCluster, job_session, was_submitted
-from deployer.errors import InvalidInput
 from deployer.live.reader import live_instance
+from deployer.plan.planning import work_places
 from deployer.runs.rewriting.executor import OnRows, with_spark
 from deployer.tables.indexes.parts import IN_ONE_PART, BuildPlan, PlanBuild
 
@@ -26,10 +30,8 @@ if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
     from deployer.state.model.entities import InstanceState
 
-SMALL_ROWS = 20_000_000  #: up to here this process builds an index before Spark would have started, as rows are changed
-PART_ROWS = (
-    1_000_000  #: rows of a part at least, unless the caller says otherwise: a smaller one is not worth a Spark task
-)
+SMALL_ROWS = work_places.SMALL_ROWS  #: up to here this process builds an index
+PART_ROWS = 1_000_000  #: rows of a part at least by default: a smaller one is not worth a Spark task
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +65,22 @@ def declared_session(instance: InstanceState, rows: int) -> IndexSession | None:
     if was_submitted():
         return session_of(job_session(LocalCluster))
     live = live_instance(instance)
-    if live is None or not any(each.kind == "local" for each in live.clusters):
+    cluster = None if live is None else local_default(live.clusters)
+    if cluster is None:
         return None
-    try:
-        sizes = local_cluster(live.clusters, None, live.address)
-    except InvalidInput:  # several could be meant: none is
-        return None
+    sizes = LocalCluster.of(cluster.options)
     return IndexSession(partial(job_session, lambda: sizes), sizes.cores or os.cpu_count() or 1)
+
+
+def declared_there(instance: InstanceState, root: str, where: str, rows: int) -> TableCluster | None:
+    """Returns the cluster on AWS that builds indexes of a table with so many rows: the instance's only one, or the one
+    called `default`.
+
+    None where there is none, for a small table, and in a job. Raises Refused where it is declared and not published.
+    """
+    if rows <= SMALL_ROWS or was_submitted() or (live := live_instance(instance)) is None:
+        return None
+    return published(root, live, "an index of the table is to be built", where)
 
 
 def plans_by_size(instance: Callable[[], InstanceState]) -> PlanBuild:

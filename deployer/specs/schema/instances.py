@@ -48,7 +48,8 @@ INSTANCE = object_schema(
         "clusters": {
             "description": (
                 "Where Spark jobs run, by name or as a list with names: loads and rewrites too large for one process. "
-                "With a cluster on AWS, the only one there or the one called `default`, tables are rewritten on it. "
+                "With a cluster on AWS, the only one there or the one called `default`, tables are rewritten and "
+                "indexes of large tables are built on it. "
                 "`ingest --cluster` names one; else it is the only one of kind local, or of several the one called "
                 "`default`. Where none is declared, all cores of the machine and 2g of memory."
             ),

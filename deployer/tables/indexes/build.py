@@ -85,7 +85,7 @@ def build_index(
     """Build the index, in the place of one of that name, and of the one named `replaced`, in one commit.
 
     False when it is left pending for want of rows; the index in whose place it is to come stays until then. Raises
-    Conflict when others keep committing, DeployerError with what Lance says.
+    Conflict when others keep committing, DeployerError with what Lance says, and what ends a build elsewhere.
     """
     entry = store.instance().tables[table_id]
     state = refresh(store, root, table_id)
@@ -97,6 +97,10 @@ def build_index(
     if not has_rows_for(dataset, index):
         remember(store, table_id, RememberedIndex(index, "pending", state.dataset, before, segments))
         return False
+    if plan.elsewhere is not None:
+        built = plan.elsewhere(store, root, table_id, index, replaced, on_progress)
+        refresh(store, root, table_id)
+        return built
     remember(store, table_id, RememberedIndex(index, "building", state.dataset, before, segments))
     reached("tables.index.begun")
     location = dataset_location(root, entry)

@@ -21,10 +21,15 @@ from deployer.specs.schema.index_kinds import VECTOR_KINDS
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
     from deployer.specs.model import IndexSpec
+    from deployer.state.store import StateStore
 
 #: Builds segments, on whatever machines: gets the dataset, the jobs and a callback for further rows, and returns what
 #: each job made.
 RunParts = Callable[["LanceDataset", Sequence[SegmentJob], Callable[[int], None]], list[list[Any]]]
+
+#: Builds an index on another machine from beginning to end, as `build_index` does on this one: gets the store, the
+#: root, the table's id, the index, the name of the one that it replaces, and a progress callback. Returns the same.
+BuildElsewhere = Callable[["StateStore", str, str, "IndexSpec", str, OnProgress], bool]
 
 
 def one_by_one(dataset: LanceDataset, jobs: Sequence[SegmentJob], on_rows: Callable[[int], None]) -> list[list[Any]]:
@@ -34,11 +39,13 @@ def one_by_one(dataset: LanceDataset, jobs: Sequence[SegmentJob], on_rows: Calla
 
 @dataclass(frozen=True, slots=True)
 class BuildPlan:
-    """How an index is built: in how many parts at most, by what, and with which options of Lance for the build."""
+    """How an index is built: in how many parts at most, by what, and with which options of Lance for the build; or
+    `elsewhere`, which decides the rest."""
 
     parts: int = 1
     run: RunParts = one_by_one
     options: Mapping[str, Any] = field(default_factory=dict)
+    elsewhere: BuildElsewhere | None = None
 
 
 IN_ONE_PART = BuildPlan()

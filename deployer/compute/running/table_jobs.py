@@ -1,0 +1,198 @@
+"""Jobs on a cluster on AWS that change a table for a caller that waits: rewrites and builds of indexes.
+
+A job is named after the table and what is to become of it, so every caller that wants the same means the same job: it
+follows the one that runs, and starts one that ended too early again. A caller that is interrupted asks the job to end.
+One that is killed leaves it running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from deployer.compute.jobs.cluster import RemoteCluster, RemoteJob, RunState, RunStatus
+from deployer.compute.jobs.status import StartedJob, ask_to_end, read_status, remembered, request, requested
+from deployer.compute.running.connect import OUTPUT, connect
+from deployer.compute.running.follow import PAUSE, Watcher, follow, run_continues
+from deployer.compute.running.published_clusters import published_outputs
+from deployer.compute.running.start import run_job
+from deployer.compute.schedules.schedules import default_cluster
+from deployer.errors import Interrupted, Refused
+from deployer.platform.aws.calls import CallFailed
+from deployer.platform.aws.names import LAKE_TAG, lake_id
+from deployer.platform.system.clock import Clock
+from deployer.platform.system.progress import OnProgress, Progress
+from deployer.specs.model import Cluster, InstanceSpec
+from deployer.specs.validation.plain_values import texts
+
+TO_END = 60.0  #: seconds that a job which was asked to end has for it, before its run is cancelled
+SLICE = 0.5  #: seconds between two looks whether the caller is to stop
+_ATTEMPTS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class TableCluster:
+    """The cluster on AWS that changes tables. `ends_drivers`: a run that was cancelled has no driver any more."""
+
+    cluster: RemoteCluster
+    ends_drivers: bool
+    instance: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableJob:
+    """A job that changes the table of that full name.
+
+    `document` is what it is to do, stored below the root: a declaration may be longer than a command line. `resumed`
+    says what continues a job that was interrupted, `followed` what follows one that was left.
+    """
+
+    program: str
+    job_id: str
+    table: str
+    title: str
+    document: Mapping[str, Any]
+    resumed: str
+    followed: str
+
+
+def cluster_of(instance: InstanceSpec | None, outputs: Mapping[str, Any]) -> Cluster | None:
+    """Returns the cluster on AWS that changes the instance's tables: the only one, or the one called `default`.
+
+    None where no such cluster is declared, or the stack, by its outputs, has not made it yet.
+    """
+    cluster = None if instance is None else default_cluster(instance.clusters)
+    return cluster if cluster is not None and cluster.name in (outputs.get(OUTPUT) or {}) else None
+
+
+def connected(instance: InstanceSpec, cluster: Cluster, outputs: Mapping[str, Any]) -> TableCluster:
+    """Returns the cluster that `cluster_of` found."""
+    there = connect(cluster, outputs, f"cluster {cluster.name}")
+    return TableCluster(there, cluster.kind == "emr-serverless", instance.name)
+
+
+def published(root: str, instance: InstanceSpec, work: str, where: str) -> TableCluster | None:
+    """Returns the cluster as `deployer up` published it, for those who know only the root; None where none is declared.
+
+    Raises Refused where it is declared and not published; the error says that the `work` is to be done there.
+    """
+    declared = default_cluster(instance.clusters)
+    if declared is None:
+        return None
+    outputs = published_outputs(root) or {}
+    cluster = cluster_of(instance, outputs)
+    if cluster is None:
+        raise Refused(
+            f"{work} on cluster {declared.name}, and nothing below the root says where that is",
+            where=where,
+            remedy="run `deployer up`, whose plan says where that is done",
+        )
+    return connected(instance, cluster, outputs)
+
+
+def earlier_attempts(document: Mapping[str, Any]) -> frozenset[str]:
+    """Returns the attempts at a job that no longer write, from the document of its request."""
+    return frozenset(texts(document, "over"))
+
+
+def run_table_job(
+    there: TableCluster, root: str, wanted: TableJob, on_progress: OnProgress, clock: Clock | None = None
+) -> Mapping[str, Any]:
+    """Runs the job on the cluster and returns its result once it is done.
+
+    Raises the error that ended the job, and Interrupted where `on_progress` does: the job is asked to end then.
+    """
+    tags = {
+        "deployer:instance": there.instance,
+        LAKE_TAG: lake_id(root, there.instance),
+        "deployer:table": wanted.table,
+    }
+    arguments = (f"--root={root}", f"--job-id={wanted.job_id}")
+    job = RemoteJob(wanted.program, wanted.job_id, wanted.title, arguments, tags)
+    attempt, over = _next_attempt(there, root, job)
+    request(root, job.job_id, {**wanted.document, "over": sorted(over)})
+    clock = clock or Clock()
+
+    def follow_it(started: StartedJob) -> Mapping[str, Any]:
+        return _follow(there.cluster, root, started, wanted, on_progress, clock)
+
+    return run_job(there.cluster, root, job, follow_it, clock=clock, attempt=attempt)
+
+
+class _Stopped(Exception):
+    """The caller is to stop."""
+
+
+def _next_attempt(there: TableCluster, root: str, job: RemoteJob) -> tuple[int, set[str]]:
+    """Returns which attempt at the job is to be started or found, and the attempts before it that no longer write."""
+    before = remembered(root, job.job_id)
+    if before is None or before.cluster != there.cluster.name:
+        return 1, set()
+    number = next((number for number in range(1, _ATTEMPTS + 1) if job.key(number) == before.key), 0)
+    if not number:
+        return 1, set()
+    over = set(earlier_attempts(requested(root, job.job_id))) if number > 1 else set()
+    status = there.cluster.status(before.run_id)
+    if not status.state.ended:
+        return number, over
+    if status.state is RunState.FAILED or there.ends_drivers or read_status(root, before.key).ended:
+        over.add(before.key)
+    return number + 1, over
+
+
+def _follow(
+    cluster: RemoteCluster, root: str, started: StartedJob, wanted: TableJob, on_progress: OnProgress, clock: Clock
+) -> Mapping[str, Any]:
+    run = cluster.describe_run(started.run_id)
+    now = Progress(f"{run}: starting", 0, None, "")
+
+    def look() -> None:
+        try:
+            on_progress(now)
+        except Interrupted as stop:
+            raise _Stopped from stop
+
+    def report(progress: Progress) -> None:
+        nonlocal now
+        now = progress
+        look()
+
+    def on_status(status: RunStatus) -> None:
+        report(Progress(f"{run}: {status.state} ({status.reported})", 0, None, ""))
+
+    def sleep(seconds: float) -> None:
+        until = clock.monotonic() + seconds
+        while (left := until - clock.monotonic()) > 0:
+            clock.sleep(min(SLICE, left))
+            look()
+
+    def on_job(progress: Progress) -> None:
+        report(replace(progress, doing=f"{progress.doing} on {cluster.name}"))
+
+    try:
+        watcher = Watcher(on_status, on_job, _unread)
+        return follow(cluster, root, started.run_id, started.key, watcher, replace(clock, sleep=sleep), PAUSE)
+    except (_Stopped, KeyboardInterrupt):
+        _end(cluster, root, started, clock)
+        raise Interrupted(
+            f"stopped, and {run} was asked to end; the table is as it was",
+            where=started.title,
+            remedy=wanted.resumed,
+        ) from None
+    except CallFailed as failure:
+        raise run_continues(failure, run, wanted.followed) from failure
+
+
+def _end(cluster: RemoteCluster, root: str, started: StartedJob, clock: Clock) -> None:
+    """Asks the job to end, which keeps what it wrote. Its run is cancelled where it did not begin, or does not end."""
+    ask_to_end(root, started.key)
+    deadline = clock.monotonic() + TO_END
+    while cluster.status(started.run_id).state is RunState.RUNNING and clock.monotonic() < deadline:
+        clock.sleep(SLICE)
+    if not cluster.status(started.run_id).state.ended:
+        cluster.cancel(started.run_id)
+
+
+def _unread(_: str) -> None:
+    """Drops the lines of the job's log: AWS's own tools show them, and the result has what matters."""
