@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from deployer.columns.fill import commit as fill_commit
 from deployer.runs.records import fail_dead_runs, runs_of
 from deployer.services.compact import compact_table
 from deployer.state import open_store
+from deployer.state.log.updates import CommitStarted
 from deployer.table import connect
 from deployer.tables.verify.verify import repair, verify
 from tests import forks
@@ -64,6 +66,25 @@ def end_dead_run(lake: Lake) -> None:
     for run in [run for run in runs_of(lake.store.table(table_id)) if run.is_open]:
         assert run.lease_until is not None
         fail_dead_runs(lake.store, table_id, run.lease_until + 1)
+
+
+def test_the_next_run_ends_commits_of_processes_that_died(tmp_path: Path) -> None:
+    """Its own earlier runs' at once, and others' after ten minutes: nothing else has to clean up."""
+    lake = Lake(tmp_path)
+    table_id = lake.table(SCHEMA, row_keys=("id",), splits=()).opened.entry.table_id
+    path = str(lake.file(source(range(100))))
+    with connect(lake.root) as connection:
+        connection.open_table("flights").add(rows(0, 10))
+    assert load(lake.root, path, "columns.commit.before-lance") == -signal.SIGKILL
+    lake.store.commit(table_id, [CommitStarted("recent", "ingest", 1), CommitStarted("old", "ingest", 1)])
+    intents = lake.store.table(table_id).intents
+    assert len(intents) == 3
+    end_dead_run(lake)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fill_commit, "dead_loads", lambda state, now: [each for each in state.intents if each == "old"])
+        with connect(lake.root) as connection:
+            connection.open_table("flights").load_columns(path, "id", ["embedding", "label"], job_id="monday")
+    assert [*lake.store.table(table_id).intents] == ["recent"]
 
 
 @pytest.mark.thinned(2)

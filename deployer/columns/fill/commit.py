@@ -6,6 +6,8 @@ others rewrote or whose inputs they changed meanwhile are left out: the run make
 
 from __future__ import annotations
 
+import re
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,10 +27,11 @@ from deployer.platform.system.failpoints import reached
 from deployer.platform.system.retry import Backoff
 from deployer.specs.types.arrow import columns_of
 from deployer.state.log.service_updates import FragmentsClaimed
-from deployer.state.log.updates import FilesAdded
+from deployer.state.log.updates import CommitAbandoned, FilesAdded
 from deployer.state.model.entities import TableEntry, TableState
 from deployer.state.store import StateStore
 from deployer.state.transactions.tables import to_claim, to_fill_columns
+from deployer.tables.ingest.commit.unique_keys import dead_loads
 from deployer.tables.open_table import ReadTable
 
 if TYPE_CHECKING:
@@ -157,11 +160,11 @@ def _committed(
     commits: TableCommits, filling: Filling, state: TableState, dataset: LanceDataset, files: Sequence[ColumnFile]
 ) -> bool:
     """Sends one commit; False where it is to be prepared again on a newer version."""
-    job_id = f"{filling.job_id}-{uuid.uuid4().hex[:8]}"  # the job's own id is for all of it
+    job_id = f"{filling.job_id}-{uuid.uuid4().hex[:8]}"  # the job's own id is for all of it; see `_dead`
     required = to_fill_columns(job_id, filling.run_id, filling.holder, state.schema, filling.entry.dataset)
     reached("columns.commit.before-intent")
     try:
-        intent = commits.begin([(job_id, filling.kind)], state.lance_version, required)
+        intent = commits.begin([(job_id, filling.kind)], state.lance_version, required, _dead(filling, state))
     except Conflict:
         filling.require_held(filling.store.table(filling.entry.table_id))
         return False
@@ -200,9 +203,18 @@ def _computed(filling: Filling, dataset: LanceDataset, files: Sequence[ColumnFil
     return ComputedFragments(chosen, tuple(each.fragment_id for each in files if filling.completes(each.fragment_id)))
 
 
+def _dead(filling: Filling, state: TableState) -> list[str]:
+    """Returns commits under way of processes that died: those of earlier runs of the job, since this one holds it, and
+    those that others began too long ago."""
+    form = re.compile(f"{re.escape(filling.job_id)}-[0-9a-f]{{8}}")
+    own = [job for job, each in state.intents.items() if each.kind == filling.kind and form.fullmatch(job)]
+    return [*own, *(each for each in dead_loads(state, time.time_ns() // 1_000_000) if each not in own)]
+
+
 def record_done(filling: Filling, rows: int) -> None:
     """Records that the whole job is done: it is never done twice."""
     state = filling.store.table(filling.entry.table_id)
     required = to_fill_columns(filling.job_id, filling.run_id, filling.holder, state.schema, filling.entry.dataset)
     done = FilesAdded((), state.lance_version, filling.job_id, rows, filling.kind)
-    filling.store.commit(filling.entry.table_id, [done], required)
+    ended = map(CommitAbandoned, _dead(filling, state))
+    filling.store.commit(filling.entry.table_id, [*ended, done], required)
