@@ -42,14 +42,14 @@ def _changed_of_both(now: Version, then: Version, part: Part, columns: Sequence[
 
 def _unlike(one: pa.RecordBatch, other: pa.RecordBatch, columns: Sequence[FeedColumn]) -> NDArray[np.uint64]:
     """Returns the addresses of rows that differ, of two batches of the same rows."""
-    differ = np.zeros(one.num_rows, np.bool_)
+    unlike = np.zeros(one.num_rows, np.bool_)
     for column in columns:
-        differ |= _differ(one.column(column.name), other.column(column.name))
-    found: NDArray[np.uint64] = np.asarray(one.column(ADDRESS))[differ]
+        unlike |= differ(one.column(column.name), other.column(column.name))
+    found: NDArray[np.uint64] = np.asarray(one.column(ADDRESS))[unlike]
     return found
 
 
-def _differ(one: Any, other: Any) -> NDArray[np.bool_]:
+def differ(one: Any, other: Any) -> NDArray[np.bool_]:
     """Returns in which places the values of two arrays of one type differ; null differs from all values."""
     null, was_null = (np.asarray(pc.is_null(each)) for each in (one, other))
     found: NDArray[np.bool_] = null != was_null

@@ -17,10 +17,10 @@ from deployer.datasets.files.row_ids import ROW_ID
 from deployer.datasets.files.writer import Layout, WrittenFragment, discard
 from deployer.errors import DeployerError
 from deployer.tables.conversion.nulls import with_type
-from deployer.tables.ingest.rows.computed_values import Computing, columns_to_compute
 from deployer.tables.open_table import OpenTable
 from deployer.tables.partitions.key_ranges import Ranges
 from deployer.tables.rows.candidates import KeySpans, keys_in, spans_of
+from deployer.tables.rows.changed_inputs import compared_inputs, computed_again
 from deployer.tables.rows.matching import rows_at
 from deployer.tables.rows.merge_rules import MergeRules
 from deployer.tables.rows.new_rows import leaf_ranges, write_rows
@@ -241,19 +241,24 @@ class _Work:
         names, given = self._target.schema.names, self.source.given
         kept = [name for name in names if name not in given.schema.names]
         changed = frozenset(given.schema.names).difference(self.task.part.on)
+        inputs = compared_inputs(self._target.schema, changed)
         for start in range(0, len(self.matches.addresses), UPDATED_AT_ONCE):
             part = self.matches.part(start, start + UPDATED_AT_ONCE)
             values = given.take(pa.array(part.places))
             columns = dict(zip(given.schema.names, values.columns, strict=True))
-            if kept:
-                columns |= zip(kept, self._kept_values(part, kept).columns, strict=True)
+            before = self._former_values(part, [*kept, *inputs]) if kept or inputs else None
+            if before is not None:
+                columns |= {name: before.column(name) for name in kept}
             rows = pa.RecordBatch.from_arrays([columns[name] for name in names], schema=self._target.schema)
-            if columns_to_compute(self._target.schema, Computing(changed=changed)):
-                rows = checked_rows(rows, self._target.schema, self._target.row_keys, self._target, changed)
+            if before is not None and inputs:
+                rows = computed_again(rows, before, changed, self._computed)
             yield rows.append_column(ROW_ID, pa.array(part.ids)) if self.dataset.has_stable_row_ids else rows
 
-    def _kept_values(self, matches: Matches, names: Sequence[str]) -> pa.RecordBatch:
-        """Returns the values of columns that the source does not give, in the order of the matches."""
+    def _computed(self, rows: pa.RecordBatch, _: NDArray[np.int64], changed: frozenset[str]) -> pa.RecordBatch:
+        return checked_rows(rows, self._target.schema, self._target.row_keys, self._target, changed)
+
+    def _former_values(self, matches: Matches, names: Sequence[str]) -> pa.RecordBatch:
+        """Returns the table's values of these columns, in the order of the matches."""
         order = np.argsort(matches.addresses, kind="stable")
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order))

@@ -18,17 +18,20 @@ from deployer.errors import DeployerError, InvalidInput
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.conversion.sql_values import computed_here
 from deployer.tables.ingest.rows.bad_rows import BadRows, refusal
-from deployer.tables.ingest.rows.check import SourceRows, check
+from deployer.tables.ingest.rows.check import CheckedRows, SourceRows, check
 from deployer.tables.ingest.rows.computed_values import Computing
 from deployer.tables.open_table import OpenTable
 from deployer.tables.partitions.key_ranges import Ranges
 from deployer.tables.read.scan_plan import Condition
 from deployer.tables.read.table import Table as Reader
 from deployer.tables.rows.change import Offsets
+from deployer.tables.rows.changed_inputs import computed_again
 from deployer.tables.rows.matching import ADDRESS, offsets_of, scanned
 from deployer.tables.rows.new_rows import leaf_ranges, write_rows
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from deployer.datasets.lance_types import LanceDataset
 
 LISTED = 10  #: rows that an error lists
@@ -127,21 +130,26 @@ class RowsTask:
             numbers = np.arange(seen + 1, seen + rows.num_rows + 1)
             seen += rows.num_rows
             new = pa.RecordBatch.from_arrays(list(given.values()), names=schema.names)
-            checked = check(
-                SourceRows(new, numbers),
-                schema,
-                self.layout.row_keys,
-                text=False,
-                listed=LISTED,
-                computing=Computing(self.layout.root, assign.columns),
-            )
+            checked = self.checked(new, numbers, frozenset())
             bad = bad.joined(checked.bad)
+            if not bad.rows:
+                again = _Again(self, numbers)
+                new = computed_again(checked.rows, rows, assign.columns, again)
+                bad = bad.joined(again.bad)
             if bad.rows:
                 continue
             addresses.append(batch.column(ADDRESS))
-            yield checked.rows.append_column(ROW_ID, batch.column(ROW_ID)) if ids else checked.rows
+            yield new.append_column(ROW_ID, batch.column(ROW_ID)) if ids else new
         if bad.rows:
             raise refusal({"the rows that it finds": bad.first(LISTED)}, self.address, "updated")
+
+    def checked(self, rows: pa.RecordBatch, numbers: NDArray[np.int64], changed: frozenset[str]) -> CheckedRows:
+        """Returns the rows as the table's types, with the columns computed again that depend on those `changed`."""
+        computing = Computing(self.layout.root, changed)
+        source = SourceRows(rows, numbers)
+        return check(
+            source, self.layout.arrow_schema, self.layout.row_keys, text=False, listed=LISTED, computing=computing
+        )
 
     def _computed(self, rows: pa.RecordBatch, name: str, expression: str) -> Any:
         try:
@@ -152,6 +160,20 @@ class RowsTask:
                 where=self.address,
                 remedy="change the expression, or leave these rows out by the condition",
             ) from None
+
+
+@dataclass(slots=True)
+class _Again:
+    """Computes columns of rows again that have these numbers; `bad` are those that cannot be."""
+
+    task: RowsTask
+    numbers: NDArray[np.int64]
+    bad: BadRows = BadRows()
+
+    def __call__(self, rows: pa.RecordBatch, places: NDArray[np.int64], changed: frozenset[str]) -> pa.RecordBatch:
+        found = self.task.checked(rows, self.numbers[places], changed)
+        self.bad = self.bad.joined(found.bad)
+        return rows if found.bad.rows else found.rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,6 +228,39 @@ def test_a_changed_input_is_computed_again_on_load(change: str, table: Table) ->
     assert values(table, "length") == dict.fromkeys(range(10), 6)
 
 
+def given(changed: int) -> pa.Table:
+    """All of the ten rows, of which the first get another rating, and one a null for a name."""
+    there = rows(0, 10).to_pylist()
+    for row in there[:changed]:
+        row["rating"] += 100
+    there[9]["name"] = None
+    return pa.Table.from_pylist(there, rows(0, 1).schema).select(["id", "rating", "name"])
+
+
+def merged_equal(table: Table, changed: int) -> None:
+    table.merge(given(changed))
+
+
+def updated_equal(table: Table, changed: int) -> None:
+    name = "CASE WHEN id = 9 THEN NULL ELSE name END"
+    table.update(values_sql={"rating": f"rating + CASE WHEN id < {changed} THEN 100 ELSE 0 END", "name": name})
+
+
+@pytest.mark.parametrize("changed", [0, 4])
+@pytest.mark.parametrize("change", [merged_equal, updated_equal])
+@pytest.mark.parametrize("on_load", [False, True], ids=["by backfills", "on load"])
+def test_equal_values_of_inputs_leave_what_is_computed(
+    on_load: bool, change: Callable[[Table, int], None], changed: int, table: Table
+) -> None:
+    computed_table(table, on_load=on_load)
+    change(table, changed)
+    new = {i: (i + 100) / 2 if on_load else None for i in range(changed)}
+    assert values(table, "half") == {i: i / 2 for i in range(10)} | new
+    assert values(table, "far") == dict.fromkeys(range(10), False) | dict.fromkeys(new, True if on_load else None)
+    assert values(table, "length") == dict.fromkeys(range(9), 6) | {9: None}
+    assert values(table, "rating") == {i: i + 100.0 if i < changed else float(i) for i in range(10)}
+
+
 def shares(table: Table, name: str) -> str:
     [info] = [each for each in table.list_computed_columns() if each.name == name]
     return info.summary.replace(info.version, "now")
