@@ -17,6 +17,7 @@ import numpy as np
 
 from deployer.datasets.files.writer import discard
 from deployer.live.reader import has_unique_keys
+from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.state.model.entities import RowCounts
 from deployer.tables.open_table import OpenTable
@@ -138,6 +139,7 @@ class _Merge:
         for each in checks:
             repeated = repeated.joined(each.repeated)
         refuse_repeated(repeated, self.table)
+        reached("tables.merge.rows-checked")
         tasks, several = list[MergeTask](), dict[int, MergePart]()
         for number, (part, check) in enumerate(zip(parts, checks, strict=True)):
             groups = self._groups({file.fragment_id: file.rows for file in files_in(self.table, check.spans)})
@@ -148,6 +150,7 @@ class _Merge:
                 alone = len(groups) == 1
                 tasks.append(MergeTask(part, self.rules, tuple(group), looked, inserts=alone, dry_run=dry_run))
         done = self._all_done(tasks, "merging", [])
+        reached("tables.merge.parts-merged")
         inserts = []
         for part in several.values():
             bits = [each.found for task, each in zip(tasks, done, strict=True) if task.part is part]

@@ -16,6 +16,7 @@ import pyarrow as pa
 from deployer.datasets.files.row_ids import ROW_ID
 from deployer.datasets.files.writer import Layout, WrittenFragment, discard
 from deployer.errors import DeployerError
+from deployer.platform.system.failpoints import reached
 from deployer.tables.conversion.nulls import with_type
 from deployer.tables.open_table import OpenTable
 from deployer.tables.partitions.key_ranges import Ranges
@@ -196,6 +197,7 @@ class _Work:
         except BaseException:
             discard(self.task.location, written)
             raise
+        reached("tables.merge.part-written")
         return replace(result, written=tuple(written))
 
     def _written_together(self) -> list[Iterator[pa.RecordBatch]]:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from deployer.errors import DeployerError
 from deployer.platform.files.temporary import temporary_folder
+from deployer.platform.system.failpoints import reached
 from deployer.tables.append import as_arrow
 from deployer.tables.ingest.driver import parted
 from deployer.tables.ingest.keys.sets import plain
@@ -200,6 +201,7 @@ class _Spill:
                 remedy="set TMPDIR to a folder on a disk that has room for twice the rows",
             ) from failure
         self._held, self._size = {}, 0
+        reached("tables.merge.rows-stored")
 
 
 def _ranges(batch: pa.RecordBatch, ranges: Ranges, row_keys: Sequence[str]) -> NDArray[np.int64]:
