@@ -87,7 +87,7 @@ def paired(took: Side, put: Side, read: ReadKeys) -> Pairs:
     turned = put.size < took.size
     held, other = (put, took) if turned else (took, put)
     of_held, of_other = (pairs.put, pairs.took) if turned else (pairs.took, pairs.put)
-    twice = list[Any]()
+    seen, twice = Marks(), list[Any]()
     for addresses, columns in _blocks(read(held)):
         keys = KeySet(columns)
         counts, hits = np.zeros(keys.count, np.int64), list[Any]()
@@ -97,9 +97,12 @@ def paired(took: Side, put: Side, read: ReadKeys) -> Pairs:
             hits.append((others[places], codes))
         once = (np.bincount(keys.codes, minlength=keys.count) == 1) & (counts == 1)
         of_held.add(addresses[once[keys.codes]])
-        twice += [of_other.add(found[once[codes]]) for found, codes in hits]
+        for found, codes in hits:
+            of_other.add(found[once[codes]])
+            twice.append(seen.add(found))
     repeated = np.unique(np.concatenate([np.zeros(0, np.uint64), *twice]))
-    if len(repeated):  # in two blocks
+    repeated = repeated[of_other.of(repeated)]
+    if len(repeated):  # with keys that two blocks have
         _part(held, other, of_held, of_other, repeated, read)
     return pairs
 
