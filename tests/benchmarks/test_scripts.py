@@ -211,6 +211,12 @@ def test_rows_are_changed_by_all() -> None:
     ]
 
 
+def test_changes_are_counted_by_the_feed_and_by_a_difference() -> None:
+    [ways] = tables(benchmark("change_feed", "--rows", "20000", "--repeat", "1"))
+    assert [line[0] for line in ways[1:3]] == ["changes(since)", "two versions of Lance in pandas"]
+    assert [line[-3:] for line in ways[1:3]] == [["5,000", "5,250", "250"], ["4,950", "5,200", "200"]]
+
+
 @pytest.mark.parametrize(
     "name", ["backfill", "columns", "functions", "load_columns", "preview", "rows", "spark_writes", "startup", "up"]
 )

@@ -11,7 +11,7 @@ from contextlib import closing
 import pyarrow as pa
 
 from deployer.compute.spark.local import LocalCluster, local_session
-from deployer.services.rewriting.row_tasks import tasks_by
+from deployer.runs.rewriting.row_tasks import tasks_by
 from deployer.state import open_store
 from deployer.tables.open_table import find_entry, open_entry
 from deployer.tables.rows import merge, source_parts

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from deployer.datasets.dataset import open_dataset
 from deployer.errors import InvalidInput
@@ -45,7 +46,7 @@ class CommitReader:
         for batch in self._rows(put, wanted.put):
             addresses = np.asarray(batch.column(ADDRESS))
             updated = pairs.put.of(addresses)
-            labels = pa.array(np.where(updated, UPDATE, INSERT), pa.string())
+            labels = pc.if_else(pa.array(updated), UPDATE, INSERT)
             left = pa.array(~same.put.of(addresses))
             yield from self._labelled(commit, batch.filter(left), labels.filter(left))
         for batch in self._rows(written, wanted.written):
@@ -84,9 +85,9 @@ class CommitReader:
             return
         schema = self.reading.schema
         own = [batch.column(name) for name in schema.names[: -len(META)]]
-        labels = pa.array([change] * rows, pa.string()) if isinstance(change, str) else change
-        versions = pa.array(np.full(rows, commit.position.version), pa.int64())
-        times = pa.array([commit.at] * rows, META[2].type)
+        labels = pa.repeat(pa.scalar(change, pa.string()), rows) if isinstance(change, str) else change
+        versions = pa.repeat(pa.scalar(commit.position.version, pa.int64()), rows)
+        times = pa.repeat(pa.scalar(commit.at, META[2].type), rows)
         yield pa.RecordBatch.from_arrays([*own, labels, versions, times], schema=schema)
 
     def _before(self, commit: Commit, place: Place) -> Version:

@@ -26,6 +26,19 @@ NAMED_AT_ONCE = 20_000  #: rows that are named in one condition
 SPARSE = 8  #: one row of so many is read by its address, more by a scan of the fragment
 BATCH_BYTES = 16 << 20
 MOST_BATCH_ROWS = 32_768
+MOST_ADDRESSES = 1 << 20  #: of one batch without other columns
+_OFFSET = np.uint64(0xFFFFFFFF)
+
+
+def addresses_of(part: Part, rows: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Returns the ascending addresses of those rows of the fragment that are true."""
+    first = np.uint64(part.fragment_id) << np.uint64(32)
+    return np.flatnonzero(rows).astype(np.uint64) | first
+
+
+def offsets_of(addresses: Any) -> NDArray[np.int64]:
+    """Returns the places of rows in their fragments."""
+    return (np.asarray(addresses) & _OFFSET).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +99,13 @@ class Version:
                 if batch.num_rows:
                     yield self._renamed(batch, columns, names)
 
-    def addresses(self, part: Part) -> NDArray[np.uint64]:
-        """Returns the ascending addresses of the rows of the fragment that hold the condition; without one, no data
-        file is read."""
-        found = [np.asarray(batch.column(ADDRESS)) for batch in self._scanned(None, [part], [], with_ids=False)]
-        return np.sort(np.concatenate([np.zeros(0, np.uint64), *found]))
+    def there(self, part: Part) -> NDArray[np.bool_]:
+        """Returns which rows of the fragment, deleted ones included, are in the version and hold the condition; without
+        one, no data file is read."""
+        found = np.zeros(part.rows, np.bool_)
+        for batch in self._scanned(None, [part], [], with_ids=False):
+            found[offsets_of(batch.column(ADDRESS))] = True
+        return found
 
     def _scans(
         self, parts: Sequence[Part], wanted: NDArray[np.uint64] | None
@@ -129,7 +144,7 @@ class Version:
                 with_row_address=True,
                 with_row_id=with_ids,
                 scan_in_order=True,
-                batch_size=_batch_rows(parts),
+                batch_size=_batch_rows(parts) if names else MOST_ADDRESSES,
                 late_materialization=True if sql else None,
                 blob_handling="all_binary",
             )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from deployer.tables.changes.commits import Commit, Part
-from deployer.tables.changes.rows import FeedColumn, Version
+from deployer.tables.changes.rows import FeedColumn, Version, addresses_of
 from deployer.tables.changes.values import changed_values
 
 if TYPE_CHECKING:
@@ -33,11 +33,13 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Pieces that are read from one version of two. Their rows are found as they are read, one fragment at a time."""
+    """Pieces that are read from one version of two. Their rows are found as they are read, one fragment at a time, and
+    kept as a bit for each row of the fragment."""
 
     version: Version
     other: Version | None
     pieces: tuple[Piece, ...]
+    _found: dict[Piece, NDArray[np.uint8]] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -56,18 +58,20 @@ class Side:
                 yield from self.version.rows([piece.part], columns, wanted, with_ids=with_ids)
 
     def _wanted(self, piece: Piece) -> NDArray[np.uint64]:
+        """Returns the ascending addresses of the piece's rows. They are found once: a side is read several times."""
+        if (bits := self._found.get(piece)) is None:
+            bits = self._found[piece] = np.packbits(self._compared(piece))
+        return addresses_of(piece.part, np.unpackbits(bits, count=piece.part.rows).view(np.bool_))
+
+    def _compared(self, piece: Piece) -> NDArray[np.bool_]:
         assert self.other is not None  # noqa: S101 (only commits on another version have such pieces)
         own, others = self.version, self.other
         if not piece.judged:
             own, others = replace(own, condition=None), replace(others, condition=None)
-        if piece.which == "in both" and own.condition is None:
-            return changed_values(own, others, piece.part)
-        compare = np.intersect1d if piece.which == "in both" else np.setdiff1d
-        found: NDArray[np.uint64] = compare(own.addresses(piece.part), others.addresses(piece.part), assume_unique=True)
-        if piece.which == "in both":
-            changed = changed_values(replace(own, condition=None), replace(others, condition=None), piece.part)
-            found = np.intersect1d(found, changed, assume_unique=True)
-        return found
+        if piece.which == "not have":
+            return own.there(piece.part) & ~others.there(piece.part)
+        changed = changed_values(replace(own, condition=None), replace(others, condition=None), piece.part)
+        return changed if own.condition is None else changed & own.there(piece.part) & others.there(piece.part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,42 +11,42 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deployer.tables.changes.commits import Part
-from deployer.tables.changes.rows import ADDRESS, FeedColumn, Version
+from deployer.tables.changes.rows import ADDRESS, FeedColumn, Version, addresses_of, offsets_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def changed_values(now: Version, then: Version, part: Part) -> NDArray[np.uint64]:
-    """Returns the ascending addresses of the rows of the fragment, in both versions, whose values of the columns that
-    were written differ. Only these columns are read."""
+def changed_values(now: Version, then: Version, part: Part) -> NDArray[np.bool_]:
+    """Returns which rows of the fragment are in both versions and have other values of the columns that were written.
+    Only these columns are read."""
     ids = {each.id(): each.name() for each in now.dataset.lance_schema.fields()}
     schema = now.dataset.scanner(blob_handling="all_binary").projected_schema
     columns = [FeedColumn(ids[each], each, now.number, schema.field(ids[each]).type) for each in part.columns]
-    found: list[NDArray[np.uint64]] = [np.zeros(0, np.uint64)]
+    found = np.zeros(part.rows, np.bool_)
     for one, other in zip_longest(now.rows([part], columns), then.rows([part], columns)):
         if one is None or other is None or not one.column(ADDRESS).equals(other.column(ADDRESS)):
             return _changed_of_both(now, then, part, columns)
-        found.append(_unlike(one, other, columns))
-    return np.concatenate(found)
+        _mark(found, one, other, columns)
+    return found
 
 
-def _changed_of_both(now: Version, then: Version, part: Part, columns: Sequence[FeedColumn]) -> NDArray[np.uint64]:
+def _changed_of_both(now: Version, then: Version, part: Part, columns: Sequence[FeedColumn]) -> NDArray[np.bool_]:
     """Returns the same where rows were deleted, or came back, as well; the columns are in memory at once."""
-    both = np.intersect1d(now.addresses(part), then.addresses(part), assume_unique=True)
-    if not len(both):
-        return both
-    one, other = (pa.Table.from_batches(each.rows([part], columns, both)).combine_chunks() for each in (now, then))
-    return _unlike(one.to_batches()[0], other.to_batches()[0], columns)
+    found = np.zeros(part.rows, np.bool_)
+    both = addresses_of(part, now.there(part) & then.there(part))
+    if len(both):
+        one, other = (pa.Table.from_batches(each.rows([part], columns, both)).combine_chunks() for each in (now, then))
+        _mark(found, one.to_batches()[0], other.to_batches()[0], columns)
+    return found
 
 
-def _unlike(one: pa.RecordBatch, other: pa.RecordBatch, columns: Sequence[FeedColumn]) -> NDArray[np.uint64]:
-    """Returns the addresses of rows that differ, of two batches of the same rows."""
+def _mark(found: NDArray[np.bool_], one: pa.RecordBatch, other: pa.RecordBatch, columns: Sequence[FeedColumn]) -> None:
+    """Marks the rows that differ, of two batches of the same rows, by their offsets in the fragment."""
     unlike = np.zeros(one.num_rows, np.bool_)
     for column in columns:
         unlike |= differ(one.column(column.name), other.column(column.name))
-    found: NDArray[np.uint64] = np.asarray(one.column(ADDRESS))[unlike]
-    return found
+    found[offsets_of(one.column(ADDRESS))[unlike]] = True
 
 
 def differ(one: Any, other: Any) -> NDArray[np.bool_]:
