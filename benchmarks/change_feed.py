@@ -1,10 +1,10 @@
-"""What changed in a table: `python -m benchmarks.change_feed [--rows N] [--repeat N]`, beside three other ways.
+"""What changed in a table: `python -m benchmarks.change_feed [--rows N] [--repeat N]`, beside two other ways.
 
 The table of `benchmarks.rows`, 1,000,000 rows, and three commits: a merge of 10,000 rows of which half are there, an
-update of 1% and a deletion of 1%. Read are all changes since the version before. The peers are the difference of the two
-versions in pandas, as one makes it without a feed: both are read whole from plain Lance, joined by the key and compared,
-and it cannot tell which commit made a change; and deltalake's change data feed of the same commits, which deltalake
-writes beside the data with each of them. The ways take turns. deltalake is measured where it is installed.
+update of 1% and a deletion of 1%. Read are all changes since the version before. The peers are the difference of the
+two versions in pandas, as one makes it without a feed: both are read whole from plain Lance, joined by the key and
+compared, and it cannot tell which commit made a change; and deltalake's change data feed of the same commits, which
+deltalake writes beside the data with each of them. The ways take turns. deltalake is measured where it is installed.
 """
 
 from __future__ import annotations

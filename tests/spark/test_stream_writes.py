@@ -6,15 +6,10 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import Row
-from pyspark.sql.conversion import ArrowTableToRowsConversion
-from pyspark.sql.types import StructType
 
 from deployer.errors import InvalidInput
 from deployer.spark.writing.writers import RowStreamWriter
@@ -23,7 +18,7 @@ from deployer.state.log.updates import SetSchema
 from tests import forks
 from tests.services.test_due import attach
 from tests.spark.test_writes import keyed, rows_in, with_bad
-from tests.spark.writes import Stream, Write, as_spark, batch_rows, in_task, uncommitted
+from tests.spark.writes import Stream, Write, as_spark, batch_rows, in_task, python_rows, uncommitted
 from tests.tables.lakes import FLIGHTS, Lake, flights, sorted_rows
 from tests.tables.test_types import COLUMNS, rows_of
 
@@ -133,23 +128,13 @@ def test_rows_of_release_4_0_are_written_as_batches_of_later_ones(lake: Lake) ->
     lake.table(schema, ())
     stream, rows = Stream(lake, schema), rows_of(schema)
     columns, batches = as_spark(rows)
-    found = pa.Table.from_batches(batches)
-    values = [
-        tuple(convert(value) for convert, value in zip(converters(columns), row.values(), strict=True))
-        for row in found.to_pylist()
-    ]
     plan = stream.writer()._plan
     with in_task(0, "q", 0):
-        message = RowStreamWriter(plan, columns).write(iter(Row(*each) for each in values))
+        message = RowStreamWriter(plan, columns).write(python_rows(columns, batches))
     RowStreamWriter(plan, columns).commit([message], 0)
     table = lake.open().scan().to_table()
     for name in schema.names:
         assert table[name].to_pylist() == rows[name].to_pylist(), name
-
-
-def converters(columns: StructType) -> list[Callable[[Any], Any]]:
-    """Makes of Arrow's values those that Spark's rows have."""
-    return [ArrowTableToRowsConversion._create_converter(field.dataType) for field in columns.fields]
 
 
 def test_options_that_are_not_for_streams_are_refused(lake: Lake) -> None:

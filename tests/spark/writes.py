@@ -10,6 +10,8 @@ from unittest.mock import patch
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql import Row
+from pyspark.sql.conversion import ArrowTableToRowsConversion
 from pyspark.sql.types import StructType
 
 from deployer.spark.exchange import exchanged
@@ -30,6 +32,20 @@ def as_spark(rows: pa.Table) -> tuple[StructType, list[pa.RecordBatch]]:
 def spark_columns(schema: pa.Schema) -> StructType:
     """The columns as Spark has them."""
     return spark_schema(columns_of(schema))
+
+
+def as_stream_rows(writer: Any, rows: pa.Table) -> Iterator[Any]:
+    """The rows as Spark gives them to a stream's writer: Arrow's batches, and from release 4.0 rows of Python's."""
+    columns, batches = as_spark(rows)
+    return python_rows(columns, batches) if isinstance(writer, writers.RowStreamWriter) else iter(batches)
+
+
+def python_rows(columns: StructType, batches: Sequence[pa.RecordBatch]) -> Iterator[Row]:
+    """The rows of Arrow's batches as Spark's rows have them in Python."""
+    converters = [ArrowTableToRowsConversion._create_converter(field.dataType) for field in columns.fields]
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield Row(*(convert(value) for convert, value in zip(converters, row.values(), strict=True)))
 
 
 class Write:
@@ -68,7 +84,7 @@ class Stream:
         writer, messages = self.writer(), []
         for number, table in enumerate(tables):
             with in_task(number, self.query, batch):
-                messages.append(writer.write(iter(as_spark(table)[1])))
+                messages.append(writer.write(as_stream_rows(writer, table)))
         return messages
 
     def run(self, batch: int, *tables: pa.Table) -> None:
