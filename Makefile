@@ -7,7 +7,7 @@ RUNTIME := $(VENV)/.runtime
 READY := $(VENV)/.ready
 WITH_AWS := $(VENV)/.with-aws
 
-.PHONY: quickstart test test-rest test-all rerun-client lint types docs distribution check lock clean
+.PHONY: quickstart test test-rest test-all rerun-client test-spark-4.0 lint types docs distribution check lock clean
 
 # Bytecode is written even where the environment says otherwise: eleven commands import the same packages.
 quickstart: $(RUNTIME)  ## Declare, preview, apply, load and query a lake, change it and apply the change
@@ -24,6 +24,9 @@ test-all: test test-rest  ## Run all tests
 rerun-client:  ## Make the environment of the catalog's official client, whose tests the rest has then
 	$(PYTHON) -m venv build/rerun
 	build/rerun/bin/python -m pip install --quiet 'rerun-sdk==0.28.2' 'datafusion==50.*' pyarrow
+
+test-spark-4.0: $(WITH_AWS)  ## Run the tests of Spark with the oldest supported PySpark, which is EMR's
+	$(BIN)/python .ci/older_pyspark.py 4.0.2
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
