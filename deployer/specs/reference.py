@@ -119,6 +119,8 @@ def _type(schema: Schema) -> str:
             return f"number, {schema['minimum']} to {schema['maximum']}"
         case "boolean":
             return "true or false"
+        case list() as types if "array" in types:
+            return f"text or list of {_type(schema['items'])}"
         case list():
             return "scalar"
         case _ if schema.get("format") == "column-type":

@@ -116,6 +116,15 @@ TABLES: dict[str, TableSpec] = {
         ServiceSpec("METASYNC", Trigger(commits=1), None, {"targets": [{"type": "glue"}, {"type": "directory"}]}),
         ServiceSpec("AUTOSAVEPOINT", None, None, {"brand_new": "on"}, unsafe_raw=True),
     ),
+    "service_with_queue": serviced(
+        CLEAN,
+        ServiceSpec(
+            "INGEST",
+            Trigger("*/15 * * * *"),
+            None,
+            {"files": ["s3://landing/*.csv", "s3://other/"], "queue": "arn:aws:sqs:eu-central-1:123456789012:landing"},
+        ),
+    ),
     "service_deleted": replace(FLIGHTS, services=()),
     "service_trigger": serviced(replace(CLEAN, trigger=Trigger(small_files=20, bytes=10**9, deleted_share=0.125))),
     "service_on_demand": serviced(replace(CLEAN, trigger=None)),

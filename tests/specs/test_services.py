@@ -166,6 +166,8 @@ TEXTS: dict[str, tuple[str, dict[str, str], dict[str, Any]]] = {
     "defaults": ("CLEAN", {"older_than": "168h", "dry_run": "False"}, {}),
     "lists": ("CLUSTER", {"columns": "carrier, delay"}, {"columns": ["carrier", "delay"]}),
     "lists as JSON": ("CLUSTER", {"columns": '["carrier"]'}, {"columns": ["carrier"]}),
+    "one text or a list: a text": ("INGEST", {"files": "/in/[ab],c/*.csv"}, {"files": "/in/[ab],c/*.csv"}),
+    "one text or a list: JSON": ("INGEST", {"files": '["/in/*", "s3://in/b"]'}, {"files": ["/in/*", "s3://in/b"]}),
     "targets": ("METASYNC", {"targets": "glue"}, {"targets": [{"type": "glue"}]}),
 }
 
@@ -183,6 +185,7 @@ BAD_TEXTS: dict[str, tuple[str, dict[str, str], str]] = {
     "no flag": ("CLEAN", {"dry_run": "maybe"}, "should be true or false"),
     "no time": ("CLEAN", {"older_than": "a week"}, "such as 7d"),
     "no JSON": ("CLUSTER", {"columns": "[carrier"}, "not valid JSON"),
+    "a place with credentials": ("INGEST", {"files": '["/in/*", "s3://key:secret@in"]'}, "without credentials"),
     "unknown target": ("METASYNC", {"targets": "hive"}, "should be a mapping"),
 }
 

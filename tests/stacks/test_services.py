@@ -394,13 +394,20 @@ def test_ingest_is_started_by_a_schedule_and_its_role_may_read_the_place_alone(
     on_aws: MakeProject, deployer: Deployer
 ) -> None:
     queue = "arn:aws:sqs:eu-central-1:123456789012:landing"
-    ingest = f"ingest: {{files: 's3://landing/trips/*.csv', trigger: {{queue: '{queue}'}}}}\n"
+    places = ("s3://landing/trips/*.csv", "s3://other/trips/")
+    ingest = f"ingest: {{files: {list(places)}, trigger: {{queue: '{queue}'}}}}\n"
     project = applied(on_aws, deployer, tables=table("flights", "delay: int32", more=ingest))
-    assert [name.split(",")[0] for name in schedules(project)] == ["INGEST of table air.flights"]
+    # A queue is read at the usual times, as nothing looks at it between them.
+    usual = "INGEST of table air.flights, by */15 * * * * cron(0,15,30,45 * * * ? *)"
+    assert [*schedules(project)] == [usual]
     role = own_name(f"s3://{bucket_of(project)}/demo", "demo", "small")
     policy = boto3.client("iam").get_role_policy(RoleName=role, PolicyName="landing")["PolicyDocument"]
-    assert policy == landing_policy(LandingPlaces(("s3://landing/trips/*.csv",), (queue,)), "aws")
+    assert policy == landing_policy(LandingPlaces(places, (queue,)), "aws")
     assert deployer("preview", "--exit-code").code == 0
+    daily = ingest.replace("trigger: {", "trigger: {schedule: '0 3 * * *', ")
+    (project / "specs" / "flights.yaml").write_text(table("flights", "delay: int32", more=daily), encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    assert [*schedules(project)] == ["INGEST of table air.flights, by 0 3 * * * cron(0 3 * * ? *)"]
     (project / "specs" / "flights.yaml").write_text(table("flights", "delay: int32"), encoding="utf-8")
     assert deployer("up", "--yes").code == 0
     with pytest.raises(boto3.client("iam").exceptions.NoSuchEntityException):

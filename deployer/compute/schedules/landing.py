@@ -33,10 +33,13 @@ def landing_places(lake: Lake) -> dict[str, LandingPlaces]:
     for table in sorted(lake.tables, key=lambda each: each.full_name):
         for service in table.services:
             cluster = service.cluster or (usual.name if usual else None)
-            place = str(service.options.get("files", ""))
-            if service.kind != "INGEST" or cluster not in remote or not place.startswith("s3://"):
+            if service.kind != "INGEST" or cluster not in remote:
                 continue
-            files.setdefault(cluster, []).append(place)
+            named: Any = service.options.get("files", ())
+            places = [each for each in ((named,) if isinstance(named, str) else named) if each.startswith("s3://")]
+            if not places:
+                continue
+            files.setdefault(cluster, []).extend(places)
             if queue := service.options.get("queue"):
                 queues.setdefault(cluster, []).append(queue_arn(str(queue), table.address))
     return {

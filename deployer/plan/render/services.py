@@ -72,7 +72,13 @@ def _service(service: ServiceSpec) -> str:
     )
     raw = [UNCHECKED] if service.unsafe_raw else []
     more = ", ".join([*([options] if options else []), *raw])
-    return f"{describe_trigger(service.trigger)}{cluster}" + (f" ({more})" if more else "")
+    reads = "; an agent reads the queue at once, AWS and cron at these times alone" if _has_queue(service) else ""
+    return f"{describe_trigger(service.trigger)}{reads}{cluster}" + (f" ({more})" if more else "")
+
+
+def _has_queue(service: ServiceSpec) -> bool:
+    """Returns whether messages of a queue start the service, too, where an agent looks at it."""
+    return service.kind == "INGEST" and "queue" in service.options and service.trigger is not None
 
 
 def _changed(change: ChangeServiceOptions) -> str:

@@ -15,7 +15,7 @@ from deployer.datasets.files.writer import WrittenFragment, discard
 from deployer.errors import Conflict, Interrupted, InvalidInput, Refused
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress
-from deployer.services.ingest.landing import LandedFile, Landing, content_of
+from deployer.services.ingest.landing import LandedFile, Landings, content_of
 from deployer.services.ingest.options import IngestOptions
 from deployer.services.ingest.reading import FileReader, PlannedFile, bad_reason
 from deployer.services.ingest.record import FileList, FileLists, sources_of
@@ -71,7 +71,7 @@ class BatchLoad:
 
     table: OpenTable
     options: IngestOptions
-    place: Landing
+    place: Landings
     lists: FileLists
     job_id: str
     engine: Engine
@@ -206,7 +206,7 @@ class BatchLoad:
     def _committed(
         self, files: Sequence[LandedFile], written: Sequence[WrittenFragment], unique: UniqueLoad | None
     ) -> Job:
-        contents = {} if is_on_s3(self.place.folder) else _contents(files, self.contents)
+        contents = _contents([each for each in files if not is_on_s3(each.path)], self.contents)
         digest = self.lists.put(FileList.of(self.job_id, files, contents))
         reached("services.ingest.after-list")
         sources = sources_of(files, digest)

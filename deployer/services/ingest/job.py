@@ -16,7 +16,7 @@ from deployer.platform.text.formatting import count
 from deployer.platform.text.masking import masked
 from deployer.runs.rewriting.run import TableStats, again
 from deployer.services.ingest.batch import BatchLoad, CommittedMeanwhile, LoadedBatch, RefusedTogether
-from deployer.services.ingest.landing import LandedFile, Landing, content_of
+from deployer.services.ingest.landing import LandedFile, Landings, content_of
 from deployer.services.ingest.options import IngestOptions
 from deployer.services.ingest.planning import PlannedFiles, commits_of, plan_files
 from deployer.services.ingest.queue import no_messages, received
@@ -65,7 +65,7 @@ class FilesRun:
         What was committed before stands. A run that is cancelled returns it.
         """
         started = time.monotonic()
-        place = Landing.of(
+        place = Landings.of(
             self.options.files,
             self.table.root,
             any_name=self.options.format is not None,
@@ -135,7 +135,7 @@ class FilesRun:
                 self.table.store.commit(self.table.entry.table_id, [CommitAbandoned(job_id)], [JobNotDone(job_id)])
         self.table = self.table.refreshed()
 
-    def _load_all(self, place: Landing, listed: Iterable[LandedFile], *, complete: bool) -> None:
+    def _load_all(self, place: Landings, listed: Iterable[LandedFile], *, complete: bool) -> None:
         """Loads the new ones of the files. `complete`: no other file is at the place."""
         landed = list(listed)
         for _ in range(ATTEMPTS):
@@ -175,7 +175,7 @@ class FilesRun:
             if each.path not in known
         ]
 
-    def _load(self, place: Landing, files: Sequence[LandedFile]) -> None:
+    def _load(self, place: Landings, files: Sequence[LandedFile]) -> None:
         """Loads files as one commit; as several, in their order, where they cannot be one."""
         try:
             done = self._tried(place, files)
@@ -197,7 +197,7 @@ class FilesRun:
             self._forget([each.path for each in done.loaded])
             self.table = again(self.table)
 
-    def _tried(self, place: Landing, files: Sequence[LandedFile]) -> LoadedBatch:
+    def _tried(self, place: Landings, files: Sequence[LandedFile]) -> LoadedBatch:
         for attempt in range(ATTEMPTS):
             job_id = next_job(self.table.state)
             load = BatchLoad(
@@ -242,7 +242,7 @@ class FilesRun:
             split_after_load(self.table.store, self.table.root, table_id, self.on_progress)
             catch_up(self.table.store, self.table.root, table_id, self.on_progress)
 
-    def _why(self, place: Landing) -> str:
+    def _why(self, place: Landings) -> str:
         parts = [] if self.files else [f"no new file is at {place.files}"]
         if aside := self.not_loaded.files:
             first = next(iter(aside.values()))

@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -22,6 +22,7 @@ from deployer.tables.ingest.files.source_files import SCHEME, is_on_s3
 
 AT_ONCE = 16  #: requests for single objects at the same time
 FEW = 64  #: files up to which each is asked for by itself instead of listing the place
+DATASET_ENDING = ".lance"
 _VERSIONS = "_versions"
 _PART = 1 << 20
 
@@ -29,13 +30,14 @@ _PART = 1 << 20
 @dataclass(frozen=True, slots=True)
 class LandedFile:
     """A file or Lance dataset. `tag` differs when its content does: the entity tag of an object, else made of size and
-    time. `changed` is in seconds since 1970."""
+    time. `changed` is in seconds since 1970. `place` is the folder or glob that has it, as it is declared."""
 
     path: str
     bytes: int
     tag: str
     changed: float
     is_lance: bool = False
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ class Landing:
 
     def _datasets(self, paths: Sequence[str]) -> dict[str, LandedFile]:
         """Returns the Lance datasets among the paths; only names that may be of one are looked at."""
-        wanted = {path for path in paths if path.endswith(".lance")}
+        wanted = {path for path in paths if path.endswith(DATASET_ENDING)}
         return {each.path: each for each in self.list() if each.path in wanted} if wanted else {}
 
     def _of_object(self, info: ObjectInfo) -> LandedFile:
@@ -165,6 +167,49 @@ class Landing:
                     yield found
             except FileNotFoundError:  # removed at this moment
                 continue
+
+
+@dataclass(frozen=True, slots=True)
+class Landings:
+    """All places that one `ingest` names. A file that several of them have is one file."""
+
+    places: tuple[Landing, ...]
+
+    @staticmethod
+    def of(files: Sequence[str], root: str, *, any_name: bool, listed: bool = True) -> Landings:
+        """Reads the places as they are declared. Raises as `Landing.of`."""
+        return Landings(tuple(Landing.of(each, root, any_name=any_name, listed=listed) for each in files))
+
+    @property
+    def files(self) -> str:
+        """The places as they are declared."""
+        return ", ".join(each.files for each in self.places)
+
+    def takes(self, path: str) -> bool:
+        """Returns whether the file of that full path is one of a place."""
+        return any(each.takes(path) for each in self.places)
+
+    def list(self) -> list[LandedFile]:
+        """Returns all files of the places by their paths."""
+        found: dict[str, LandedFile] = {}
+        for each in self.places:
+            found |= {file.path: replace(file, place=each.files) for file in each.list() if file.path not in found}
+        return [found[path] for path in sorted(found)]
+
+    def now(self, paths: Sequence[str]) -> Mapping[str, LandedFile]:
+        """Returns those of the paths that are there, as they are now."""
+        found: dict[str, LandedFile] = {}
+        for each in self.places:
+            folder = f"{each.folder.rstrip('/')}/"
+            own = [
+                path
+                for path in paths
+                if path not in found
+                and (each.takes(path) or (path.startswith(folder) and path.endswith(DATASET_ENDING)))
+            ]
+            if own:
+                found |= {path: replace(file, place=each.files) for path, file in each.now(own).items()}
+        return found
 
 
 def _about(objects: S3Objects, folder: str, path: str) -> ObjectInfo | None:

@@ -17,7 +17,7 @@ from deployer.tables.ingest.job import Mode
 class IngestOptions:
     """The options as `deployer.specs.schema.ingest` describes them; sizes are in bytes."""
 
-    files: str
+    files: tuple[str, ...]
     format: Format | None = None
     mode: Mode = "append"
     on: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class IngestOptions:
             raise InvalidInput("`on` is given without `mode` upsert", remedy="give it too, or leave `on` out")
         nulls = given.get("null_values")
         return IngestOptions(
-            str(given["files"]),
+            places_named(given["files"]),
             Format(given["format"]) if given.get("format") else None,
             given["mode"],
             tuple(given.get("on") or ()),
@@ -62,3 +62,8 @@ class IngestOptions:
                 timezone=given.get("timezone"),
             ),
         )
+
+
+def places_named(files: object) -> tuple[str, ...]:
+    """Returns the places of the option `files`, which is one text or a list."""
+    return tuple(map(str, files)) if isinstance(files, list | tuple) else (str(files),)

@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from deployer.errors import DeployerError
 from deployer.platform.aws.session import aws_session
-from deployer.services.ingest.landing import Landing
+from deployer.services.ingest.landing import Landings
 
 HIDDEN_SECONDS = 900  #: for which no other reader gets a message; one that comes again names a loaded file
 MESSAGES = 10  #: of one answer of SQS, at most
@@ -63,7 +63,7 @@ def no_messages() -> Messages:
     return Messages("")
 
 
-def received(queue: str, place: Landing) -> Iterator[Messages]:
+def received(queue: str, place: Landings) -> Iterator[Messages]:
     """Yields the queue's messages in parts, until it is empty. Messages that name nothing of the place are deleted.
 
     Raises DeployerError where AWS refuses.

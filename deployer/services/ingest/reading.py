@@ -95,7 +95,7 @@ class FileReader:
         """Returns how the file is read; None for one that cannot be, which is bad then."""
         try:
             given = source_of(file.path, self.options.format, file.is_lance)
-            source = replace(given, folders=folder_values(file.path, self.options.files))
+            source = replace(given, folders=folder_values(file.path, file.place))
             [source] = with_dialects([source], self.options.read)
             fields = self._fields
             reading = plan_reading(

@@ -48,7 +48,7 @@ class SmallFiles:
     contents: dict[str, str] = field(default_factory=dict)
     _fitting: dict[bytes, bool] = field(default_factory=dict)
     _fitting_last: pa.Schema | None = None
-    _has_folders: dict[str, bool] = field(default_factory=dict)
+    _has_folders: dict[tuple[str, str], bool] = field(default_factory=dict)
 
     @cached_property
     def _fields(self) -> FieldMap:
@@ -70,10 +70,10 @@ class SmallFiles:
     def _is_small(self, file: LandedFile) -> bool:
         if file.is_lance or file.bytes > SMALL_BYTES or self._format(file) is None:
             return False
-        folder = file.path.rpartition("/")[0]
+        folder = file.place, file.path.rpartition("/")[0]
         if (has_folders := self._has_folders.get(folder)) is None:
             try:
-                has_folders = bool(folder_values(file.path, self.options.files))
+                has_folders = bool(folder_values(file.path, file.place))
             except DeployerError:
                 has_folders = True
             self._has_folders[folder] = has_folders

@@ -10,7 +10,7 @@ from deployer.errors import NotFound
 from deployer.platform.system.clock import Clock
 from deployer.platform.text.formatting import count, size
 from deployer.services.definition import options_of
-from deployer.services.ingest.landing import Landing
+from deployer.services.ingest.landing import Landings
 from deployer.services.ingest.options import IngestOptions
 from deployer.services.ingest.planning import commits_of, plan_files
 from deployer.services.ingest.record import FileLists
@@ -74,7 +74,7 @@ def retry(root: str, table_id: str, paths: Collection[str]) -> Sequence[str]:
 def forecast(table: ReadTable) -> str:
     """Describes what the next run would load; lists the place, and opens no file."""
     options = IngestOptions.of(options_of(table.state, "INGEST"))
-    place = Landing.of(options.files, table.root, any_name=options.format is not None)
+    place = Landings.of(options.files, table.root, any_name=options.format is not None)
     if options.queue:
         return "loads the files that messages of its queue name"
     record = FileLists(table.root, table.entry.table_id).read(table.state)

@@ -72,9 +72,11 @@ def check_ingest(
             remedy = f"did you mean {near}?" if near else "name one of the table's columns"
             report(item.at, Rule.SERVICE_OPTION, f"no column `{item.value}`, which `on` names", remedy)
     files, queue = parts.get("files"), parts.get("trigger")
-    if files is not None and root and f"{str(files.value).rstrip('/')}/".startswith(f"{root.rstrip('/')}/"):
-        what = f"the place lies within the lake's own root {root}"
-        report(files.at, Rule.SERVICE_OPTION, what, "let files come to a place of their own, outside of the root")
+    places = files.value if files is not None and isinstance(files.value, list) else [each for each in (files,) if each]
+    for each in places:
+        if root and f"{str(each.value).rstrip('/')}/".startswith(f"{root.rstrip('/')}/"):
+            what = f"the place lies within the lake's own root {root}"
+            report(each.at, Rule.SERVICE_OPTION, what, "let files come to a place of their own, outside of the root")
     named = queue.value.get("queue") if queue is not None and isinstance(queue.value, dict) else None
-    if named is not None and files is not None and not str(files.value).startswith("s3://"):
+    if named is not None and any(not str(each.value).startswith("s3://") for each in places):
         report(named.at, Rule.SERVICE_OPTION, "a queue names objects on S3, and `files` is on the disk", "remove it")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from deployer.specs.schema.parts import Json, choice, count, flag, list_of, object_schema, ref, size, text
 
@@ -11,16 +12,27 @@ from deployer.specs.schema.parts import Json, choice, count, flag, list_of, obje
 _PLACE = r"^(s3://[^/@?&\s]+(/[^&]*)?|/.*)$"
 _QUEUE = r"^(arn:[a-z0-9-]+:sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+|https?://[^/@?#\s]+/[^?#\s]+)$"
 
+_FILES: Mapping[str, Any] = {
+    "minLength": 1,
+    "maxLength": 2000,
+    "pattern": _PLACE,
+    "patternErrorMessage": "write s3://BUCKET/PATH or a path that begins with /, without credentials",
+}
+
 INGEST_OPTIONS: Mapping[str, Json] = {
-    "files": text(
-        "Where files come to: a folder or a glob, on S3 (`s3://landing/trips/*.parquet`) or on the disk. It lies "
-        "outside of the lake's own root.",
-        minLength=1,
-        maxLength=2000,
-        pattern=_PLACE,
-        patternErrorMessage="write s3://BUCKET/PATH or a path that begins with /, without credentials",
-        examples=["s3://landing/trips/*.parquet", "/data/landing/trips/"],
-    ),
+    "files": {
+        "type": ["string", "array"],
+        "description": "Where files come to: a folder or a glob, or a list of them, on S3 "
+        "(`s3://landing/trips/*.parquet`) or on the disk. It lies outside of the lake's own root.",
+        **_FILES,
+        "items": text("A folder or a glob.", **_FILES),
+        "minItems": 1,
+        "examples": [
+            "s3://landing/trips/*.parquet",
+            "/data/landing/trips/",
+            ["s3://landing/trips/*.parquet", "s3://other/trips/*.csv"],
+        ],
+    },
     "format": choice("Format of the files; by their names unless set.", ("parquet", "csv", "json", "arrow", "lance")),
     "mode": choice(
         "What becomes of their rows: they are added, take the place of those with their keys, or of all rows.",
@@ -41,8 +53,8 @@ INGEST_OPTIONS: Mapping[str, Json] = {
         default="report",
     ),
     "queue": text(
-        "An SQS queue with event notifications of the bucket, by ARN or URL: its messages name new files, and the "
-        "place is not listed.",
+        "An SQS queue with event notifications of the bucket, by ARN or URL: its messages name new files, and no place "
+        "is listed. The agent looks at it every 15 seconds; on AWS and from cron, only the schedule reads it.",
         pattern=_QUEUE,
         patternErrorMessage="write the ARN or the URL of a queue, without credentials",
         examples=["arn:aws:sqs:eu-central-1:123456789012:landing"],

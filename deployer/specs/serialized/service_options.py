@@ -159,7 +159,7 @@ def _typed(schema: Json, text: str, name: str) -> Any:
             return float(text)
         case "boolean" if text.lower() in ("true", "false"):
             return text.lower() == "true"
-        case "array" if text.startswith("["):
+        case "array" | ["string", "array"] if text.startswith("["):
             try:
                 return json.loads(text)
             except ValueError as error:

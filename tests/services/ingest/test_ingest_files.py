@@ -293,6 +293,30 @@ def test_which_files_a_place_has(landing: Landing, files: str, taken: set[str]) 
     assert landing.files().keys() == taken
 
 
+def test_several_places_are_one_ingest(landing: Landing) -> None:
+    landing.land("a/1.parquet", [1])
+    landing.land("a/deep/2.parquet", [2])
+    landing.write("b/day=3/3.csv", b"id,value\n3,v\n")  # below the place: the folder names a column
+    landing.write("day=4/c/4.csv", b"id\n4\n")
+    landing.write("none/5.csv", b"id,value\n5,v\n")
+    lance.write_dataset(pa.table([[6], ["v"]], schema=SCHEMA), landing.place / "d" / "6.lance")
+    names = ["a/*.parquet", "b", "a/**/*.parquet", "later/*.csv", "day=4/c/*.csv", "d/*.lance"]
+    files = [f"{landing.place}/{name}" for name in names]
+    options = {"files": files, "ignore_extra": True, "missing_as_null": True}
+    done = ingest_files(landing.lake.root, "flights", options)
+    assert (done.files, done.set_aside, done.commits) == (5, 0, 1)
+    assert landing.ids() == [1, 2, 3, 4, 6]
+    assert ", ".join(files) in ingest_files(landing.lake.root, "flights", options).why
+    landing.land("a/1.parquet", [1, 7])
+    assert ingest_files(landing.lake.root, "flights", options).changed == 1
+
+
+def test_each_place_is_checked(landing: Landing) -> None:
+    for wrong in (landing.lake.root, "relative/*.csv", "s3://key:secret@bucket/*"):
+        with pytest.raises(DeployerError):
+            ingest_files(landing.lake.root, "flights", {"files": [f"{landing.place}/*.csv", wrong]})
+
+
 def test_a_lance_dataset_is_one_file(landing: Landing) -> None:
     path = landing.place / "a.lance"
     lance.write_dataset(pa.table([[1, 2], ["a", "b"]], schema=SCHEMA), path)

@@ -111,6 +111,20 @@ def test_objects_are_loaded_once_by_their_entity_tags(place: OnS3) -> None:
     assert place.files()["0.csv"] == "CHANGED"
 
 
+@pytest.mark.parametrize("by", ["listing", "queue"])
+def test_several_places_on_s3_and_on_the_disk(place: OnS3, tmp_path: Path, by: str) -> None:
+    keys = [place.put(name, [number]) for number, name in enumerate(("a/0.csv", "b/1.csv", "c/2.csv"))]
+    (tmp_path / "landing").mkdir()
+    (tmp_path / "landing" / "3.csv").write_text("id,value\n3,v\n", encoding="utf-8")
+    files = [f"s3://{place.bucket}/{place.prefix}/{name}" for name in ("a/*.csv", "b")]
+    options = {"files": files, "queue": place.url} if by == "queue" else {"files": [*files, f"{tmp_path}/landing"]}
+    place.notify(*keys)
+    done = ingest_files(place.lake.root, "flights", options)
+    assert (done.files, done.commits) == (2, 1) if by == "queue" else (3, 1)
+    assert place.ids() == ([0, 1] if by == "queue" else [0, 1, 3])
+    assert ingest_files(place.lake.root, "flights", options).status == "SKIPPED"
+
+
 def test_small_parquet_objects_and_a_bad_one(place: OnS3) -> None:
     import pyarrow.parquet as pq
 
