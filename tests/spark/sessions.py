@@ -26,7 +26,7 @@ from deployer.tables.collect.garbage import collect_garbage
 from tests.projects import REPOSITORY
 from tests.tables.lakes import Lake
 
-LONGEST = 500  #: seconds that a program may take on a busy machine
+LONGEST = 500  #: seconds that a step of a program may take on a busy machine
 
 Step = dict[str, Any]
 
@@ -77,13 +77,14 @@ class Program:
             )
         self.events: list[dict[str, Any]] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
         self._deadline = time.monotonic() + LONGEST
+        self._reader.start()
 
     def _read(self) -> None:
         assert self._popen.stdout is not None
         for line in self._popen.stdout:
             self.events.append(json.loads(line))
+            self._deadline = time.monotonic() + LONGEST
 
     @property
     def is_running(self) -> bool:
@@ -97,7 +98,7 @@ class Program:
         return processes_of(self._popen.pid)
 
     def watch(self) -> Iterator[list[Process]]:
-        """Yields the processes again and again until the program ends. Raises where it takes too long."""
+        """Yields the processes again and again until the program ends. Raises where a step takes too long."""
         while self.is_running:
             yield self.processes()
             if time.monotonic() > self._deadline:
