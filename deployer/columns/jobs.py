@@ -14,6 +14,7 @@ from contextlib import closing, suppress
 from typing import Generic, TypeVar
 
 from deployer.columns.backfill.backfill import BackfillJob, Define, backfill
+from deployer.columns.backfill.engine_choice import Sizes
 from deployer.columns.backfill.request import BackfillRequest
 from deployer.columns.backfill.results import BackfillJobResult
 from deployer.columns.fill.checkpoints import checked_job_id
@@ -130,18 +131,23 @@ def run_load(table: OpenTable, request: LoadRequest, job_id: str | None, log_sec
 
 
 def start_backfill(
-    table: OpenTable, request: BackfillRequest, define: Define, job_id: str | None, log_seconds: float | None = None
+    table: OpenTable,
+    request: BackfillRequest,
+    define: Define,
+    job_id: str | None,
+    log_seconds: float | None = None,
+    cluster: Sizes | None = None,
 ) -> JobFuture[BackfillJobResult]:
     """Starts `backfill` in a thread with a connection of its own. Raises InvalidInput for an id that cannot be.
 
-    Logs the progress every so many seconds, where that is given.
+    Logs the progress every so many seconds, where that is given. `cluster` is as in `BackfillJob`.
     """
     own_id = _id_of(job_id)
     on_progress = no_progress if log_seconds is None else _logging(own_id, log_seconds)
 
     def work(store: StateStore) -> BackfillJobResult:
         opened = open_entry(store, table.root, store.instance().tables[table.entry.table_id])
-        return backfill(BackfillJob(opened, request, own_id, job_id is None), define, on_progress)
+        return backfill(BackfillJob(opened, request, own_id, job_id is None, cluster=cluster), define, on_progress)
 
     return JobFuture(table.root, table.entry.table_id, own_id, work)
 
@@ -153,6 +159,7 @@ def run_backfill(
     job_id: str | None,
     log_seconds: float,
     timeout: dt.timedelta | None,
+    cluster: Sizes | None = None,
 ) -> BackfillJobResult:
     """Does `backfill` and returns its result; logs the progress every so many seconds.
 
@@ -160,10 +167,11 @@ def run_backfill(
     continues.
     """
     if timeout is not None:
-        future = start_backfill(table, request, define, job_id, log_seconds)
+        future = start_backfill(table, request, define, job_id, log_seconds, cluster)
         return future.result(timeout.total_seconds())
     own_id = _id_of(job_id)
-    return backfill(BackfillJob(table, request, own_id, job_id is None), define, _logging(own_id, log_seconds))
+    job = BackfillJob(table, request, own_id, job_id is None, cluster=cluster)
+    return backfill(job, define, _logging(own_id, log_seconds))
 
 
 def _id_of(job_id: str | None) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from deployer.columns.backfill.admission import admit
 from deployer.columns.backfill.backfill import Define
 from deployer.columns.backfill.current_addresses import current_addresses
+from deployer.columns.backfill.engine_choice import Sizes
 from deployer.columns.backfill.failed_rows import ErrorRecord, errors_of, jobs_with_errors, of_kind
 from deployer.columns.backfill.functions import finder
 from deployer.columns.backfill.plan import plan_backfill
@@ -16,7 +17,9 @@ from deployer.columns.backfill.request import COMMIT_GRANULARITY, BackfillReques
 from deployer.columns.backfill.resolve import definition_of
 from deployer.columns.job_list import Job, cancel_job, job_of, jobs_of
 from deployer.columns.jobs import JobFuture, report_ignored, run_backfill, start_backfill
+from deployer.compute.clusters import local_cluster
 from deployer.errors import InvalidInput
+from deployer.live.reader import live_instance
 from deployer.platform.isolation.trusted_functions import NONE_TRUSTED, TrustedFunctions
 from deployer.table.opened import OpenedTable
 
@@ -58,6 +61,8 @@ class BackfillMethods(OpenedTable):
         checkpoint_size: int | None = None,
         batch_size: int | None = None,
         task_shuffle_diversity: int | None = None,
+        engine: str = "auto",
+        cluster: str | None = None,
     ) -> BackfillJobResult:
         """As `backfill_async`, and returns the result of the job when that has ended. Ctrl-C cancels it.
 
@@ -83,10 +88,12 @@ class BackfillMethods(OpenedTable):
             batch_checkpoint_flush_interval_seconds=batch_checkpoint_flush_interval_seconds,
             blob_read_strategy=blob_read_strategy,
             blob_read_buffer_size=blob_read_buffer_size,
+            engine=engine,
         )
         table = self._newest()
-        define = self._admitted(request, udf, _admission_check, _admission_strict)
-        return run_backfill(table, request, define, job_id, refresh_status_secs, timeout)
+        sizes = self._sizes_of(cluster)
+        define = self._admitted(request, udf, _admission_check, _admission_strict, cluster)
+        return run_backfill(table, request, define, job_id, refresh_status_secs, timeout, sizes)
 
     def backfill_async(
         self,
@@ -114,6 +121,8 @@ class BackfillMethods(OpenedTable):
         checkpoint_size: int | None = None,
         batch_size: int | None = None,
         task_shuffle_diversity: int | None = None,
+        engine: str = "auto",
+        cluster: str | None = None,
     ) -> JobFuture[BackfillJobResult]:
         """Computes a column as a job, and returns that; `result()` waits for it.
 
@@ -122,11 +131,14 @@ class BackfillMethods(OpenedTable):
         column's own definition. `columns` is one name, also in a list; several raise NotImplementedError.
 
         Each `commit_granularity` fragments become visible together; None: all at the end. `skip_frags` and `num_frags`
-        choose fragments, of `read_version` or the newest version. At most `concurrency` fragments are computed at the
-        same time. Rows of a call are `checkpoint_size` at first and adapt between `min_checkpoint_size` and
-        `max_checkpoint_size`; what was computed is saved every `batch_checkpoint_flush_interval_seconds` (0: each
-        batch). Blobs of at most `blob_read_buffer_size` bytes are read at the same time. A `job_id` resumes the job
-        that was cut off, and does nothing when that job is done.
+        choose fragments, of `read_version` or the newest version. At most `concurrency` tasks run at the same time;
+        fragments of more than `task_size` rows are split into several, by default so that each worker has two tasks of
+        the table. `engine` is `driver` for threads of this process, `spark`, or `auto`, which is `spark` above 20
+        million rows. Spark runs on the declared local cluster, or that of the name `cluster`. Rows of a call are
+        `checkpoint_size` at first and adapt between `min_checkpoint_size` and `max_checkpoint_size`; what was computed
+        is saved every `batch_checkpoint_flush_interval_seconds` (0: each batch). Blobs of at most
+        `blob_read_buffer_size` bytes are read at the same time. A `job_id` resumes the job that was cut off, and does
+        nothing when that job is done.
 
         Raises InvalidInput, NotFound and Refused for what cannot be computed, and ResourcesUnavailableError where the
         cluster of the table's BACKFILL lacks what the function asks for; nothing is changed then. The job raises as
@@ -150,10 +162,12 @@ class BackfillMethods(OpenedTable):
             batch_checkpoint_flush_interval_seconds=batch_checkpoint_flush_interval_seconds,
             blob_read_strategy=blob_read_strategy,
             blob_read_buffer_size=blob_read_buffer_size,
+            engine=engine,
         )
         table = self._newest()
-        define = self._admitted(request, udf, _admission_check, _admission_strict)
-        return start_backfill(table, request, define, job_id)
+        sizes = self._sizes_of(cluster)
+        define = self._admitted(request, udf, _admission_check, _admission_strict, cluster)
+        return start_backfill(table, request, define, job_id, cluster=sizes)
 
     def plan_backfill(
         self,
@@ -224,6 +238,14 @@ class BackfillMethods(OpenedTable):
         table = self._newest()
         return cancel_job(table.store, table.entry, job_id)
 
+    def _sizes_of(self, cluster: str | None) -> Sizes | None:
+        """Returns the sizes of the declared local cluster of that name. Raises NotFound and Refused for others."""
+        if cluster is None:
+            return None
+        live, address = live_instance(self._opened.store.instance()), self._opened.address
+        found = local_cluster(live.clusters if live is not None else (), cluster, address)
+        return lambda: found
+
     def _define(self, request: BackfillRequest, udf: UDF | None) -> Define:
         find = finder(self._trusted)
 
@@ -232,9 +254,11 @@ class BackfillMethods(OpenedTable):
 
         return define
 
-    def _admitted(self, request: BackfillRequest, udf: UDF | None, check: bool | None, strict: bool | None) -> Define:
+    def _admitted(
+        self, request: BackfillRequest, udf: UDF | None, check: bool | None, strict: bool | None, cluster: str | None
+    ) -> Define:
         define = self._define(request, udf)
-        admit(self._opened, define(self._opened), check, strict)
+        admit(self._opened, define(self._opened), check, strict, cluster=cluster)
         return define
 
 

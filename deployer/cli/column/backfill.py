@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName
+from deployer.cli.options import (
+    DEFAULT_STACK,
+    AsJson,
+    Detach,
+    EngineName,
+    ProjectDir,
+    SpecsPath,
+    StackName,
+    TableName,
+    refuse_without_aws,
+)
 
 if TYPE_CHECKING:
-    from deployer.columns.backfill.results import BackfillJobResult, BackfillPlan
+    from deployer.columns.backfill.results import BackfillPlan
     from deployer.platform.isolation.trusted_functions import TrustedFunctions
     from deployer.platform.system.progress import Progress
 
@@ -44,7 +54,28 @@ def backfill(
     num_frags: NumFrags = None,
     skip_frags: SkipFrags = 0,
     commit_granularity: Annotated[int, typer.Option(metavar="N", help="Commit after every N fragments.")] = 64,
-    concurrency: Annotated[int, typer.Option(help="At most so many fragments at the same time.")] = 8,
+    task_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="ROWS",
+            help="Split fragments of more rows into tasks; two tasks of the table for each worker unless given.",
+            show_default=False,
+        ),
+    ] = None,
+    concurrency: Annotated[int, typer.Option(help="At most so many tasks at the same time.")] = 8,
+    engine: Annotated[
+        EngineName, typer.Option(help="auto: up to 20 million rows in this process, more with Spark.")
+    ] = EngineName.AUTO,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Declared cluster that the backfill runs on, which may be on AWS. Unless given, Spark runs on the "
+            "only local one, or the one called `default`.",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None,
+    detach: Detach = False,
     job_id: Annotated[
         str | None,
         typer.Option(
@@ -61,13 +92,16 @@ def backfill(
     """Compute a column for the rows that lack it, or that another version of its definition computed.
 
     Only this column is written, beside the rows. Loads of rows, deletions, COMPACT and CLUSTER continue meanwhile. Rows
-    for which the function fails, and that it skips, are null and listed by `deployer column errors`.
+    for which the function fails, and that it skips, are null and listed by `deployer column errors`. Columns that the
+    same call of a function makes are computed together.
     """
     from dataclasses import asdict
+    from functools import partial
 
-    from deployer.cli.console.output import note, print_json, stdout
+    from deployer.cli.console.output import note, print_json
     from deployer.cli.console.progress_display import Meter
     from deployer.cli.inputs.table import changed
+    from deployer.cli.summaries.column_backfill import print_backfill
     from deployer.columns.backfill.admission import admit
     from deployer.columns.backfill.backfill import BackfillJob
     from deployer.columns.backfill.backfill import backfill as compute
@@ -75,6 +109,7 @@ def backfill(
     from deployer.columns.backfill.request import checked_backfill
     from deployer.columns.backfill.resolve import definition_of
     from deployer.columns.fill.checkpoints import checked_job_id
+    from deployer.compute.clusters import local_cluster, remote_cluster
     from deployer.errors import DeployerError
     from deployer.platform.system.clock import Clock
 
@@ -83,21 +118,48 @@ def backfill(
         where=where,
         num_frags=num_frags,
         skip_frags=skip_frags,
+        task_size=task_size,
         commit_granularity=commit_granularity,
         concurrency=concurrency,
+        engine=engine.value,
     )
     own_id = checked_job_id(job_id) if job_id else Clock().new_id()
     with changed(project, stack, specs, table, alone=False) as target:
-        find = finder(trusted_beside(trust_function, project, stack, specs))
+        trusted = trusted_beside(trust_function, project, stack, specs)
+        instance = target.lake.instance
+        remote = remote_cluster(instance.clusters, cluster, instance.address)
+        if remote is not None:
+            from deployer.cli.remote.column_backfill import backfill_on
+
+            return backfill_on(
+                remote,
+                target.workspace,
+                target.lake,
+                target.name,
+                request,
+                trusted,
+                own_id,
+                as_json=as_json,
+                detach=detach,
+            )
+        refuse_without_aws(detach=detach)
+        choose = partial(local_cluster, instance.clusters, cluster, instance.address)
+        if cluster is not None:
+            choose()  # an unknown cluster is reported at once; else it is chosen when Spark is needed
+        find = finder(trusted)
         opened = target.opened()
-        admit(opened, definition_of(opened, column, None, find), None, None)
+        admit(opened, definition_of(opened, column, None, find), None, None, cluster=cluster)
         with Meter(as_json=as_json) as meter:
             meter.begin(target.name, target.name)
+
+            def begun(engine: str, reason: str) -> None:
+                if engine == "spark" and not as_json:
+                    note(f"computing with Spark: {reason}")
 
             def report_progress(now: Progress) -> None:
                 meter.tell(target.name, now.doing, now.done, now.total, now.unit)
 
-            job = BackfillJob(opened, request, own_id, not job_id)
+            job = BackfillJob(opened, request, own_id, not job_id, cluster=choose, on_engine=begun)
             try:
                 done = compute(job, lambda of: definition_of(of, column, None, find), report_progress)
             except (DeployerError, KeyboardInterrupt):
@@ -107,9 +169,7 @@ def backfill(
     if as_json:
         print_json({"table": target.name, **asdict(done)})
         return 0
-    stdout().print(_summary(target.name, done))
-    if done.errors:
-        note(f"`deployer column errors {target.name} --job-id {own_id}` lists the rows that failed")
+    print_backfill(target.name, done)
     return 0
 
 
@@ -225,20 +285,6 @@ def trusted_beside(names: list[str] | None, project: Path | None, stack: str, sp
         declared = []
     own = [each.udf for each in declared if isinstance(each, ComputedByUdf) and is_function_name(each.udf)]
     return TrustedFunctions.allowed([*(names or ()), *own])
-
-
-def _summary(name: str, done: BackfillJobResult) -> str:
-    from deployer.platform.text.formatting import count, size
-
-    if done.already_done:
-        return f"{name}: job {done.job_id} was done before; nothing was written"
-    if not done.stats.fragments:
-        return f"{name}: all rows of {done.column} are computed; nothing was written (job {done.job_id})"
-    stats = done.stats
-    reused = f", {stats.reused:,} of them from checkpoints" if stats.reused else ""
-    failed = f"; {count(done.errors, 'row')} failed" if done.errors else ""
-    written = f"{count(done.rows, 'row')} in {count(stats.fragments, 'fragment')}{reused}, {size(stats.bytes)}"
-    return f"{name}: computed {done.column} of {written}{failed} (job {done.job_id})"
 
 
 def _described(plan: BackfillPlan) -> list[str]:

@@ -21,6 +21,7 @@ def follow(
     from deployer.app.stack.state import stack_outputs
     from deployer.app.workspace import open_workspace
     from deployer.cli.console.output import print_json
+    from deployer.cli.remote import column_backfill as backfill_remote
     from deployer.cli.remote import column_load as columns_remote
     from deployer.cli.remote import load as ingest_remote
     from deployer.cli.remote import service as service_remote
@@ -51,6 +52,9 @@ def follow(
         return 0
     if started.program == columns_remote.PROGRAM:
         columns_remote.show(root, job, result, as_json=as_json)
+        return 0
+    if started.program == backfill_remote.PROGRAM:
+        backfill_remote.show(result, as_json=as_json)
         return 0
     if started.program == SERVICE_PROGRAM:
         return service_remote.show(result, as_json=as_json)

@@ -32,14 +32,17 @@ class Resources:
     gpus: float
 
 
-def admit(table: OpenTable, definition: Definition, check: bool | None, strict: bool | None) -> None:
-    """Raises ResourcesUnavailable where the cluster that runs backfills of the table lacks what the function needs.
+def admit(
+    table: OpenTable, definition: Definition, check: bool | None, strict: bool | None, *, cluster: str | None = None
+) -> None:
+    """Raises ResourcesUnavailable where the cluster lacks what the function needs; None is the one that runs backfills
+    of the table.
 
     Where it is not `strict`, warns (UserWarning). None takes the environment's setting, by default both true.
     """
     if not isinstance(definition, FunctionDefinition) or not _setting(CHECK, check):
         return
-    udf, there = definition.udf, resources_of(table)
+    udf, there = definition.udf, resources_of(table, cluster)
     wants: Mapping[str, tuple[float, float, str, str]] = {
         "num_cpus": (udf.num_cpus, there.cpus, f"{udf.num_cpus:g} CPUs", f"{there.cpus:g}"),
         "memory": (udf.memory or 0, there.memory, size(udf.memory or 0), _most(there.memory)),
@@ -60,10 +63,11 @@ def admit(table: OpenTable, definition: Definition, check: bool | None, strict: 
     warnings.warn(str(error), UserWarning, stacklevel=3)
 
 
-def resources_of(table: OpenTable) -> Resources:
-    """Returns what a worker of the cluster that runs the table's BACKFILL has; that of this machine without one."""
+def resources_of(table: OpenTable, cluster: str | None = None) -> Resources:
+    """Returns what a worker of the cluster has; None is the one that runs the table's BACKFILL, without one this
+    machine."""
     service, instance = table.state.services.get("BACKFILL"), live_instance(table.store.instance())
-    name = service.cluster if service is not None else None
+    name = cluster or (service.cluster if service is not None else None)
     found = next((each for each in (instance.clusters if instance else ()) if each.name == name), None)
     if found is not None and found.kind != "local":
         return _remote(found)

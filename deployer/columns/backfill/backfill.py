@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from deployer.columns.backfill.blobs import BlobInputs
 from deployer.columns.backfill.definition import Definition
+from deployer.columns.backfill.engine_choice import Sizes, choose_engine, executor_of
 from deployer.columns.backfill.failed_rows import FailedRows, errors_of
 from deployer.columns.backfill.request import BackfillRequest
 from deployer.columns.backfill.results import BackfillJobResult
@@ -40,13 +41,20 @@ Define = Callable[[ReadTable], Definition]  #: returns the definition of the col
 
 @dataclass(frozen=True, slots=True)
 class BackfillJob:
-    """A backfill of one table as a job. `is_new`: the id was made just now. `executor`: None for threads."""
+    """A backfill of one table as a job. `is_new`: the id was made just now.
+
+    `executor` writes the fragments; None: what the request's engine says. `cluster` is asked for the sizes of a local
+    Spark session when there is to be one (None: those of the declared local cluster). `on_engine` gets the engine and
+    the reason for it.
+    """
 
     table: OpenTable
     request: BackfillRequest
     job_id: str
     is_new: bool = False
     executor: Executor | None = None
+    cluster: Sizes | None = None
+    on_engine: Callable[[str, str], None] = lambda _engine, _reason: None
 
     @property
     def kind(self) -> str:
@@ -77,11 +85,21 @@ def backfill(job: BackfillJob, define: Define, on_progress: OnProgress = no_prog
     selection = Selection(request, definition.identities, named_fragments(table, request))
     check_condition(table, selection)
     asked = RunRequest(cause=f"job {job.job_id}", target=tuple(definition.identities), job=job.job_id)
+    engine, reason = choose_engine(request.engine, _most_rows(table, selection))
+    job.on_engine(engine, reason)
+    chosen = replace(job, executor=job.executor or executor_of(engine, table, request, job.cluster))
 
     def work(run_id: str, report_progress: OnProgress) -> BackfillJobResult:
-        return compute(job, definition, selection, run_id, report_progress)
+        return replace(compute(chosen, definition, selection, run_id, report_progress), engine=engine)
 
     return as_run(table.store, table.entry.table_id, KIND, asked, work, on_progress)
+
+
+def _most_rows(table: ReadTable, selection: Selection) -> int:
+    """Returns how many rows there are to compute at most; no file is opened."""
+    if selection.request.where is not None and not selection.request.is_of_all:
+        return table.state.files.rows
+    return sum(file.rows for file in selection.recorded(table.state, table.dataset()))
 
 
 def require_online(table: ReadTable) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from deployer.errors import InvalidInput
 from deployer.functions.calls.caller import Caller
 from deployer.functions.model import UDF, Computed
+from deployer.functions.packages.pickling import pickled, unpickled
 from deployer.specs.types.arrow import arrow_field
 from deployer.specs.types.types import Column
 from deployer.tables.conversion.sql_values import values_of
@@ -109,6 +110,10 @@ class FunctionDefinition:
     inputs: tuple[str, ...]
     ids: tuple[str, ...]  #: the identities, by column
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Carries code of the project by value, since workers of Spark do not find its modules."""
+        return _carried, (pickled(self.udf)[0], self.columns, self.outputs, self.inputs, self.ids)
+
     @property
     def identities(self) -> Mapping[str, str]:
         return dict(zip((column.name for column in self.columns), self.ids, strict=True))
@@ -123,6 +128,10 @@ class FunctionDefinition:
 
     def caller(self) -> FunctionCaller:
         return FunctionCaller(self)
+
+
+def _carried(function: bytes, *others: Any) -> FunctionDefinition:
+    return FunctionDefinition(unpickled(function), *others)
 
 
 class FunctionCaller:

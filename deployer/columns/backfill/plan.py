@@ -9,6 +9,8 @@ from deployer.columns.backfill.definition import Definition
 from deployer.columns.backfill.request import BackfillRequest
 from deployer.columns.backfill.results import BackfillPlan
 from deployer.columns.backfill.selection import Selection, named_fragments
+from deployer.columns.fill.executor import slots_of
+from deployer.columns.fill.tasks import number_of_tasks, task_rows
 from deployer.columns.fill.work import Target, works_of
 from deployer.datasets.dataset import field_ids
 from deployer.live.backfill_rates import backfill_rates
@@ -26,13 +28,13 @@ def plan_backfill(table: ReadTable, request: BackfillRequest, definition: Defini
     selection = Selection(request, definition.identities, named_fragments(table, request))
     files = table.state.files
     if request.where is None or request.is_of_all:
-        recorded = selection.recorded(table.state, dataset)
-        rows, fragments = sum(file.rows for file in recorded), len(recorded)
+        sizes = [file.rows for file in selection.recorded(table.state, dataset)]
+        rows = sum(sizes)
     else:
         works = works_of(dataset, Target(tuple(definition.columns)), definition.inputs)
         chosen = [each.work for each in selection.chosen(table, dataset, works)]
-        rows, fragments = selection.rows_of(chosen), len(chosen)
-    size = request.task_size or max(1, files.rows // max(1, request.concurrency) // 2)
+        rows, sizes = selection.rows_of(chosen), [work.physical_rows for work in chosen]
+    fragments, size = len(sizes), task_rows(request.task_size, files.rows, slots_of(request.concurrency))
     granularity = request.commit_granularity or max(1, fragments)
     rate = backfill_rates(table.state, (request.column,)).get(request.column)
     return BackfillPlan(
@@ -40,7 +42,7 @@ def plan_backfill(table: ReadTable, request: BackfillRequest, definition: Defini
         definition.version,
         rows,
         fragments,
-        math.ceil(rows / size),
+        number_of_tasks(sizes, size),
         math.ceil(fragments / granularity),
         files.rows,
         files.count,

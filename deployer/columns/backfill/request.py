@@ -6,10 +6,11 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from deployer.columns.fill.checkpoint_sizes import CheckpointSizes, checked_checkpoint_sizes, require_positive
 from deployer.errors import InvalidInput
+from deployer.runs.rewriting.run import Engine
 
 BlobReadStrategy = Literal["auto", "legacy", "range"]
 FLUSH_SECONDS = 10.0  #: a batch is to take so long, and values that are older are saved
@@ -25,8 +26,9 @@ class BackfillRequest:
     """A backfill of one column.
 
     `where` is an SQL condition on the rows to compute, None for those that are not computed yet. Fragments are those of
-    `read_version` (None: the newest), without the first `skip_frags` and at most `num_frags` of them. `task_size` is in
-    rows. `blob_buffer` is in bytes.
+    `read_version` (None: the newest), without the first `skip_frags` and at most `num_frags` of them. A task has
+    `task_size` rows: larger fragments are split (None: each worker has two tasks of the table). `blob_buffer` is in
+    bytes. `engine` says whether Spark computes the values, or this process.
     """
 
     column: str
@@ -40,6 +42,7 @@ class BackfillRequest:
     checkpoints: CheckpointSizes = CheckpointSizes(seconds=FLUSH_SECONDS)
     blob_strategy: BlobReadStrategy = "auto"
     blob_buffer: int = BLOB_BUFFER
+    engine: Engine = "auto"
     keeps_others: bool = False  #: values of another version of the definition stay, where `where` is None
 
     @property
@@ -84,6 +87,7 @@ def checked_backfill(
     batch_checkpoint_flush_interval_seconds: float | None = None,
     blob_read_strategy: str = "auto",
     blob_read_buffer_size: int | None = None,
+    engine: str = "auto",
 ) -> BackfillRequest:
     """Returns the request. Raises InvalidInput for arguments that cannot be, NotImplementedError for several columns.
 
@@ -108,6 +112,8 @@ def checked_backfill(
             f"blob_read_strategy={blob_read_strategy!r} is not valid",
             remedy=f"use {', '.join(get_args(BlobReadStrategy))}",
         )
+    if engine not in get_args(Engine):
+        raise InvalidInput(f"engine={engine!r} is not valid", remedy=f"use {', '.join(get_args(Engine))}")
     if batch_size is not None and checkpoint_size is None:
         checkpoint_size = batch_size if batch_size != 0 else 2**31 - 1
     if checkpoint_size is not None and max_checkpoint_size is None:
@@ -130,8 +136,9 @@ def checked_backfill(
         concurrency,
         commit_granularity,
         sizes,
-        blob_read_strategy,  # type: ignore[arg-type]
+        cast("BlobReadStrategy", blob_read_strategy),
         blob_read_buffer_size or _buffer(),
+        cast("Engine", engine),
     )
 
 

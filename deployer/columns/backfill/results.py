@@ -14,7 +14,8 @@ class BackfillPlan:
 
     `rows` are those to compute. By default these are the rows of the `fragments`, without looking into them: of a
     fragment that no definition is known for, rows with a value are left alone. With a condition they are counted.
-    `tasks` are pieces of work of `task_size` rows, `commits` the versions that become visible one after the other.
+    `tasks` are those of about `task_size` rows that this process would do, `commits` the versions that become visible
+    one after the other.
     `by_version` has the table's rows by the version of the definition that computed them ("": not computed).
     `seconds` are expected by the rate of the last run that is known, None without one.
     """
@@ -37,6 +38,8 @@ class BackfillJobResult:
     """What a backfill wrote. `already_done`: the job was done before, and nothing was written.
 
     `rows` are those that were computed. `errors` are failed rows that were skipped, which `get_errors` lists.
+    `siblings` are the other columns that the same calls of the function filled. `engine` says where the values were
+    computed: `driver` (this process), `spark` or `none`.
     """
 
     job_id: str
@@ -50,6 +53,8 @@ class BackfillJobResult:
     stats: FillStats = FillStats()
     lance_version_before: int | None = None
     lance_version_after: int | None = None
+    siblings: tuple[str, ...] = ()
+    engine: str = "none"
     status: FinalStatus = "SUCCEEDED"
     why: str = ""
 

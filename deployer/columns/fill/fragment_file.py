@@ -48,6 +48,18 @@ class FragmentWriter:
         known.remove()
         return checkpoint
 
+    def save_rows(
+        self, opened: LanceDataset, work: FragmentWork, rows: range, parts: Sequence[range], on_rows: OnRows
+    ) -> None:
+        """Saves the values of these rows of the fragment as parts, of which `parts` are saved already."""
+        known = self.folder.parts(self.dataset, work, parts)
+        for span, saved in known.spans(rows):
+            if saved is not None:
+                on_rows(len(span))
+                continue
+            for batch in self._made(opened, work, span, known, by_file=False):
+                on_rows(batch.num_rows)
+
     def write_once(self, opened: LanceDataset, work: FragmentWork, on_rows: OnRows) -> Checkpoint:
         """As `write`, where other processes may write the same fragment: all of them return the same checkpoint."""
         if (other := self._by_another(work)) is not None:
@@ -64,6 +76,12 @@ class FragmentWriter:
         reached("columns.task.saved")
         parts.remove()
         return checkpoint
+
+    def save_rows_once(self, opened: LanceDataset, work: FragmentWork, rows: range, on_rows: OnRows) -> None:
+        """As `save_rows`, where other processes may do the same: what they have saved is not made again."""
+        if self._by_another(work) is None:
+            parts = self.folder.saved_parts(work.fragment_id).get(work.fragment_id, [])
+            self.save_rows(opened, work, rows, parts, on_rows)
 
     def _by_another(self, work: FragmentWork) -> Checkpoint | None:
         saved = self.folder.saved_of(work.fragment_id)
@@ -112,10 +130,12 @@ class FragmentWriter:
             failures.append(failure)
             raise
 
-    def _made(self, opened: LanceDataset, work: FragmentWork, rows: range, parts: Parts) -> Iterator[pa.RecordBatch]:
-        """Yields the values of these rows, and saves them in parts where they take long."""
+    def _made(
+        self, opened: LanceDataset, work: FragmentWork, rows: range, parts: Parts, *, by_file: bool = True
+    ) -> Iterator[pa.RecordBatch]:
+        """Yields the values of these rows, and saves them in parts where they take long, or no file follows."""
         now = self.clock.monotonic
-        size, held = BatchSize(self.sizes), HeldRows(parts, rows, self.sizes, now)
+        size, held = BatchSize(self.sizes), HeldRows(parts, rows, self.sizes, now, by_file=by_file)
         batches = self.values.of_fragment(opened, work, rows, lambda: size.rows)
         begun = now()
         for batch in batches:

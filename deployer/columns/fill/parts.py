@@ -47,18 +47,22 @@ class Parts:
         self._dataset, self._work = dataset, work
         self._saved = [rows for rows in known if 0 <= rows.start < rows.stop <= work.physical_rows]
 
-    def spans(self) -> Iterator[tuple[range, list[pa.RecordBatch] | None]]:
-        """Yields all rows of the fragment in order: those of a part with their values, others with None."""
-        start = 0
+    def spans(self, within: range | None = None) -> Iterator[tuple[range, list[pa.RecordBatch] | None]]:
+        """Yields all rows of the fragment, or those `within`, in order: those of a part with their values, others with
+        None."""
+        start, end = (0, self._work.physical_rows) if within is None else (within.start, within.stop)
         for rows in sorted(self._saved, key=lambda each: (each.start, -each.stop)):
-            if rows.start < start or (batches := self._read(rows)) is None:
+            if rows.stop <= start or rows.start >= end or (rows.start < start and within is None):
                 continue
-            if start < rows.start:
-                yield range(start, rows.start), None
-            yield rows, batches
-            start = rows.stop
-        if start < self._work.physical_rows:
-            yield range(start, self._work.physical_rows), None
+            if (batches := self._read(rows)) is None:
+                continue
+            known = range(max(rows.start, start), min(rows.stop, end))
+            if start < known.start:
+                yield range(start, known.start), None
+            yield known, batches if len(known) == len(rows) else _cut(batches, known.start - rows.start, len(known))
+            start = known.stop
+        if start < end:
+            yield range(start, end), None
 
     def save(self, rows: range, batches: Sequence[pa.RecordBatch]) -> None:
         """Stores the values of these rows; they are durable when this returns."""
@@ -107,11 +111,21 @@ class Parts:
         return f"{self._folder}/{rows.start}-{rows.stop}"
 
 
-class HeldRows:
-    """Values that were made and are not saved, from row `start` on."""
+def _cut(batches: Sequence[pa.RecordBatch], start: int, rows: int) -> list[pa.RecordBatch]:
+    found: list[pa.RecordBatch] = pa.Table.from_batches(batches).slice(start, rows).to_batches()
+    return found
 
-    def __init__(self, parts: Parts, rows: range, sizes: CheckpointSizes, clock: Callable[[], float]) -> None:
-        self._parts, self._sizes, self._clock = parts, sizes, clock
+
+class HeldRows:
+    """Values that were made and are not saved, from the first of `rows` on.
+
+    `by_file`: a data file with all rows of the fragment is written next; otherwise another task does it, from parts.
+    """
+
+    def __init__(
+        self, parts: Parts, rows: range, sizes: CheckpointSizes, clock: Callable[[], float], *, by_file: bool = True
+    ) -> None:
+        self._parts, self._sizes, self._clock, self._by_file = parts, sizes, clock, by_file
         self._first, self._end = rows.start, rows.stop
         self._start = self._stop = rows.start
         self._batches: list[pa.RecordBatch] = []
@@ -124,13 +138,15 @@ class HeldRows:
         self._bytes += batch.nbytes
         self._stop += batch.num_rows
         if self._stop >= self._end:
-            return  # the data file is next
+            if not self._by_file:
+                self._save()
+            return
         now = self._clock()
         if now - self._saved_at >= self._sizes.save_seconds:
             self._save()
         elif self._bytes >= HELD_BYTES or self._stop - self._start >= self._sizes.largest:
             left = (now - self._begun) * (self._end - self._stop) / (self._stop - self._first)
-            if now - self._saved_at + left < self._sizes.save_seconds:
+            if self._by_file and now - self._saved_at + left < self._sizes.save_seconds:
                 self._drop()
             else:
                 self._save()
