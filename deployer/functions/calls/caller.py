@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -14,7 +15,7 @@ from deployer.functions.calls.failures import FailureLog
 from deployer.functions.calls.local import LocalRunner
 from deployer.functions.calls.processes import ProcessRunner
 from deployer.functions.calls.results import columns_of_values, joined, output_schema, with_nulls
-from deployer.functions.calls.runner import Runner
+from deployer.functions.calls.runner import ArrayRunner, RowRunner, Runner
 from deployer.functions.model import UDF, Computed
 from deployer.functions.values.plain import WrongValue
 from deployer.functions.values.reading import ColumnReader
@@ -24,6 +25,8 @@ from deployer.platform.text.formatting import percentage
 ROWS_AT_ONCE = 16_384  #: rows whose values are Python objects at the same time; fewer where these are large
 BYTES_AT_ONCE = 32 * 2**20  #: of Arrow, whose values are Python objects at the same time
 _SYSTEM = Clock()
+
+R = TypeVar("R", bound=Runner)
 
 
 class Caller:
@@ -43,7 +46,8 @@ class Caller:
         self._udf, self._inputs, self._clock = udf, list(inputs), clock
         self._schema = output_schema(udf)
         self._readers = [ColumnReader(each.annotation) for each in udf.inputs]
-        self._runner: Runner | None = None
+        self._rows_by: RowRunner | None = None
+        self._arrays_by: ArrayRunner | None = None
         self._rows = self._failed = 0
 
     def __call__(self, batch: pa.RecordBatch) -> Computed:
@@ -63,7 +67,8 @@ class Caller:
 
         Raises FunctionFailed where `teardown` fails.
         """
-        runner, self._runner = self._runner, None
+        runner = self._rows_by or self._arrays_by
+        self._rows_by = self._arrays_by = None
         if runner is None:
             return
         try:
@@ -80,16 +85,8 @@ class Caller:
         self.close()
 
     def _computed(self, batch: pa.RecordBatch, log: FailureLog) -> list[pa.Array]:
-        parts = []
-        for first, part in _parts(batch, self._rows_of_a_call(batch)):
-            if self._runner is None:
-                self._runner = self._set_up(log)
-            if self._udf.form == "scalar":
-                read = [reader.read(column) for reader, column in zip(self._readers, part.columns, strict=True)]
-                values = self._runner.call_rows(read, part.num_rows, log, first)
-                parts.append(columns_of_values(self._udf, values, log, first))
-            else:
-                parts.append(call_arrays(self._udf, self._runner.call_arrays, part, log, first, self._clock))
+        made = self._of_values if self._udf.form == "scalar" else self._of_arrays
+        parts = [made(part, log, first) for first, part in _parts(batch, self._rows_of_a_call(batch))]
         if not parts:
             return [pa.array([], field.type) for field in self._schema]
         try:
@@ -103,15 +100,21 @@ class Caller:
         of_a_size: int = BYTES_AT_ONCE * batch.num_rows // max(1, int(batch.nbytes))
         return max(1, min(self._udf.batch_size or ROWS_AT_ONCE, ROWS_AT_ONCE, of_a_size))
 
-    def _set_up(self, log: FailureLog) -> Runner:
+    def _of_values(self, part: pa.RecordBatch, log: FailureLog, first: int) -> list[pa.Array]:
+        if self._rows_by is None:
+            self._rows_by = self._set_up(_row_runner, log)
+        read = [reader.read(column) for reader, column in zip(self._readers, part.columns, strict=True)]
+        values = self._rows_by.call_rows(read, part.num_rows, log, first)
+        return columns_of_values(self._udf, values, log, first)
+
+    def _of_arrays(self, part: pa.RecordBatch, log: FailureLog, first: int) -> list[pa.Array]:
+        if self._arrays_by is None:
+            self._arrays_by = self._set_up(_array_runner, log)
+        return call_arrays(self._udf, self._arrays_by.call_arrays, part, log, first, self._clock)
+
+    def _set_up(self, kind: Callable[[UDF, Clock], R], log: FailureLog) -> R:
         try:
-            if self._udf.is_async:
-                return AsyncRunner(self._udf, self._clock)
-            return (
-                LocalRunner(self._udf, self._clock)
-                if self._udf.timeout is None
-                else ProcessRunner(self._udf, self._clock)
-            )
+            return kind(self._udf, self._clock)
         except Exception as error:
             log.end(-1, error, 1)
 
@@ -124,6 +127,16 @@ class Caller:
                 where=f"function `{self._udf.name}`",
                 remedy="read the errors of the job, and correct the function or the values",
             )
+
+
+def _row_runner(udf: UDF, clock: Clock) -> RowRunner:
+    if udf.is_async:
+        return AsyncRunner(udf, clock)
+    return LocalRunner(udf, clock) if udf.timeout is None else ProcessRunner(udf, clock)
+
+
+def _array_runner(udf: UDF, clock: Clock) -> ArrayRunner:
+    return LocalRunner(udf, clock) if udf.timeout is None else ProcessRunner(udf, clock)
 
 
 def _parts(batch: pa.RecordBatch, rows: int | None) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -8,8 +8,6 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-import pyarrow as pa
-
 from deployer.functions.calls.failures import FailureLog
 from deployer.functions.calls.runner import tear_down
 from deployer.functions.model import UDF
@@ -20,7 +18,7 @@ T = TypeVar("T")
 
 
 class AsyncRunner:
-    """Calls an async function for several rows at a time (see `Runner`).
+    """Calls an async function for several rows at a time (see `RowRunner`).
 
     The loop has its own thread, since the caller's may have a loop that runs, as that of a notebook does. A call that
     takes longer than the timeout is cancelled at its next `await`.
@@ -38,12 +36,8 @@ class AsyncRunner:
             raise
 
     def call_rows(self, columns: Sequence[list[Any]], rows: int, log: FailureLog, first: int) -> list[Any]:
-        """Calls the function for each row (see `Runner`)."""
+        """Calls the function for each row (see `RowRunner`)."""
         return self._run(self._rows(columns, rows, log, first))
-
-    def call_arrays(self, part: pa.RecordBatch) -> Any:
-        """Async functions take values, as `udf` checks."""
-        raise NotImplementedError
 
     def close(self) -> None:
         """Calls the instance's `teardown`, and ends the loop."""

@@ -15,14 +15,14 @@ from deployer.platform.system.retry import Backoff
 
 
 class LocalRunner:
-    """Calls the function in the thread that calls this (see `Runner`)."""
+    """Calls the function in the thread that calls this (see `RowRunner`, `ArrayRunner`)."""
 
     def __init__(self, udf: UDF, clock: Clock) -> None:
         self._udf, self._clock = udf, clock
         self._function = udf.instance()
 
     def call_rows(self, columns: Sequence[list[Any]], rows: int, log: FailureLog, first: int) -> list[Any]:
-        """Calls the function for each row (see `Runner`)."""
+        """Calls the function for each row (see `RowRunner`)."""
         values: list[Any] = []
         calls = map(self._function, *columns)
         while (error := _extended(values, calls, rows)) is not None:
@@ -30,7 +30,7 @@ class LocalRunner:
         return values
 
     def call_arrays(self, part: pa.RecordBatch) -> Any:
-        """Calls the function for a batch (see `Runner`)."""
+        """Calls the function for a batch (see `ArrayRunner`)."""
         return self._function(part) if self._udf.form == "batch" else self._function(*part.columns)
 
     def close(self) -> None:

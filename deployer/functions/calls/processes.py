@@ -38,7 +38,8 @@ class ProcessEnded(RuntimeError):
 
 
 class ProcessRunner:
-    """Calls the function in a process of its own (see `Runner`); a call that is too long raises TimeoutError."""
+    """Calls the function in a process of its own (see `RowRunner`, `ArrayRunner`); a call that is too long raises
+    TimeoutError."""
 
     def __init__(self, udf: UDF, clock: Clock) -> None:
         self._udf, self._clock = udf, clock
@@ -46,7 +47,7 @@ class ProcessRunner:
         self._child: _Child | None = _Child(udf)
 
     def call_rows(self, columns: Sequence[list[Any]], rows: int, log: FailureLog, first: int) -> list[Any]:
-        """Calls the function for each row (see `Runner`). The process gets all rows at once, and returns one value
+        """Calls the function for each row (see `RowRunner`). The process gets all rows at once, and returns one value
         after the other."""
         values: list[Any] = []
         calls = list(zip(*columns, strict=True))
@@ -76,7 +77,7 @@ class ProcessRunner:
         return failed
 
     def call_arrays(self, part: pa.RecordBatch) -> Any:
-        """Calls the function for a batch (see `Runner`)."""
+        """Calls the function for a batch (see `ArrayRunner`)."""
         arguments = (part,) if self._udf.form == "batch" else tuple(part.columns)
         return self._single(arguments)
 

@@ -11,19 +11,27 @@ from deployer.functions.calls.failures import FailureLog
 
 
 class Runner(Protocol):
-    """Calls of a function that is set up. Making one sets it up, and raises what the set-up raises."""
+    """A function that is set up. Making one sets it up, and raises what the set-up raises."""
+
+    def close(self) -> None:
+        """Ends what the function set up."""
+        ...
+
+
+class RowRunner(Runner, Protocol):
+    """Calls a function of values, for each row."""
 
     def call_rows(self, columns: Sequence[list[Any]], rows: int, log: FailureLog, first: int) -> list[Any]:
         """Returns the function's value for each row, None for rows that failed, which `log` gets; `first` is the number
         of the first row in the batch. It is called once per row, and again where the policy repeats calls."""
         ...
 
-    def call_arrays(self, part: pa.RecordBatch) -> Any:
-        """Returns what a function of arrays or batches returns for a batch; raises what it raises."""
-        ...
 
-    def close(self) -> None:
-        """Ends what the function set up."""
+class ArrayRunner(Runner, Protocol):
+    """Calls a function of arrays or of batches."""
+
+    def call_arrays(self, part: pa.RecordBatch) -> Any:
+        """Returns what the function returns for a batch; raises what it raises."""
         ...
 
 
