@@ -96,6 +96,28 @@ def test_jobs_are_listed_shown_and_cancelled(deployer: Deployer) -> None:
 
 
 @pytest.mark.usefixtures("applied")
+def test_options_of_clusters(deployer: Deployer) -> None:
+    for arguments, words in (
+        (("--cluster", "large"), "no cluster 'large' is declared"),
+        (("--detach",), "--detach is for clusters on AWS"),
+        (("--task-size", "0"), "task_size=0 is not a positive whole number"),
+    ):
+        ran = deployer("column", "backfill", "flights", "km", *arguments)
+        assert ran.code == 1 and words in ran.err
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("applied", "spark")
+def test_spark_is_used_where_it_is_asked_for(deployer: Deployer) -> None:
+    """Its workers do not find the modules of the project: the function goes along by value."""
+    ran = deployer("column", "backfill", "flights", "label", "--engine", "spark")
+    assert ran.code == 0, ran.err
+    assert "computing with Spark: as asked for (up to 20 rows)" in ran.err
+    assert "computed label of 20 rows in 1 fragment" in ran.out and "1 row failed" in ran.out
+    assert deployer("query", "flights", "--where", "flight = 8", "--json").json["rows"][0]["label"] == "flight 8"
+
+
+@pytest.mark.usefixtures("applied")
 def test_bad_input_is_named(deployer: Deployer) -> None:
     for arguments, words in (
         (("distance",), "column distance is not computed"),

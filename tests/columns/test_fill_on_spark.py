@@ -139,10 +139,12 @@ def test_another_executor_resumes_a_job(executor: str, table: Table, lake: Lake,
     with pytest.raises(InvalidInput):
         fill(lake, Squares(str(lake.folder), 29), executors.pop(executor), seconds=0)
     before = Squares(str(lake.folder)).made()
-    assert before == [*range(28)]
+    assert {*range(20, 28)} <= {*before}  # a task of Spark may be ended before it has made a value
+    whole = sum({*range(start, start + 10)} <= {*before} for start in (0, 10))
     [other] = executors.values()
     stats = fill(lake, Squares(str(lake.folder)), other)
-    assert stats.reused == 2 and Squares(str(lake.folder)).made() == [*range(30)]
+    assert stats.reused <= whole and {*Squares(str(lake.folder)).made()} == {*range(30)}
+    assert len(Squares(str(lake.folder)).made()) <= 30 + 2 * 4  # one checkpoint of each of the other tasks
     assert values(table, "score") == {i: i * i for i in range(30)}
 
 

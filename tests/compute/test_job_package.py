@@ -212,7 +212,7 @@ def test_the_wheel_is_one_that_pip_installs(tmp_path: Path) -> None:
 def test_a_job_runs_from_the_wheel_as_a_zip_file(tmp_path: Path) -> None:
     (tmp_path / "deployer.zip").write_bytes(build_wheel())
     programs = job_programs()
-    assert programs.keys() == {"columns", "index", "ingest", "rewrite", "service"}
+    assert programs.keys() == {"backfill", "columns", "index", "ingest", "rewrite", "service"}
     for job, contents in programs.items():
         (tmp_path / f"{job}.py").write_bytes(contents)
         environment = {**os.environ, "PYTHONPATH": str(tmp_path / "deployer.zip")}

@@ -173,6 +173,7 @@ def compute(
         stats,
         table.state.lance_version,
         after,
+        tuple(name for name in definition.identities if name != request.column),
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from deployer.columns.backfill.definition import (
     Definition,
@@ -29,8 +30,9 @@ FindFunction = Callable[[ReadTable, Column, ComputedByUdf], UDF]
 def definition_of(table: ReadTable, name: str, udf: UDF | None, find: FindFunction) -> Definition:
     """Returns how the values of the column are computed: by `udf` where one is given, else by its own definition.
 
-    `find` returns the function that a definition names. Raises InvalidInput for columns that are not there or not
-    computed, for keys, blobs, and functions that do not fit the column or the table.
+    `find` returns the function that a definition names. Other columns that the same calls of it make are computed too.
+    Raises InvalidInput for columns that are not there or not computed, for keys, blobs, and functions that do not fit
+    the column or the table.
     """
     columns = {column.name: column for column in columns_of(table.schema)}
     if name not in columns:
@@ -55,7 +57,7 @@ def definition_of(table: ReadTable, name: str, udf: UDF | None, find: FindFuncti
             )
         case ComputedByUdf() as computed:
             refuse_unknown_inputs(computed.inputs, table.schema.names, f"the function of column {name}", table.address)
-            return _declared(table, column, computed, find(table, column, computed))
+            return _declared(table, columns, column, computed, find(table, column, computed))
         case _:
             raise InvalidInput(
                 f"column {name} is not computed: it has neither SQL nor a function",
@@ -98,7 +100,9 @@ def _identity(udf: UDF, inputs: tuple[str, ...]) -> str:
     return f"{udf.version}-given{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def _declared(table: ReadTable, column: Column, computed: ComputedByUdf, udf: UDF) -> FunctionDefinition:
+def _declared(
+    table: ReadTable, every: Mapping[str, Column], column: Column, computed: ComputedByUdf, udf: UDF
+) -> FunctionDefinition:
     if udf.form != "batch" and len(udf.inputs) != len(computed.inputs):
         raise InvalidInput(
             f"the function of column {column.name} has {len(udf.inputs)} parameters, and its definition names "
@@ -106,24 +110,37 @@ def _declared(table: ReadTable, column: Column, computed: ComputedByUdf, udf: UD
             where=table.address,
             remedy="declare a column per parameter",
         )
-    place = 0
-    if udf.is_multiple:
-        names = [each.name for each in udf.outputs]
-        if computed.output not in names:
-            raise InvalidInput(
-                f"the function of column {column.name} makes {', '.join(map(str, names))}, not {computed.output!r}",
-                where=table.address,
-                remedy="declare one of these as its output",
-            )
-        place = names.index(computed.output)
-    return _fitting(table, column, udf, place, computed.inputs, computed.identity)
+    if not udf.is_multiple:
+        return _fitting(table, column, udf, 0, computed.inputs, computed.identity)
+    places = {str(each.name): place for place, each in enumerate(udf.outputs)}
+    if computed.output not in places:
+        raise InvalidInput(
+            f"the function of column {column.name} makes {', '.join(places)}, not {computed.output!r}",
+            where=table.address,
+            remedy="declare one of these as its output",
+        )
+    own = _fitting(table, column, udf, places[computed.output], computed.inputs, computed.identity)
+    made = [
+        (each, places[each.computed.output], each.computed.identity)
+        for each in every.values()
+        if isinstance(each.computed, ComputedByUdf)
+        and each.computed.is_same_call(computed)
+        and each.computed.output in places
+        and _makes(udf, places[each.computed.output], each)
+    ]
+    columns, outputs, identities = zip(*made, strict=True)  # the column itself is one of them
+    return replace(own, columns=columns, outputs=outputs, ids=identities)
+
+
+def _makes(udf: UDF, place: int, column: Column) -> bool:
+    """Returns whether this output of the function has the column's type."""
+    return bool(arrow_field(Column(column.name, udf.outputs[place].type)).type == arrow_field(column).type)
 
 
 def _fitting(
     table: ReadTable, column: Column, udf: UDF, place: int, inputs: tuple[str, ...], identity: str
 ) -> FunctionDefinition:
-    made = arrow_field(Column(column.name, udf.outputs[place].type)).type
-    if made != arrow_field(column).type:
+    if not _makes(udf, place, column):
         raise InvalidInput(
             f"the function `{udf.name}` makes {format_type(udf.outputs[place].type)}, and column {column.name} is "
             f"{format_type(column.type)}",

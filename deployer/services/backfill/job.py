@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -142,6 +144,9 @@ def _rows_to_do(table: OpenTable, request: BackfillRequest, definition: Definiti
 def _job_id(table: OpenTable, name: str, definition: Definition) -> str:
     """Returns the id of the job that computes the column now: that of the run before where it was cut off."""
     identity = definition.identities[name]
+    if len(definition.identities) > 1:  # a column that came or went makes it another job
+        every = json.dumps(sorted(definition.identities.items()))
+        identity = f"{hashlib.sha256(every.encode()).hexdigest()[:16]}-{identity}"
     base = f"service-{definition.columns[0].name.encode().hex()[:40]}-{identity}"[:90]
     number = 1
     while f"{base}-{number}" in table.state.jobs:

@@ -69,6 +69,11 @@ class ComputedByUdf:
         digest = _digest("udf", self.udf, self.version, self.output, *self.inputs)[:_HASH]
         return self.kept_identity or f"{self.version}-{digest}"
 
+    def is_same_call(self, other: ComputedByUdf) -> bool:
+        """Returns whether one call of the function makes the values of both columns."""
+        own = (self.udf, self.function, self.version, self.inputs)
+        return own == (other.udf, other.function, other.version, other.inputs)
+
 
 Computed = ComputedBySql | ComputedByUdf
 

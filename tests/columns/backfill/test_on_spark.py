@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from deployer.columns.backfill.backfill import BackfillJob, backfill
 from deployer.columns.backfill.request import checked_backfill
 from deployer.columns.backfill.resolve import definition_of
-from deployer.columns.fill.spark_tasks import OnSpark
+from deployer.columns.fill.spark_tasks import OnSpark, TaskSizes
 from deployer.errors import FunctionFailed
 from deployer.functions import udf
 from deployer.functions.model import UDF
@@ -23,23 +22,17 @@ from tests.columns.backfill import functions
 from tests.columns.backfill.conftest import with_computed
 from tests.columns.backfill.functions import FORMS, picky, strict
 from tests.columns.rows import rows, values
+from tests.tables.lakes import Lake
 
 pytestmark = pytest.mark.full
 
 
-@pytest.fixture(autouse=True)
-def _sent_to_workers() -> Iterator[None]:
-    """The functions of the tests go to Spark's workers with the tasks, as the workers do not find the tests."""
-    from pyspark import cloudpickle
-
-    cloudpickle.register_pickle_by_value(functions)  # type: ignore[no-untyped-call]
-    yield
-    cloudpickle.unregister_pickle_by_value(functions)  # type: ignore[no-untyped-call]
-
-
-def run(table: Table, function: UDF | None, spark: Any, column: str = "score", **given: Any) -> Any:
+def run(
+    table: Table, function: UDF | None, spark: Any, column: str = "score", sizes: TaskSizes | None = None, **given: Any
+) -> Any:
+    """Backfills on Spark, whose workers do not find the modules of the tests."""
     request = checked_backfill(column, **given)
-    job = BackfillJob(table._newest(), request, "monday", executor=OnSpark(lambda: spark))
+    job = BackfillJob(table._newest(), request, "monday", executor=OnSpark(lambda: spark, sizes))
 
     def define(opened: Any) -> Any:
         return definition_of(opened, column, function, lambda *_: sys.exit("the definition is not looked up"))
@@ -57,6 +50,15 @@ def test_sql_and_a_condition(table: Table, spark: Any) -> None:
     run(table, None, spark, "km", where="id >= 5 and id < 15")
     found = values(table, "km")
     assert [i for i, each in found.items() if each is not None] == [*range(5, 15)] and found[10] == 16.09344
+
+
+@pytest.mark.parametrize("sizes", [TaskSizes(8, 3, 30), TaskSizes(1, 3, 30), TaskSizes(8, 25, 30)])
+def test_tasks_of_a_size(sizes: TaskSizes, table: Table, lake: Lake, spark: Any) -> None:
+    """Fragments that are split, in fewer tasks than the cluster has slots, and several fragments in a task."""
+    done = run(table, functions.counted, spark, sizes=sizes)
+    assert values(table, "score") == {i: i * 2 + 1.0 for i in range(30)}
+    assert sorted(functions.calls()) == [*range(30)] and done.stats.fragments == 3
+    assert not [each for each in (Path(lake.root) / "_work").rglob("*") if each.is_file()]
 
 
 def test_errors_are_recorded_by_tasks(table: Table, spark: Any) -> None:
