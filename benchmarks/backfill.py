@@ -44,7 +44,10 @@ def functions() -> dict[str, Any]:
 
     @udf(version="1")
     def sleeping(value: int) -> float:
-        time.sleep(0.001)
+        end = time.perf_counter() + 0.001
+        time.sleep(0.0009)  # a sleep ends up to 0.1 ms late
+        while time.perf_counter() < end:
+            pass
         return value * 2.0 + 1.0
 
     return {"scalar": scalar, "arrow": arrow, "1 ms": sleeping}

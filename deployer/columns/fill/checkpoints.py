@@ -107,8 +107,11 @@ class JobFolder:
             )
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Stores the checkpoint of a fragment; it is durable when this returns."""
-        self._objects.put(self._path_of(checkpoint.work.fragment_id), _sealed(checkpoint))
+        """Stores the checkpoint of a fragment; it outlives this process when this returns.
+
+        After a power failure it may be damaged, and then counts as missing.
+        """
+        self._objects.put(self._path_of(checkpoint.work.fragment_id), _sealed(checkpoint), durable=False)
 
     def save_first(self, checkpoint: Checkpoint) -> bool:
         """Stores the checkpoint where the fragment has none; returns whether it did."""

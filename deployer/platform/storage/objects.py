@@ -60,9 +60,12 @@ class ObjectReader(Protocol):
 
 
 class ObjectStore(ObjectReader, Protocol):
-    """Both halves. What is put is durable when `put` returns."""
+    """Both halves."""
 
-    def put(self, path: str, data: bytes) -> None: ...
+    def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        """Puts an object, whether or not there is one. When this returns, it outlives the process, and where it is
+        `durable` a power failure too; another one may be gone or damaged after that."""
+        ...
 
     def replace(self, path: str, data: bytes, tag: str | None) -> str | None:
         """Puts an object in place of the one with this tag (None: where none is); its new tag. None: that moved on."""
@@ -74,7 +77,8 @@ class ObjectStore(ObjectReader, Protocol):
 
 
 class LocalObjects:
-    """Objects as files below a folder: written beside, fsynced, renamed into place, the folder fsynced.
+    """Objects as files below a folder: written beside, fsynced, renamed into place, the folder fsynced; without the
+    fsyncs where they need not be durable.
 
     `private` is the folder below which everything belongs to the owner alone (see `files.private`). If
     omitted, as for the files of datasets, the umask sets who may use the objects.
@@ -83,8 +87,8 @@ class LocalObjects:
     def __init__(self, root: Path, *, keeps_folders: bool = False, private: Path | None = None) -> None:
         self._root, self._keeps_folders, self._private = root, keeps_folders, private
 
-    def put(self, path: str, data: bytes) -> None:
-        self._put(path, data, lambda beside, target: beside.replace(target))
+    def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        self._put(path, data, lambda beside, target: beside.replace(target), durable=durable)
 
     def get(self, path: str) -> bytes:
         try:
@@ -141,18 +145,20 @@ class LocalObjects:
         with suppress(FileNotFoundError):
             remove_files(self._root, paths, keeps_folders=self._keeps_folders)
 
-    def _put(self, path: str, data: bytes, place: Callable[[Path, Path], object]) -> None:
+    def _put(self, path: str, data: bytes, place: Callable[[Path, Path], object], *, durable: bool = True) -> None:
         target = self._root / path
         opened, beside = self._opened(target)
         try:
             with opened as file:
                 file.write(data)
                 file.flush()
-                os.fsync(file.fileno())
+                if durable:
+                    os.fsync(file.fileno())
             place(beside, target)
         finally:
             beside.unlink(missing_ok=True)
-        sync_folder(target.parent)
+        if durable:
+            sync_folder(target.parent)
 
     def _opened(self, target: Path) -> tuple[BinaryIO, Path]:
         """Returns a new file beside the target, whose folder is made: again when a `delete` takes the empty one

@@ -42,7 +42,7 @@ class S3Objects:
         self._name, self._prefix = parts.netloc, parts.path.strip("/")
         self._access = access
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
         # What has a name never changes, so that putting it again is harmless.
         self._asked("PutObject", path, lambda store, key: obstore.put(store, key, data))
 
