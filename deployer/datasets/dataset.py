@@ -170,16 +170,17 @@ class Fragment:
 
 def fragments_of(dataset: lance.LanceDataset) -> dict[int, Fragment]:
     """Returns the fragments of the opened version by their id."""
-    return {each.fragment_id: _fragment(each.metadata) for each in dataset.get_fragments()}
+    return {each.fragment_id: fragment_from(each.metadata) for each in dataset.get_fragments()}
 
 
 def fragment_of(dataset: lance.LanceDataset, fragment_id: int) -> Fragment:
     """Returns one fragment of the opened version."""
-    return _fragment(dataset.get_fragment(fragment_id).metadata)
+    return fragment_from(dataset.get_fragment(fragment_id).metadata)
 
 
-def _fragment(metadata: Any) -> Fragment:
-    files = [(file, file.path) for file in metadata.files]  # Lance makes a class each time that it is asked for a path
+def fragment_from(metadata: Any) -> Fragment:
+    """Returns the fragment of Lance's metadata."""
+    files = [(file, _path_of(file)) for file in metadata.files]
     return Fragment(
         metadata.id,
         metadata.num_rows,
@@ -188,6 +189,13 @@ def _fragment(metadata: Any) -> Fragment:
         tuple((field, path) for file, path in files for field in file.fields),
         frozenset(path for file, path in files if getattr(file, "base_id", None) is not None),
     )
+
+
+def _path_of(file: Any) -> str:
+    """Returns the path of Lance's data file. Its property makes a class for each call, which takes longer than all else
+    that is read of a fragment, and stays in memory until cycles are looked for."""
+    path: str | None = getattr(file, "_path", None)
+    return str(file.path) if path is None else path
 
 
 def require_files(location: str, paths: Iterable[str]) -> None:

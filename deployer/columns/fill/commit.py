@@ -144,7 +144,8 @@ def _of_one_kind(filling: Filling, chosen: Sequence[tuple[Checkpoint, ColumnFile
                 raise filling.conflict("the table was rewritten meanwhile")
             dataset = open_dataset(commits.location, state.lance_version)
             filling.require_columns(dataset)
-            there = {work.fragment_id: work for work in works_of(dataset, filling.target, filling.inputs)}
+            ids = [each.work.fragment_id for each, _ in chosen]
+            there = {work.fragment_id: work for work in works_of(dataset, filling.target, filling.inputs, ids)}
             same = [
                 (there[each.work.fragment_id], file)
                 for each, file in chosen

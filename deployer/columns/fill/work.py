@@ -3,13 +3,13 @@ fragments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from deployer.datasets.dataset import Fragment, field_ids, fragments_of
+from deployer.datasets.dataset import field_ids, fragment_from
 from deployer.datasets.files.column_files import field_ids_of
 from deployer.specs.types.types import Column
 
@@ -77,16 +77,24 @@ class Target:
         return tuple(column.name for column in self.columns)
 
 
-def works_of(dataset: LanceDataset, target: Target, inputs: Sequence[str]) -> list[FragmentWork]:
-    """Returns all fragments of the opened version that have rows, in its order."""
+def works_of(
+    dataset: LanceDataset, target: Target, inputs: Sequence[str], fragment_ids: Iterable[int] | None = None
+) -> list[FragmentWork]:
+    """Returns the fragments of the opened version that have rows, in its order; or those of these ids that it has."""
     own = target_fields(dataset, target)
     read = field_ids(dataset, inputs)
-    physical = {each.fragment_id: int(each.metadata.physical_rows) for each in dataset.get_fragments()}
-    return [_work(fragment, physical[fragment.fragment_id], read, own) for fragment in fragments_of(dataset).values()]
+    if fragment_ids is None:
+        opened = dataset.get_fragments()
+    else:
+        opened = [found for each in fragment_ids if (found := dataset.get_fragment(each)) is not None]
+    return [_work(each.metadata, read, own) for each in opened]
 
 
-def _work(fragment: Fragment, rows: int, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> FragmentWork:
-    return FragmentWork(fragment.fragment_id, rows, fragment.files_of(inputs), fragment.files_of(outputs))
+def _work(metadata: Any, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> FragmentWork:
+    fragment = fragment_from(metadata)
+    return FragmentWork(
+        fragment.fragment_id, int(metadata.physical_rows), fragment.files_of(inputs), fragment.files_of(outputs)
+    )
 
 
 def column_groups(dataset: LanceDataset, target: Target, work: FragmentWork) -> list[tuple[str, ...]]:
