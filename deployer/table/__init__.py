@@ -6,6 +6,7 @@ It offers as methods what the packages below do; only `deployer.cli` and `deploy
 from deployer.errors import ResourcesUnavailable as ResourcesUnavailableError
 from deployer.functions import Columns, Fail, Retry, Skip, UnpackedUDF, fail, retry, skip, stop_above, udf
 from deployer.table.connection import Connection, connect
+from deployer.table.reference import TableReference
 from deployer.table.table import Table
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Retry",
     "Skip",
     "Table",
+    "TableReference",
     "UnpackedUDF",
     "connect",
     "fail",
