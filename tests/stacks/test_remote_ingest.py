@@ -23,11 +23,14 @@ from deployer.cli.remote import run as remote_run
 from deployer.compute.jobs.status import JobStatus, remembered, write_status
 from deployer.compute.running import follow as following
 from deployer.errors import Interrupted, Refused
+from deployer.functions import udf
 from deployer.platform.aws import calls as aws_calls
 from deployer.platform.system.clock import Clock
 from deployer.runs import remote
 from deployer.runs import wait as waiting
 from deployer.services import TableServicesClient
+from deployer.specs.types.arrow import computed_of
+from deployer.specs.types.computed import ComputedByUdf
 from deployer.table import connect
 from spark_jobs import service as service_program
 from tests.aws_provider.install import install_aws_provider
@@ -40,6 +43,12 @@ from tests.stacks.conftest import empty
 from tests.wheelhouse import trust_wheelhouse
 
 pytestmark = pytest.mark.full
+
+
+@udf(version="1")
+def twice(id: int) -> int:
+    return id * 2
+
 
 BUCKET = "remote-ingest-lakes"
 ROOT = f"s3://{BUCKET}/demo"
@@ -196,6 +205,31 @@ def test_columns_are_loaded_there(project: Path, tmp_path: Path, deployer: Deplo
     assert again.code == 1 and "--write-spec is not for a load on a cluster on AWS" in again.err
     with connect(ROOT) as lake:  # the other tests load files without it
         lake.open_table("air.flights").drop_columns(["label"])
+
+
+def test_a_column_is_computed_there(project: Path, deployer: Deployer, running: list[str]) -> None:
+    """As a run of EMR Serverless that uses Spark, by a function that this process trusts and the lake has packaged."""
+    rows = put("late.csv", "".join(["id,delay\n", *(f"{i},{i}\n" for i in range(300, 330))]))
+    assert deployer("ingest", "air.flights", rows).code == 0
+    with connect(ROOT) as lake:
+        lake.open_table("air.flights").add_columns({"twice": (twice, ["id"])})
+    command = ("column", "backfill", "air.flights", "twice", "--cluster", "small")
+    refused = deployer(*command, "--job-id", "refused")
+    assert refused.code == Refused.exit_code and "not trusted here, so it does not run" in refused.err
+    with connect(ROOT) as lake:
+        computed = computed_of(lake.open_table("air.flights").schema.field("twice"))
+    assert isinstance(computed, ComputedByUdf)
+    allowed = ("--trust-function", computed.function, "--engine", "spark", "--task-size", "8", "--job-id", "doubles")
+    ran = deployer(*command, *allowed)
+    assert ran.code == 0, ran.err
+    assert "air.flights: computed twice of" in ran.out and "(job doubles)" in ran.out
+    assert deployer("query", "air.flights", "--where", "id = 317", "--json").json["rows"][0]["twice"] == 634
+    followed = deployer("follow", "doubles")
+    assert followed.code == 0 and followed.out == ran.out
+    assert "--engine=spark" in running[-1] and f"--trust-function={computed.function}" in running[-1]
+    assert not boto3.client("s3").list_objects_v2(Bucket=BUCKET, Prefix="demo/_work/").get("Contents")
+    with connect(ROOT) as lake:  # the other tests load files without it
+        lake.open_table("air.flights").drop_columns(["twice"])
 
 
 def moves(aws: str, job_id: str, *steps: tuple[str, str]) -> Callable[[], None]:
