@@ -215,8 +215,13 @@ def require_files(location: str, paths: Iterable[str]) -> None:
 
 def field_ids(dataset: lance.LanceDataset, columns: Iterable[str]) -> tuple[int, ...]:
     """Lance's ids of top-level columns; columns that the dataset does not have are left out."""
+    return tuple(ids_by_name(dataset, columns).values())
+
+
+def ids_by_name(dataset: lance.LanceDataset, columns: Iterable[str]) -> dict[str, int]:
+    """Returns Lance's ids of top-level columns by name; columns that the dataset does not have are left out."""
     ids = {field.name(): field.id() for field in dataset.lance_schema.fields()}
-    return tuple(ids[name] for name in columns if name in ids)
+    return {name: ids[name] for name in columns if name in ids}
 
 
 def ids_by_column(dataset: lance.LanceDataset) -> dict[int, tuple[int, ...]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from deployer.live.former_datasets import FormerDataset
+from deployer.live.uncomputed import UncomputedColumn
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.state.model.entities import TableEntry
 
@@ -41,6 +42,7 @@ class LiveTable:
     recorded: bool = True
     savepoints: tuple[str, ...] = ()  #: their names, the newest first
     rates: Mapping[str, float] = field(default_factory=dict)  #: rows a second of the last backfill, by computed column
+    uncomputed: tuple[UncomputedColumn, ...] = ()  #: computed columns that lack values in some rows
 
 
 @dataclass(frozen=True, slots=True)

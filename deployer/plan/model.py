@@ -10,6 +10,7 @@ from deployer.errors import Position
 from deployer.live.model import TableStatistics, Unreadable
 from deployer.plan.assess.risk import Assessment, Risk
 from deployer.plan.changes import Change
+from deployer.plan.pending_backfills import PendingBackfill
 from deployer.plan.removals import Removal
 from deployer.plan.targets import Targets
 
@@ -69,7 +70,8 @@ class Plan:
     `unreadable` are tables of the lake that cannot be read: nothing is planned for them, and `up` leaves them as they
     are, declared or not. `verdict` is None where the project has no policies, `cost` where nothing is paid for or
     changed. `removals` are data that goes beside what the changes say. `targets` is None where the plan is of the whole
-    lake; else it has nothing of other resources than those.
+    lake; else it has nothing of other resources than those. `pending_backfills` are computed columns that lack values:
+    notes, of which `up` changes nothing.
     """
 
     instance: str
@@ -80,6 +82,7 @@ class Plan:
     removals: tuple[Removal, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
     targets: Targets | None = None
+    pending_backfills: tuple[PendingBackfill, ...] = ()
 
     @property
     def changes(self) -> tuple[PlannedChange, ...]:

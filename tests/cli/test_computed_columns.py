@@ -253,3 +253,29 @@ def test_a_column_that_cannot_be_is_refused(case: str, deployer: Deployer) -> No
     assert ran.code == 1
     assert message in ran.out + ran.err
     assert deployer("drift").code == 0
+
+
+def test_a_stale_column_is_noted_and_is_no_change(deployer: Deployer, applied: Path) -> None:
+    declare(applied, spec(KM))
+    assert deployer("up", "--yes").code == 0
+    missing = "column km is not computed yet: a backfill to version"
+    assert missing in folded(deployer("preview", "--exit-code").out)
+    assert deployer("column", "backfill", "flights", "km").code == 0
+    assert "pending_backfills" not in deployer("preview", "--json").json
+    declare(applied, spec(KM.replace("1.609344", "1.6")))
+    assert "pending_backfills" not in deployer("preview", "--json").json  # the change says it
+    assert deployer("up", "--yes").code == 0
+    shown = deployer("preview", "--exit-code")
+    assert shown.code == 0 and "column km is stale" in folded(shown.out)
+    [row] = deployer("preview", "--json").json["pending_backfills"]
+    assert (row["table"], row["status"], row["rows"], row["bytes"]) == ("air.flights", "stale", 20, 160)
+    assert row["seconds"] > 0
+    assert deployer("report", "--html", "lake.html").code == 0
+    page = (applied / "lake.html").read_text()
+    assert ">stale<" in page and "deployer column backfill air.flights km" in page
+    assert deployer("column", "backfill", "flights", "km").code == 0
+    assert "is stale" not in deployer("preview").out
+
+
+def folded(text: str) -> str:
+    return " ".join(text.split())

@@ -9,15 +9,22 @@ import pytest
 
 from deployer.live.backfill_rates import backfill_rates
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
+from deployer.live.uncomputed import UncomputedColumn, uncomputed_columns
 from deployer.plan import make_plan
 from deployer.plan.changes import ChangeColumnComputed, RenameColumn
 from deployer.plan.diff.columns import diff_columns
-from deployer.plan.model import PlannedChange
+from deployer.plan.model import Plan, PlannedChange
+from deployer.plan.pending_backfills import describe_pending
 from deployer.plan.render.changes import describe
-from deployer.specs.model import TableSpec
+from deployer.plan.render.html import plan_as_html
+from deployer.plan.render.json_form import plan_as_json
+from deployer.plan.render.markdown import plan_as_markdown
+from deployer.specs.model import ServiceSpec, TableSpec
 from deployer.specs.types.computed import Computed, ComputedBySql, ComputedByUdf
 from deployer.specs.types.types import Column, Scalar
-from deployer.state.model.entities import TableState
+from deployer.state.model.computed_by import to_text
+from deployer.state.model.entities import File, TableState
+from deployer.state.model.files import Files
 from deployer.state.model.services import Figures, Run
 from tests.plan.lakes import INSTANCE, OWNER, graph
 
@@ -143,3 +150,95 @@ def test_a_definition_says_nothing_of_a_live_identity() -> None:
     """An identity that was kept over a rename is no difference to what is declared."""
     live = replace(KM, kept_identity="kept")
     assert list(diff_columns("table/air.trips", trips(live).columns, trips(KM).columns)) == []
+
+
+KM_ID, SPEED_ID, OLD = KM.identity, SPEED.identity, "1-old"
+BOTH = {3: (KM_ID,), 4: (SPEED_ID,)}
+
+
+@pytest.mark.parametrize(
+    ("files", "expected", "opened"),
+    [
+        pytest.param([BOTH, BOTH], {}, False, id="all is computed"),
+        pytest.param([], {}, False, id="no rows"),
+        pytest.param([BOTH, {}], {"km": (0, 10), "speed": (0, 10)}, True, id="a file is not computed"),
+        pytest.param([{3: (KM_ID,), 4: (OLD,)}], {"speed": (10, 0)}, True, id="another version"),
+        pytest.param([{3: (KM_ID,), 4: ("", SPEED_ID)}], {"speed": (0, 10)}, True, id="rows were merged in"),
+        pytest.param([{3: (KM_ID,), 4: (OLD, SPEED_ID)}, {}], {"km": (0, 10), "speed": (10, 10)}, True, id="mixed"),
+        pytest.param([{**BOTH, 9: (KM_ID,)}], {}, True, id="a field that was dropped"),
+        pytest.param([{9: (KM_ID,), 4: (SPEED_ID,)}], {}, False, id="whichever field it is"),
+    ],
+)
+def test_the_state_says_which_columns_lack_values(
+    files: list[dict[int, tuple[str, ...]]], expected: dict[str, tuple[int, int]], opened: bool
+) -> None:
+    state = TableState(files=Files(File(n, None, 10, 80, computed=to_text(text)) for n, text in enumerate(files)))
+    asked: list[str] = []
+
+    def ids_of(names: Any) -> dict[str, int]:
+        asked.extend(names)
+        return {"km": 3, "speed": 4}
+
+    found = uncomputed_columns(state, trips().columns, ids_of)
+    assert {each.name: (each.stale, each.missing) for each in found} == expected
+    assert bool(asked) is opened
+
+
+def pending(after: TableSpec, *uncomputed: UncomputedColumn, rate: float = 0) -> Plan:
+    statistics = TableStatistics(1000, 24_000, 1, 1, 7, 9)
+    rates = {"speed": rate} if rate else {}
+    place = "air/trips-ffffffff.lance"
+    table = LiveTable(trips(), "f" * 32, place, OWNER, statistics, rates=rates, uncomputed=uncomputed)
+    return make_plan("demo", graph(after), LiveLake(INSTANCE, {after.address: table}), owner=OWNER)
+
+
+def with_backfill(**options: Any) -> TableSpec:
+    return replace(trips(), services=(ServiceSpec("BACKFILL", options=options),))
+
+
+STALE_SPEED, MISSING_SPEED = UncomputedColumn("speed", "2", 300, 0), UncomputedColumn("speed", "2", 0, 300)
+WRITES = "a backfill to version 2 writes 300 rows, 2.4 kB"
+COMMAND = "run `deployer column backfill air.trips speed`"
+
+
+@pytest.mark.parametrize(
+    ("after", "column", "rate", "text"),
+    [
+        (trips(), STALE_SPEED, 0, f"column speed is stale: {WRITES}; {COMMAND}"),
+        (
+            trips(),
+            MISSING_SPEED,
+            100,
+            f"column speed is not computed yet: {WRITES}, in about 3 s at the rate of the last; {COMMAND}",
+        ),
+        (with_backfill(), MISSING_SPEED, 0, ""),
+        (with_backfill(columns=("speed",)), MISSING_SPEED, 0, ""),
+        (with_backfill(columns=("km",)), MISSING_SPEED, 0, f"column speed is not computed yet: {WRITES}; {COMMAND}"),
+        (with_backfill(), STALE_SPEED, 0, f"column speed is stale: {WRITES}; {COMMAND}"),
+        (
+            with_backfill(on_change="recompute"),
+            STALE_SPEED,
+            0,
+            f"column speed is stale: {WRITES}; its service BACKFILL does that",
+        ),
+        (trips(speed=replace(SPEED, version="3")), STALE_SPEED, 0, ""),
+        (replace(trips(), columns=trips().columns[:3]), STALE_SPEED, 0, ""),
+    ],
+)
+def test_a_plan_notes_columns_to_compute_and_changes_nothing_of_them(
+    after: TableSpec, column: UncomputedColumn, rate: float, text: str
+) -> None:
+    found = pending(after, column, rate=rate)
+    assert [describe_pending(each) for each in found.pending_backfills] == ([text] if text else [])
+    assert bool(plan_as_json(found).get("pending_backfills")) is bool(text)
+
+
+def test_every_rendering_has_the_columns_to_compute() -> None:
+    found = pending(trips(), STALE_SPEED, rate=100)
+    assert found.is_empty
+    [row] = plan_as_json(found)["pending_backfills"]
+    assert (row["column"], row["status"], row["rows"], row["bytes"], row["seconds"]) == ("speed", "stale", 300, 2400, 3)
+    for page in (plan_as_markdown(found), plan_as_html(found)):
+        assert "column speed is stale" in page and "deployer column backfill air.trips speed" in page
+    many = pending(trips(), *(UncomputedColumn("km", KM.version, 1, 0) for _ in range(12)))
+    assert "and 2 more columns to compute" in plan_as_markdown(many)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.app.report_page.services import ServicesView
+from deployer.plan.pending_backfills import describe_pending
 from deployer.plan.render.changes import describe_options
 from deployer.plan.render.html import render_page
 from deployer.platform.system.clock import utc
@@ -99,6 +100,7 @@ def report_page(
         instance=instance,
         root=root,
         now=now,
+        describe_pending=describe_pending,
         drift=drift,
         tables=tables,
         broken=[table for table in tables if isinstance(table, UnreadableTable)],

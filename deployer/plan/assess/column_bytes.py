@@ -57,14 +57,25 @@ def column_bytes(
 
     `before` and `after` are the table's columns. What is written is the whole column, also for a change in it.
     """
-    lost = isinstance(change, c.DropColumn)
     changed = _changed(change, before, after)
-    width = _width(changed) if changed is not None else None
+    size = _bytes_of(changed, statistics, before)
+    lost = isinstance(change, c.DropColumn)
+    return Bytes(min(size.number, statistics.bytes)) if lost and not size.about else size
+
+
+def values_bytes(name: str, rows: int, statistics: TableStatistics, columns: Sequence[Column]) -> Bytes:
+    """Returns the bytes of values of a column in some of the table's rows."""
+    size = _bytes_of(_at(columns, (name,)), statistics, columns)
+    return Bytes(size.number * rows // max(statistics.rows, 1), size.about)
+
+
+def _bytes_of(kind: ColumnType | None, statistics: TableStatistics, columns: Sequence[Column]) -> Bytes:
+    """Returns the bytes of values of a type in all rows; None stands for a column of plain values."""
+    width = _width(kind) if kind is not None else None
     if width is not None:
-        number = int(statistics.rows * width)
-        return Bytes(min(number, statistics.bytes) if lost else number)
-    parts = 1 if changed is None else _parts(changed)
-    whole = max(sum(_parts(column.type) for column in before), parts)
+        return Bytes(int(statistics.rows * width))
+    parts = 1 if kind is None else _parts(kind)
+    whole = max(sum(_parts(column.type) for column in columns), parts)
     return Bytes(statistics.bytes * parts // whole, about=True)
 
 

@@ -16,6 +16,7 @@ from deployer.plan.diff.lakes import diff
 from deployer.plan.graph import Graph
 from deployer.plan.graph.build import Spec
 from deployer.plan.model import Action, Foreign, Plan, PlannedChange, ResourcePlan
+from deployer.plan.pending_backfills import PendingBackfill, pending_backfills
 from deployer.plan.planning.cause import cause
 from deployer.plan.planning.taken_names import refuse_taken_names
 from deployer.specs.model import IndexSpec, InstanceSpec, TableSpec
@@ -45,6 +46,7 @@ def make_plan(
     """
     resources = []
     declared = set()
+    pending: list[PendingBackfill] = []
     for node in graph.nodes.values():
         table = live.of(node.spec) if isinstance(node.spec, TableSpec) else None
         if isinstance(table, Unreadable):
@@ -53,6 +55,9 @@ def make_plan(
             declared.add(table.spec.address)
         before = table.spec if table else live.instance if isinstance(node.spec, InstanceSpec) else None
         resources.append(_plan_resource(node.address, before, node.spec, table, allow_destroy, read=live.read))
+        if table is not None and table.uncomputed and isinstance(node.spec, TableSpec):
+            changes = [each.change for each in resources[-1].changes]
+            pending += pending_backfills(node.address, table, node.spec, changes)
     for now, table in sorted(live.tables.items()):
         if now not in declared and (table.owner == owner or now in live.resources):
             address = live.resources.get(now, now)
@@ -62,7 +67,7 @@ def make_plan(
     if live.instance is not None and not graph.nodes:
         resources.append(_plan_resource(live.instance.address, live.instance, None, None, allow_destroy))
     unreadable = tuple(table for _, table in sorted(live.unreadable.items()))
-    return Plan(instance, tuple(resources), tuple(foreign), unreadable=unreadable)
+    return Plan(instance, tuple(resources), tuple(foreign), unreadable=unreadable, pending_backfills=tuple(pending))
 
 
 def _plan_resource(

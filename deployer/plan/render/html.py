@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 
 from deployer.plan.cost_delta import describe_cost
 from deployer.plan.model import Plan
+from deployer.plan.pending_backfills import describe_pending
 from deployer.plan.removals import describe_removal
 from deployer.plan.render.changes import describe
 from deployer.plan.render.escaping import plain
@@ -60,6 +61,7 @@ def plan_as_html(plan: Plan, against: str | None = None, saved: SavedAs | None =
         note_of=note_of,
         refused=len(plan.refused) + len(plan.refused_removals),
         describe_removal=describe_removal,
+        describe_pending=describe_pending,
         safe_title=f"{count(sum(safe), 'safe change')} to {count(len(safe), 'resource')}" if safe else "",
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.plan.model import Plan, PlannedChange, ResourcePlan
 from deployer.plan.outside_targets import Outside, begins_to_send
+from deployer.plan.pending_backfills import pending_as_json
 from deployer.plan.removals import removal_as_json
 from deployer.plan.render.changes import describe
 from deployer.plan.targets import Targets, targets_as_json
@@ -43,6 +44,7 @@ def plan_as_json(plan: Plan, against: str | None = None, saved: SavedAs | None =
         **({"unreadable": [_unreadable(table) for table in plan.unreadable]} if plan.unreadable else {}),
         "foreign": [{"address": item.address, "action": item.action, "detail": item.detail} for item in plan.foreign],
         **({"removals": [removal_as_json(each) for each in plan.removals]} if plan.removals else {}),
+        **({"pending_backfills": list(map(pending_as_json, plan.pending_backfills))} if plan.pending_backfills else {}),
         **({"policy": verdict_as_json(plan.verdict)} if plan.verdict else {}),
         **({"cost": _cost(plan.cost)} if plan.cost else {}),
         **({"saved": saved_as_json(saved)} if saved else {}),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from deployer.plan.assess.risk import Risk
 from deployer.plan.cost_delta import describe_cost
 from deployer.plan.model import GLYPHS, Foreign, Plan, PlannedChange, ResourcePlan
+from deployer.plan.pending_backfills import PendingBackfill, describe_pending
 from deployer.plan.removals import describe_removal
 from deployer.plan.render.changes import describe
 from deployer.plan.render.escaping import markdown_code, markdown_text
@@ -30,6 +31,7 @@ from deployer.platform.text.formatting import count, size
 #: GitHub refuses comments of more characters. We count UTF-8 bytes, of which a text has never fewer.
 COMMENT_LIMIT = 65_536
 _ROOM_FOR_NOTES = 400  #: for the lines that say what was left out
+_NOTES = 10  #: computed columns to compute that are listed; of more, the number
 _ICONS = {Risk.SAFE: "🟢", Risk.REWRITES: "🟡", Risk.EXTERNAL: "🟣", Risk.DESTROYS: "🔴"}
 _STATUSES = {"mandatory": "⛔", "advisory": "⚠️", "approved": "✅"}
 
@@ -113,9 +115,16 @@ def _head(plan: Plan, against: str | None, saved: SavedAs | None) -> str:
         facts.append(f"⛔ **{count(len(plan.denied), 'mandatory violation')} of policies**: {REMEDY}")
     if not facts and plan.changes:
         facts.append(f"{_ICONS[Risk.SAFE]} all changes are **safe**: no data is rewritten or lost")
+    facts += map(_pending, plan.pending_backfills[:_NOTES])
+    if len(plan.pending_backfills) > _NOTES:
+        facts.append(f"📝 and {count(len(plan.pending_backfills) - _NOTES, 'more column')} to compute")
     if plan.cost:
         facts.append(f"💰 **cost** {markdown_text(describe_cost(plan.cost))}")
     return "\n".join([*lines, *(["", *(f"- {fact}" for fact in facts)] if facts else [])]) + "\n"
+
+
+def _pending(pending: PendingBackfill) -> str:
+    return f"📝 **note** {markdown_code(pending.address)} {markdown_text(describe_pending(pending))}"
 
 
 def _unreadable(plan: Plan) -> list[str]:

@@ -10,6 +10,7 @@ from rich.tree import Tree
 
 from deployer.plan.assess.risk import Risk
 from deployer.plan.model import GLYPHS, Action, Foreign, Plan, PlannedChange, ResourcePlan
+from deployer.plan.pending_backfills import PendingBackfill, describe_pending
 from deployer.plan.removals import Removal, describe_removal
 from deployer.plan.render.changes import describe
 from deployer.plan.render.totals import LEFT_ALONE, foreign_counts, note_of, removal_total
@@ -32,9 +33,10 @@ def plan_as_tree(plan: Plan) -> RenderableType:
     """Returns the tree of changes with a summary below; resources without changes are only counted."""
     policies = [verdict_as_tree(plan.verdict), Text()] if plan.verdict else []
     targeted = [_targeted(plan.targets)] if plan.targets else []
+    notes = [_pending(each) for each in plan.pending_backfills]
     if plan.is_empty and not plan.unreadable:
         done = Text(f"{plan.instance}: nothing to do, {count(len(plan.resources), 'resource')} as declared")
-        return Group(FoldedLine(done, 4), *targeted, *(Text(), *policies[:1]) if policies else ())
+        return Group(FoldedLine(done, 4), *notes, *targeted, *(Text(), *policies[:1]) if policies else ())
     tree = Tree(Text(plan.instance, style="bold"))
     for table in plan.unreadable:
         _add_unreadable(tree, table)
@@ -46,7 +48,7 @@ def plan_as_tree(plan: Plan) -> RenderableType:
     for removal in plan.removals:
         tree.add(_removal(removal))
     cost = [_cost(plan.cost)] if plan.cost else []
-    return Group(tree, Text(), *policies, FoldedLine(summary(plan), 6), *targeted, *cost)
+    return Group(tree, Text(), *policies, FoldedLine(summary(plan), 6), *targeted, *cost, *notes)
 
 
 def verdict_as_tree(verdict: Verdict) -> RenderableType:
@@ -139,6 +141,11 @@ def _removal(removal: Removal) -> RenderableType:
     line.append(f" {describe_removal(removal)}", style="default not bold")
     refused = f"refused: {removal.refused}" if removal.refused else ""
     return _with_more(line, Text(refused, style="bold red"), 9)
+
+
+def _pending(pending: PendingBackfill) -> RenderableType:
+    line = Text("Note: ", style="bold").append(pending.address, style="not bold")
+    return FoldedLine(line.append(f" {describe_pending(pending)}", style="not bold"), 6)
 
 
 def _foreign(item: Foreign) -> RenderableType:

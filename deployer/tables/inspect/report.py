@@ -5,13 +5,17 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from deployer.datasets.dataset import dataset_location
+from deployer.datasets.dataset import dataset_location, ids_by_name
 from deployer.datasets.errors import lance_errors
 from deployer.datasets.files.local_files import require_whole
 from deployer.errors import DeployerError
+from deployer.live.reader import live_table
+from deployer.live.uncomputed import uncomputed_columns
+from deployer.plan.pending_backfills import PendingBackfill, pending_backfills
 from deployer.state import open_reader
 from deployer.state.model.data_file import File
 from deployer.state.model.entities import TableEntry
@@ -66,6 +70,7 @@ class TableReport:
     fragments: tuple[Fragment, ...]
     indexes: tuple[IndexReport, ...]
     versions: tuple[TableVersion, ...]  #: the newest first
+    pending: tuple[PendingBackfill, ...] = ()  #: its computed columns that a plan reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +117,15 @@ def table_report(table: ReadTable) -> TableReport:
         tuple(fragments),
         _indexes(table, description.indexes),
         tuple(history(table)),
+        _pending(table) if description.computed else (),
     )
+
+
+def _pending(table: ReadTable) -> tuple[PendingBackfill, ...]:
+    live = live_table(table.entry, table.state)
+    columns = live.spec.columns
+    live = replace(live, uncomputed=uncomputed_columns(table.state, columns, partial(ids_by_name, table.dataset())))
+    return tuple(pending_backfills(table.address, live, live.spec, ()))
 
 
 def leaf_spans(rows: Sequence[int]) -> list[Span]:

@@ -1,0 +1,64 @@
+"""Computed columns of which some rows lack the values of the definition of now, from the table's state.
+
+The state knows columns by Lance's field ids. The dataset is opened for these only where some file lacks values: of
+most tables at most times the records of the files alone say that there is nothing to report.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deployer.state.model.computed_by import definitions_of, has_others, is_computed
+
+if TYPE_CHECKING:
+    from deployer.specs.types.computed import Computed
+    from deployer.specs.types.types import Column
+    from deployer.state.model.entities import TableState
+
+
+@dataclass(frozen=True, slots=True)
+class UncomputedColumn:
+    """A computed column, and the rows of files in which it is not, or not only, computed by its definition.
+
+    `stale` are those of files with values of another definition, `missing` those of the other files. `version` is that
+    of the definition of now.
+    """
+
+    name: str
+    version: str
+    stale: int
+    missing: int
+
+
+def uncomputed_columns(
+    state: TableState, columns: Sequence[Column], ids_of: Callable[[Sequence[str]], Mapping[str, int]]
+) -> tuple[UncomputedColumn, ...]:
+    """Returns the computed columns that lack values in some rows. `ids_of` returns Lance's field ids of columns; it is
+    called only where the state alone does not say that all is computed."""
+    computed = {column.name: column.computed for column in columns if column.computed is not None}
+    if not computed or not state.files.rows:
+        return ()
+    rows = Counter[str]()
+    for file in state.files:
+        rows[file.computed] += file.rows
+    if all(_says_all(text, computed) for text in rows):
+        return ()
+    ids = ids_of(tuple(computed))
+    found = (_uncomputed(name, one, ids[name], rows) for name, one in computed.items() if name in ids)
+    return tuple(each for each in found if each.stale or each.missing)
+
+
+def _says_all(text: str, computed: Mapping[str, Computed]) -> bool:
+    """Returns whether a file has values of all of the definitions of now and of no others, whichever field they are
+    of."""
+    found = Counter(definitions_of(text).values())
+    return found == Counter((each.identity,) for each in computed.values())
+
+
+def _uncomputed(name: str, computed: Computed, field: int, rows: Mapping[str, int]) -> UncomputedColumn:
+    lacking = {text: number for text, number in rows.items() if not is_computed(text, field, computed.identity)}
+    stale = sum(number for text, number in lacking.items() if has_others(text, field, computed.identity))
+    return UncomputedColumn(name, computed.version, stale, sum(lacking.values()) - stale)
