@@ -20,7 +20,8 @@ from deployer.compute.packaging.package import (
     build_package,
     read_package,
 )
-from deployer.specs.model import InstanceSpec
+from deployer.compute.running.named_functions import named_functions
+from deployer.specs.model import InstanceSpec, Lake
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,18 @@ class JobCode(pulumi.ComponentResource):
         # Spark puts zip files on Python's path, and does not take a wheel for one
         wheel = self._object("wheel", package.wheel, "deployer.zip")
         scripts = {job: self._object(job, file, file.path.name) for job, file in sorted(package.scripts.items())}
+        modules: dict[str, Any] = {}
+        if package.modules is not None:
+            modules = {"modules": self._object("modules", package.modules, package.modules.path.name)}
+        if package.functions:
+            modules["functions"] = list(package.functions)
         self.places = {
             architecture: {
                 "python": package.python,
                 "wheel": wheel,
                 "archive": self._object(f"packages-{architecture}", file, file.path.name),
                 "scripts": scripts,
+                **modules,
             }
             for architecture, file in sorted(package.archives.items())
         }
@@ -70,14 +77,16 @@ class JobCode(pulumi.ComponentResource):
         return pulumi.Output.concat("s3://", found.bucket, "/", found.key)
 
 
-def job_package(instance: InstanceSpec, configured: str | None, project_dir: Path) -> JobPackage | None:
+def job_package(lake: Lake, configured: str | None, project_dir: Path) -> JobPackage | None:
     """Returns the code for the clusters on AWS; None where there are none, or the stack has no code.
 
     `configured` is a folder of code that `deployer package` built, which is used as it is, or `none`: then no job can
     start. Otherwise the code is built here, unless it is up to date.
     """
-    wanted = architectures(instance.clusters)
+    wanted = architectures(lake.instance.clusters)
     if configured == "none" or not wanted:
         return None
     folder = project_dir / (configured or FOLDER)
-    return read_package(folder, wanted) if configured else build_package(folder, wanted, project_dir=project_dir)
+    if configured:
+        return read_package(folder, wanted)
+    return build_package(folder, wanted, project_dir=project_dir, functions=named_functions(lake))

@@ -164,7 +164,7 @@ class Lake(pulumi.ComponentResource):
         if clusters:
             self.clusters = {name: cluster.exported for name, cluster in clusters.items()}
         folder = pulumi.Config("deployer").get("jobs")
-        if (package := job_package(instance, folder, project_dir())) is not None:
+        if (package := job_package(args.spec, folder, project_dir())) is not None:
             code = JobCodeArgs(instance, package, context.prefix, needs)
             self.jobs = JobCode(context.label, code, self._own).places
         if services and self.jobs is None:

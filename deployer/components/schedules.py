@@ -16,6 +16,7 @@ from deployer.components.context import LakeContext, after
 from deployer.components.roles import LakeRole, LakeRoleArgs
 from deployer.compute.emr import settings as submission
 from deployer.compute.jobs.code import JobCode, architecture_of
+from deployer.compute.jobs.variables import VARIABLES, job_variables
 from deployer.compute.schedules.cron import aws_expressions
 from deployer.compute.schedules.schedules import (
     ScheduledService,
@@ -134,13 +135,14 @@ class Schedules(pulumi.ComponentResource):
             lambda places: JobCode.from_outputs({"jobs": {architecture: places}}, architecture)
         )
         options: Mapping[str, Any] = each.cluster.options
-        hosts = pulumi.Config("deployer").get("target_hosts") or ""
+        config = pulumi.Config("deployer")
+        variables = job_variables({name: config.get(name) or "" for name in VARIABLES})
         root = self._instance.root
         if isinstance(cluster, ServerlessCluster):
 
             def start(known: Sequence[Any]) -> str:
                 application, arn, role, job_code, key = known
-                sizes = submission.serverless_settings(options, arn.split(":")[3], hosts)
+                sizes = submission.serverless_settings(options, arn.split(":")[3], variables)
                 settings = submission.as_text({**sizes, **job_code.serverless_settings()})
                 disk_key = (key, lake_id(root, self._instance.name)) if key else None
                 return start_job_run(application, role, job_code, settings, root, each, disk_key)
@@ -152,7 +154,7 @@ class Schedules(pulumi.ComponentResource):
         def step(known: Sequence[Any]) -> str:
             cluster_id, arn, job_code = known
             limits = {name: options[name] for name in ("timeout_minutes",) if name in options}
-            sizes = submission.step_settings(limits, arn.split(":")[3], hosts)
+            sizes = submission.step_settings(limits, arn.split(":")[3], variables)
             settings = submission.as_options({**sizes, **job_code.yarn_settings()})
             return add_steps(cluster_id, job_code, settings, root, each)
 

@@ -247,9 +247,7 @@ def _publish_clusters(workspace: Workspace, lake: Lake, engine: Engine, reporter
     if not any(each.kind in REMOTE_KINDS for each in lake.instance.clusters):
         return
     try:
-        publish_clusters(
-            workspace.root(lake), stack_outputs(workspace, engine), workspace.values.get("target_hosts", "")
-        )
+        publish_clusters(workspace.root(lake), stack_outputs(workspace, engine), workspace.values)
     except DeployerError as error:
         reporter.note(f"programs cannot find the clusters of the lake: {error}")
 

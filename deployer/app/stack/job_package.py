@@ -15,10 +15,19 @@ TITLE = "code of jobs"  #: what is reported as the work
 def package_for(workspace: Workspace, lake: Lake, reporter: Reporter) -> None:
     """Bring the code up to date that the stack's program is to upload, if it uploads any; says how far it is."""
     from deployer.compute.packaging.package import FOLDER, architectures, build_package
+    from deployer.compute.running.named_functions import named_functions, untrusted_functions
 
     instance, settings = lake.instance, workspace.values
     if not instance.root.startswith("s3://") or settings.get("aws") == "none" or "jobs" in settings:
         return
     if "endpoint" not in instance.state.options and (wanted := architectures(instance.clusters)):
         with reporter.work(TITLE) as on_progress:
-            build_package(workspace.dir / FOLDER, wanted, on_progress=on_progress, project_dir=workspace.dir)
+            build_package(
+                workspace.dir / FOLDER,
+                wanted,
+                on_progress=on_progress,
+                project_dir=workspace.dir,
+                functions=named_functions(lake),
+            )
+        for remark in untrusted_functions(lake, settings):
+            reporter.note(remark)

@@ -54,13 +54,20 @@ def package(
     from deployer.cli.console.output import print_json
     from deployer.cli.console.progress_display import progress_shown
     from deployer.compute.packaging.package import FOLDER, architectures, build_package
+    from deployer.compute.running.named_functions import named_functions
 
     workspace = open_workspace(project, stack, specs)
-    wanted = [each.value for each in architecture or ()] or architectures(workspace.lake().instance.clusters)
+    lake = workspace.lake()
+    wanted = [each.value for each in architecture or ()] or architectures(lake.instance.clusters)
     folder = (out or workspace.dir / FOLDER).resolve()
     with progress_shown(TITLE, as_json=as_json) as on_progress:
         built = build_package(
-            folder, wanted or [Architecture.ARM64.value], python, on_progress, project_dir=workspace.dir
+            folder,
+            wanted or [Architecture.ARM64.value],
+            python,
+            on_progress,
+            project_dir=workspace.dir,
+            functions=named_functions(lake),
         )
     print_json(_as_json(built, folder)) if as_json else _print(built, folder)
     return 0
@@ -92,6 +99,8 @@ def _as_json(built: JobPackage, folder: Path) -> dict[str, Any]:
 
 def _files(built: JobPackage) -> Iterator[tuple[str, PackagedFile, bool]]:
     yield "wheel", built.wheel, built.wheel.is_new
+    if built.modules is not None:
+        yield "modules", built.modules, built.modules.is_new
     for _, file in sorted(built.scripts.items()):
         yield "script", file, file.is_new
     for _, file in sorted(built.archives.items()):

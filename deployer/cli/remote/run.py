@@ -37,7 +37,7 @@ def run_on(
     alone. Ctrl-C asks whether to cancel; without a terminal it cancels.
     """
     outputs = stack_outputs(workspace, engine_for(workspace, lake))
-    there = connect(cluster, outputs, f"stack {workspace.stack}", workspace.values.get("target_hosts", ""))
+    there = connect(cluster, outputs, f"stack {workspace.stack}", workspace.values)
     root = workspace.root(lake)
     again = follow_command(job.job_id, workspace.stack)
     if not as_json:

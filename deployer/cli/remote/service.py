@@ -14,11 +14,12 @@ from deployer.cli.summaries.service_run import print_done
 from deployer.errors import Interrupted
 from deployer.platform.files.dataclass_json import from_asdict
 from deployer.runs.remote import service_job
+from deployer.services.backfill.on_cluster import require_runnable
 from deployer.services.registry import SERVICES
 from deployer.specs.model import Cluster, Lake
 from deployer.state import open_store
 from deployer.state.model.times import as_document
-from deployer.tables.open_table import find_entry
+from deployer.tables.open_table import find_entry, read_entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,10 @@ def run_service_on(
     """Runs the service on the cluster, and shows what came of it as a run on this machine does."""
     root = workspace.root(lake)
     with closing(open_store(root)) as store:  # problems of the table are reported before anything is paid for
-        name = find_entry(store.instance().tables.values(), asked.table).full_name
+        table = read_entry(store, root, find_entry(store.instance().tables.values(), asked.table))
+        name = table.entry.full_name
+        if asked.service == "BACKFILL":
+            require_runnable(table, cluster, asked.options, workspace.values)
     job = service_job(
         root,
         lake.instance.name,

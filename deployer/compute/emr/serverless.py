@@ -51,10 +51,10 @@ class EmrServerless:
         log_group: str | None = None,
         clock: Clock | None = None,
         disk_key: tuple[str, str] | None = None,
-        hosts: str = "",
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         self.name, self._application, self._role = name, application, role
-        self._options, self._code, self._region, self._hosts = options, code, region, hosts
+        self._options, self._code, self._region, self._variables = options, code, region, variables or {}
         self._log_group, self._disk_key = log_group, disk_key
         self._clock = clock or Clock()
         self._calls = Calls("emr-serverless", f"cluster {name} (EMR Serverless application {application})")
@@ -81,7 +81,7 @@ class EmrServerless:
             "entryPoint": code.script(job.program),
             "entryPointArguments": [f"--tell={key}", *job.arguments],
             "sparkSubmitParameters": as_text(
-                {**serverless_settings(self._options, self._region, self._hosts), **code.serverless_settings()}
+                {**serverless_settings(self._options, self._region, self._variables), **code.serverless_settings()}
             ),
         }
         overrides: dict[str, Any] = (

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from deployer.compute.clusters import most_workers, timeout_minutes
-from deployer.specs.values.target_server import HOSTS_VARIABLE
 
 #: What the driver's environment variables begin with.
 SERVERLESS_ENV, YARN_ENV = "spark.emr-serverless.driverEnv.", "spark.yarn.appMasterEnv."
@@ -20,10 +19,12 @@ _ALWAYS = {
 }
 
 
-def settings(options: Mapping[str, Any], region: str | None, driver_env: str, hosts: str = "") -> dict[str, str]:
+def settings(
+    options: Mapping[str, Any], region: str | None, driver_env: str, variables: Mapping[str, str]
+) -> dict[str, str]:
     """Spark's settings of a cluster. `driver_env` is what the driver's environment variables begin with there.
 
-    `hosts` are those that METASYNC may publish to there. No token is ever among the variables: AWS shows them.
+    `variables` are those of the driver that the stack's settings give it (`job_variables`).
     """
     found = dict(_ALWAYS)
     if "cores" in options:
@@ -32,28 +33,26 @@ def settings(options: Mapping[str, Any], region: str | None, driver_env: str, ho
         found |= dict.fromkeys(("spark.driver.memory", "spark.executor.memory"), str(options["memory"]))
     if region is not None:
         found[f"{driver_env}AWS_REGION"] = found["spark.executorEnv.AWS_REGION"] = region
-    if hosts:
-        found[f"{driver_env}{HOSTS_VARIABLE}"] = hosts
-    return found
+    return found | {f"{driver_env}{name}": text for name, text in variables.items()}
 
 
-def serverless_settings(options: Mapping[str, Any], region: str | None, hosts: str = "") -> dict[str, str]:
+def serverless_settings(options: Mapping[str, Any], region: str | None, variables: Mapping[str, str]) -> dict[str, str]:
     """Spark's settings of a cluster of kind emr-serverless: as many workers as it may have, which speak TLS.
 
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/interworker-encryption.html
     """
     return {
-        **settings(options, region, SERVERLESS_ENV, hosts),
+        **settings(options, region, SERVERLESS_ENV, variables),
         "spark.dynamicAllocation.maxExecutors": str(most_workers(options)),
         "spark.ssl.internode.enabled": "true",
     }
 
 
-def step_settings(options: Mapping[str, Any], region: str | None, hosts: str = "") -> dict[str, str]:
+def step_settings(options: Mapping[str, Any], region: str | None, variables: Mapping[str, str]) -> dict[str, str]:
     """Spark's settings of a step of a cluster of kind emr. A driver that ended is not started again, and ends itself in
     time: EMR has no limit for a step."""
     return {
-        **settings(options, region, YARN_ENV, hosts),
+        **settings(options, region, YARN_ENV, variables),
         "spark.yarn.maxAppAttempts": "1",
         f"{YARN_ENV}{MINUTES}": str(timeout_minutes(options)),
     }

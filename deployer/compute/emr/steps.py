@@ -52,11 +52,11 @@ class EmrSteps:
         logs: str,
         region: str | None = None,
         clock: Clock | None = None,
-        hosts: str = "",
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         self.name, self._cluster, self._template = name, cluster, template
         self._options, self._code, self._region, self._log_uri = options, code, region, logs
-        self._hosts = hosts
+        self._variables = variables or {}
         self._clock = clock or Clock()
         where = f"cluster {name} (EMR cluster {cluster})" if cluster else f"cluster {name} (EMR)"
         self._calls = Calls("emr", where)
@@ -136,7 +136,7 @@ class EmrSteps:
 
     def _step(self, job: RemoteJob, key: str) -> dict[str, Any]:
         code = self._code()
-        options = as_options({**step_settings(self._options, self._region, self._hosts), **code.yarn_settings()})
+        options = as_options({**step_settings(self._options, self._region, self._variables), **code.yarn_settings()})
         return {
             "Name": f"{job.title} {job.job_id}"[: 256 - len(key) - 3] + f" [{key}]",
             "ActionOnFailure": "CONTINUE" if self._cluster else "TERMINATE_CLUSTER",

@@ -29,6 +29,8 @@ class JobCode:
     wheel: str
     archive: str
     scripts: Mapping[str, str]
+    modules: str = ""  #: the project's modules that jobs import; empty without any
+    functions: tuple[str, ...] = ()  #: of the project, which jobs can import
 
     @staticmethod
     def from_outputs(outputs: Mapping[str, Any], architecture: str) -> JobCode:
@@ -39,7 +41,15 @@ class JobCode:
                 f"the stack has uploaded no code of jobs for {architecture}",
                 remedy="run `deployer up`; it needs a cluster on AWS, and deployer:jobs other than none",
             )
-        return JobCode(architecture, found["python"], found["wheel"], found["archive"], dict(found["scripts"]))
+        return JobCode(
+            architecture,
+            found["python"],
+            found["wheel"],
+            found["archive"],
+            dict(found["scripts"]),
+            found.get("modules") or "",
+            tuple(found.get("functions") or ()),
+        )
 
     def script(self, job: str) -> str:
         """Returns the program of a job. Raises NotFound for one that is not there."""
@@ -53,7 +63,7 @@ class JobCode:
         driver = "spark.emr-serverless.driverEnv."
         return {
             "spark.archives": f"{self.archive}#{ENVIRONMENT}",
-            "spark.submit.pyFiles": self.wheel,
+            "spark.submit.pyFiles": ",".join(filter(None, (self.wheel, self.modules))),
             **{f"{driver}{name}": value for name, value in self._variables().items()},
             f"{driver}PYSPARK_DRIVER_PYTHON": f"python{self.python}",
             **self._of_executors(),
@@ -64,7 +74,7 @@ class JobCode:
         driver = "spark.yarn.appMasterEnv."
         return {
             "spark.yarn.dist.archives": f"{self.archive}#{ENVIRONMENT}",
-            "spark.submit.pyFiles": self.wheel,
+            "spark.submit.pyFiles": ",".join(filter(None, (self.wheel, self.modules))),
             **{f"{driver}{name}": value for name, value in self._variables().items()},
             f"{driver}PYSPARK_DRIVER_PYTHON": f"python{self.python}",
             **self._of_executors(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from deployer.compute.jobs.code import REMOTE_KINDS, architecture_of
 from deployer.compute.packaging.archive import build_archive
 from deployer.compute.packaging.lock_file import Hashes, hashes_of
+from deployer.compute.packaging.project_modules import NamedFunction, ProjectModules, project_modules
 from deployer.compute.packaging.requirements import pins
 from deployer.compute.packaging.wheel import NAME, build_wheel, job_programs
 from deployer.errors import InvalidInput
@@ -23,6 +24,7 @@ from deployer.specs.model import Cluster
 PYTHON = "3.11"
 FOLDER = "build/jobs"  #: in the project, unless something else is said
 MANIFEST = "package.json"
+MODULES = "modules.zip"
 _FORMAT = 1  # of the archives: one more whenever the same packages give other bytes
 
 
@@ -44,6 +46,8 @@ class JobPackage:
     wheel: PackagedFile
     scripts: Mapping[str, PackagedFile]
     archives: Mapping[str, PackagedFile]
+    modules: PackagedFile | None = None  #: the project's modules that jobs import; None without any
+    functions: tuple[str, ...] = ()  #: of the project, which jobs can import
 
 
 def architectures(clusters: Iterable[Cluster]) -> list[str]:
@@ -58,17 +62,20 @@ def build_package(
     on_progress: OnProgress = no_progress,
     *,
     project_dir: Path | None = None,
+    functions: Sequence[NamedFunction] = (),
 ) -> JobPackage:
     """Makes the package in `folder`, as today's code and the packages that are installed here want it.
 
     Only what changed is made again: an archive takes a download, the rest a moment. Every wheel is one of those that
-    the lock trusts, or the requirements files of the project. Raises DeployerError when pip does not find a package,
-    InvalidInput for an architecture or Python that cannot be, and for a package of which no hash is known.
+    the lock trusts, or the requirements files of the project. `functions` are those of the project that jobs import.
+    Raises DeployerError when pip does not find a package, InvalidInput for an architecture or Python that cannot be,
+    for a package of which no hash is known, and for a function that jobs on a cluster need and cannot import.
     """
     if not folder.is_dir():
         make_private_folder(folder, folder)
     if not (ignore := folder / ".gitignore").exists():
         write_private(ignore, "*\n")
+    modules = project_modules(project_dir, functions) if project_dir is not None else ProjectModules()
     needed = pins()
     trusted = hashes_of(needed, project_dir)
     recorded: dict[str, Any] = dict(_manifest(folder).get("archives", {}))
@@ -87,6 +94,8 @@ def build_package(
         _written(folder / NAME, build_wheel()),
         {job: _written(folder / f"{job}.py", contents) for job, contents in job_programs().items()},
         archives,
+        _written(folder / MODULES, modules.contents) if modules.contents else None,
+        modules.functions,
     )
     manifest = {
         "python": python,
@@ -94,6 +103,8 @@ def build_package(
         "wheel": _about(package.wheel),
         "scripts": {job: _about(file) for job, file in sorted(package.scripts.items())},
         "archives": recorded,
+        "modules": _about(package.modules) if package.modules else None,
+        "functions": list(package.functions),
     }
     _written(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
     return package
@@ -118,7 +129,10 @@ def read_package(folder: Path, architectures: Iterable[str]) -> JobPackage:
             raise InvalidInput(f"there are no packages for {each} here", where=folder, remedy=remedy)
         archives[each] = file(found["archives"][each])
     scripts = {job: file(about) for job, about in found["scripts"].items()}
-    return JobPackage(found["python"], file(found["wheel"]), scripts, archives)
+    modules = file(found["modules"]) if found.get("modules") else None
+    return JobPackage(
+        found["python"], file(found["wheel"]), scripts, archives, modules, tuple(found.get("functions") or ())
+    )
 
 
 def _as_recorded(path: Path, about: Mapping[str, Any], trusted: Hashes) -> PackagedFile | None:

@@ -7,19 +7,22 @@ from typing import Any
 
 from deployer.compute.jobs.cluster import RemoteCluster
 from deployer.compute.jobs.code import JobCode, architecture_of
+from deployer.compute.jobs.variables import job_variables
 from deployer.errors import NotFound
 from deployer.specs.model import Cluster
-from deployer.specs.values.target_server import read_hosts
 
 OUTPUT = "clusters"  #: the stack's output
 
 
-def connect(cluster: Cluster, outputs: Mapping[str, Any], where: str, hosts: str = "") -> RemoteCluster:
+def connect(
+    cluster: Cluster, outputs: Mapping[str, Any], where: str, settings: Mapping[str, str] | None = None
+) -> RemoteCluster:
     """Returns the cluster as the stack made it. Raises NotFound when it has not.
 
-    `hosts` are those that METASYNC may publish to there; raises InvalidInput for a list that is not one of hosts.
+    `settings` are those of the stack, some of which its jobs have as variables; raises InvalidInput for those that are
+    not valid.
     """
-    read_hosts(hosts.split(","), "deployer:target_hosts")
+    variables = job_variables(settings or {})
     found = (outputs.get(OUTPUT) or {}).get(cluster.name)
     if not isinstance(found, Mapping):
         what = "has not been applied" if not outputs else f"has made no cluster {cluster.name} yet"
@@ -34,7 +37,7 @@ def connect(cluster: Cluster, outputs: Mapping[str, Any], where: str, hosts: str
         template = found.get("template") or {}
         long_lived = found.get("cluster")
         logs = str(found["logs"])
-        return EmrSteps(cluster.name, long_lived, template, cluster.options, code, logs, _region(), hosts=hosts)
+        return EmrSteps(cluster.name, long_lived, template, cluster.options, code, logs, _region(), variables=variables)
     from deployer.compute.emr.serverless import EmrServerless
 
     return EmrServerless(
@@ -45,7 +48,7 @@ def connect(cluster: Cluster, outputs: Mapping[str, Any], where: str, hosts: str
         code,
         _region(),
         found.get("log_group"),
-        hosts=hosts,
+        variables=variables,
         disk_key=(str(found["key"]), str(found["lake"])) if found.get("key") else None,
     )
 

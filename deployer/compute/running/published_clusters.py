@@ -13,6 +13,7 @@ from typing import Any
 from deployer.compute.jobs.cluster import RemoteCluster
 from deployer.compute.jobs.code import OUTPUT as JOBS
 from deployer.compute.jobs.code import PREFIX
+from deployer.compute.jobs.variables import job_settings
 from deployer.compute.running.connect import OUTPUT, connect
 from deployer.datasets.storage.options import objects_at
 from deployer.errors import Corrupt, NotFound
@@ -20,19 +21,18 @@ from deployer.platform.storage.objects import Missing
 from deployer.specs.model import Cluster
 
 FILE = f"{PREFIX}/clusters.json"  #: below the root, where the lake's jobs may write nothing
-_HOSTS = "target_hosts"
 _REMEDY = "run `deployer up`, and then this again"
 
 
-def publish_clusters(root: str, outputs: Mapping[str, Any], hosts: str = "") -> None:
+def publish_clusters(root: str, outputs: Mapping[str, Any], settings: Mapping[str, str]) -> None:
     """Writes what the stack exports of its clusters; nothing where it exports none, or the object says that already.
 
-    `hosts` are those that METASYNC may publish to there.
+    `settings` are those of the stack, of which jobs have some as variables.
     """
     found = {name: outputs[name] for name in (OUTPUT, JOBS) if name in outputs}
     if OUTPUT not in found:
         return
-    body = json.dumps({**found, _HOSTS: hosts}, indent=1, sort_keys=True).encode()
+    body = json.dumps({**found, "target_hosts": "", **job_settings(settings)}, indent=1, sort_keys=True).encode()
     objects = objects_at(root)
     if _stored(root) != body:
         objects.put(FILE, body)
@@ -45,7 +45,7 @@ def published_cluster(root: str, cluster: Cluster) -> RemoteCluster:
     if document is None:
         what = f"nothing below the lake's root says where the cluster {cluster.name} is"
         raise NotFound(what, where=f"{root}/{FILE}", remedy=_REMEDY)
-    return connect(cluster, document, f"{root}/{FILE}", str(document.get(_HOSTS, "")))
+    return connect(cluster, document, f"{root}/{FILE}", document)
 
 
 def published_outputs(root: str) -> Mapping[str, Any] | None:

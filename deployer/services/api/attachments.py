@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from deployer.errors import NotFound
+from deployer.errors import InvalidInput, NotFound
+from deployer.live.services import fault_of
 from deployer.state.log.service_updates import MoveServices, PauseService, PutService, RemoveService, ResumeService
 from deployer.state.model.entities import TableState
 from deployer.state.model.services import Service, ServiceKind
@@ -41,11 +42,22 @@ def create_service(
 ) -> Service:
     """Attaches a service. `services_cluster` is the cluster of the table's services as it was read (`move_services`).
 
-    Raises Conflict when the table has one of that kind, or when its services were moved meanwhile.
+    Raises InvalidInput for a service that no spec can declare, and Conflict when the table has one of that kind, or
+    when its services were moved meanwhile.
     """
+    _require_valid(service, table_id)
     required = to_attach_service(service.kind, services_cluster)
     state = store.commit(table_id, [PutService(service)], required, author=author)
     return state.services[service.kind]
+
+
+def _require_valid(service: Service, table_id: str) -> None:
+    if not service.unsafe_raw and (wrong := fault_of(service)):
+        raise InvalidInput(
+            f"the {service.kind} service is not valid: {wrong}",
+            where=f"table {table_id}",
+            remedy="give a trigger and options as specs declare them (docs/spec.md)",
+        )
 
 
 def alter_service(
@@ -53,8 +65,9 @@ def alter_service(
 ) -> Service:
     """Puts `after` in the place of the service as it was read. Raises Conflict when it was changed meanwhile.
 
-    A running run keeps the options that it started with.
+    A running run keeps the options that it started with. Raises InvalidInput as `create_service` does.
     """
+    _require_valid(after, table_id)
     state = store.commit(table_id, [PutService(after)], to_alter_service(before), author=author)
     return state.services[after.kind]
 

@@ -11,6 +11,7 @@ from deployer.runs.records import end_queued_run, fail_dead_runs
 from deployer.runs.remote import RemoteRun, service_job
 from deployer.runs.wait import RunningWork
 from deployer.services.api import management
+from deployer.services.backfill.on_cluster import require_runnable
 from deployer.specs.model import Cluster
 from deployer.state.model.services import Run, ServiceKind
 from deployer.tables.open_table import OpenTable
@@ -24,6 +25,8 @@ def start_on_demand(table: OpenTable, kind: ServiceKind, *, author: str | None =
     """
     found = _cluster_of(table, kind)
     cluster = None if found is None else published_cluster(table.root, found)
+    if found is not None and kind == "BACKFILL":
+        require_runnable(table, found)
     fail_dead_runs(table.store, table.entry.table_id)
     run = management.queue(table.refreshed(), kind, author=author)
     if cluster is None:

@@ -16,7 +16,7 @@ from deployer.specs.yaml.suggestions import nearest, node_text
 _REFERENCE = re.compile(r"\$(\$?)\{([^{}]*)(\}?)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: Keys of the same Pulumi namespace that are settings of the tool and not variables.
-SETTINGS = ("specs", "aws", "jobs", "target_hosts")
+SETTINGS = ("specs", "aws", "jobs", "target_hosts", "trusted_functions", "trusted_authors", "trust_udfs")
 STACK = "stack"  #: the variable that needs no declaration: the name of the stack
 
 Scalar = bool | int | float | str

@@ -5,23 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from deployer.cli.summaries.service_run import print_done
 from deployer.columns.fill import run as fill_run
+from deployer.compute.running.published_clusters import publish_clusters
 from deployer.errors import Conflict, InvalidInput, Refused
 from deployer.live.services import service_spec
 from deployer.platform.files.dataclass_json import from_asdict
 from deployer.platform.isolation.trusted_functions import VARIABLE
 from deployer.runs.records import begin_runs, runs_of
 from deployer.services.api import management
-from deployer.services.backfill import BACKFILL
+from deployer.services.backfill import BACKFILL, on_cluster
+from deployer.services.backfill.on_cluster import require_runnable
 from deployer.services.backfill.results import BackfillResult
 from deployer.services.compact import compact_table
 from deployer.services.registry import forecast, run_service
 from deployer.services.triggers.due import due_services
+from deployer.specs.model import Cluster
 from deployer.table import Table
 from spark_jobs.service import run_scheduled
 from tests.columns.backfill.conftest import TRUSTED, with_computed
@@ -121,6 +125,52 @@ def test_a_function_that_is_not_trusted_is_refused(lake: Lake, monkeypatch: pyte
     with pytest.raises(Refused, match="and not trusted here") as raised:
         run(lake, {"columns": ["score"]})
     assert VARIABLE in raised.value.remedy
+
+
+SCORED = TRUSTED[0]
+ON_CLUSTER = {
+    "nothing is trusted": ({}, [SCORED], f"function `{SCORED}` is named by the lake and not trusted on clusters"),
+    "its module is not uploaded": (
+        {"trusted_functions": SCORED},
+        ["features:speed"],
+        f"the code of jobs does not have the module of function `{SCORED}`",
+    ),
+    "it can run": ({"trusted_functions": SCORED}, [SCORED], ""),
+}
+SMALL = Cluster("small", "emr-serverless", {})
+
+
+@pytest.mark.parametrize("case", ON_CLUSTER)
+def test_a_run_on_a_cluster_is_checked_before_a_job_is_started(case: str, lake: Lake, table: Table) -> None:
+    """By what the stack published when it was applied, or by its settings of now."""
+    settings, uploaded, message = ON_CLUSTER[case]
+    code = {"python": "3.11", "wheel": "w", "archive": "a", "scripts": {}, "functions": uploaded}
+    publish_clusters(lake.root, {"clusters": {"small": {}}, "jobs": {"arm64": code}}, settings)
+    opened = table._newest()
+    require_runnable(opened, SMALL, {"columns": ("km",)})  # SQL needs no trust
+    for given in (None, settings):
+        if not message:
+            require_runnable(opened, SMALL, settings=given)
+            continue
+        with pytest.raises(Refused, match=message) as raised:
+            require_runnable(opened, SMALL, settings=given)
+        assert raised.value.remedy
+
+
+def test_a_packaged_function_is_checked_before_a_job_is_started(
+    lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published, options = {"clusters": {"small": {}}}, {"columns": ("far",)}
+    table.add_columns({"far": (tenfold, ["rating"])})
+    publish_clusters(lake.root, published, {})
+    with pytest.raises(Refused, match="not trusted on clusters") as raised:
+        require_runnable(table._newest(), SMALL, options)
+    assert "deployer:trusted_functions: " in raised.value.remedy
+    publish_clusters(lake.root, published, {"trust_udfs": "true"})
+    require_runnable(table._newest(), SMALL, options)
+    monkeypatch.setattr(on_cluster, "function_info", lambda *_: (SimpleNamespace(modules=("polars_of_no_one",)), "ana"))
+    with pytest.raises(Refused, match="imports polars_of_no_one, which the packages of jobs on clusters do not have"):
+        require_runnable(table._newest(), SMALL, options)
 
 
 def test_its_result_is_printed_and_stored(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,72 @@
+"""The functions of computed columns that specs name, for jobs on clusters: which are called there, and whether the
+stack trusts them there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from deployer.compute.jobs.code import REMOTE_KINDS
+from deployer.compute.jobs.variables import trusted_on_clusters
+from deployer.compute.packaging.project_modules import NamedFunction
+from deployer.compute.schedules.schedules import default_cluster
+from deployer.specs.model import Cluster, Lake, ServiceSpec, TableSpec
+from deployer.specs.types.computed import ComputedByUdf
+from deployer.specs.types.types import Column
+
+SERVICE = "BACKFILL"
+
+
+def named_functions(lake: Lake) -> list[NamedFunction]:
+    """Returns the functions of the project that columns name. Required are those that a BACKFILL on a cluster calls."""
+    found: dict[str, NamedFunction] = {}
+    for table, column, computed in _computed(lake):
+        if computed.function:
+            continue
+        required = _cluster_of(lake, table, column) is not None
+        before = found.get(computed.udf)
+        if before is None or (required and not before.required):
+            where = f"column {column.name} of {table.address}"
+            found[computed.udf] = NamedFunction(computed.udf, where, required)
+    return list(found.values())
+
+
+def untrusted_functions(lake: Lake, settings: Mapping[str, str]) -> Iterator[str]:
+    """Yields a remark on each function that a BACKFILL on a cluster calls and that the stack does not trust there.
+
+    Raises InvalidInput for settings that are not valid.
+    """
+    trusted = trusted_on_clusters(settings)
+    for table, column, computed in _computed(lake):
+        cluster = _cluster_of(lake, table, column)
+        name = computed.function or computed.udf
+        by_author = bool(computed.function) and (trusted.all_packages or trusted.authors)
+        if cluster is not None and name not in trusted.names and not by_author:
+            yield (
+                f"BACKFILL of {table.full_name} on cluster {cluster.name} will refuse column {column.name}: the stack "
+                f"does not trust {name} there; if you know its code, write `deployer:trusted_functions: "
+                f"{','.join(sorted((*trusted.names, name)))}` into the stack's configuration"
+            )
+
+
+def _computed(lake: Lake) -> Iterator[tuple[TableSpec, Column, ComputedByUdf]]:
+    for table in lake.tables:
+        for column in table.columns:
+            if isinstance(column.computed, ComputedByUdf):
+                yield table, column, column.computed
+
+
+def _cluster_of(lake: Lake, table: TableSpec, column: Column) -> Cluster | None:
+    """Returns the cluster on AWS where the table's BACKFILL computes the column; None where none does."""
+    remote = [cluster for cluster in lake.instance.clusters if cluster.kind in REMOTE_KINDS]
+    for service in table.services:
+        if service.kind == SERVICE and not service.unsafe_raw and _names_column(service, column):
+            if service.cluster:
+                return next((cluster for cluster in remote if cluster.name == service.cluster), None)
+            if service.trigger is not None and service.trigger.schedule is not None:
+                return default_cluster(remote)
+    return None
+
+
+def _names_column(service: ServiceSpec, column: Column) -> bool:
+    chosen = service.options.get("columns")
+    return not isinstance(chosen, list | tuple) or not chosen or column.name in chosen
