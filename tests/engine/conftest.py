@@ -54,6 +54,7 @@ class Lab:
     in_process: bool = True
     at: str = "file://."  #: where its state is
     events: list[Event] = field(default_factory=list)
+    kind: type[FileProvider] = FileProvider
 
     @property
     def root(self) -> Path:
@@ -70,7 +71,7 @@ class Lab:
         return StackRef(self.project(), "dev")
 
     def engine(self) -> Any:
-        providers = {"files": lambda: SdkClient(FileProvider(self.root))} if self.in_process else {}
+        providers = {"files": lambda: SdkClient(self.kind(self.root))} if self.in_process else {}
         return choose_engine(self.project(), "embedded", providers)
 
     def up(self, text: str | None = None, **options: Any) -> UpResult:

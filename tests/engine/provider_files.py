@@ -2,7 +2,8 @@
 
 `files:index:File` has `name` and `kind` (either forces a replacement), `content`, `labels`, `secret`. Its id is
 `NAME.KIND`, its outputs add `size` and `path`. Every effect is followed by a line in ROOT/log, so that tests can
-count what was done. `fail` names operations that end with an error; `wait` makes an operation take that many seconds.
+count what was done. `fail` names operations that end with an error (`again`: a create of what exists); `wait` makes an
+operation take that many seconds.
 """
 
 from __future__ import annotations
@@ -69,6 +70,8 @@ class FileProvider(sdk.Provider):
         id_ = f"{_text(request.properties['name'])}.{_text(request.properties['kind'])}"
         self._prepare("create", id_, request.properties)
         resumed = self._file(id_).exists()
+        if resumed and str(request.properties.get("fail", PropertyValue("")).value) == "again":
+            raise RuntimeError(f"{id_} exists")
         outputs = self._write(id_, request.properties)
         self.log("create-again" if resumed else "create", id_)
         return sdk.CreateResponse(id_, outputs)

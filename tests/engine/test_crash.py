@@ -12,7 +12,7 @@ import pytest
 
 from deployer.engine import StackRef, choose_engine, read_project
 from deployer.engine.persistence.backend import stack_files
-from deployer.errors import Conflict, Corrupt
+from deployer.errors import Conflict, Corrupt, EngineFailed
 from deployer.platform.system import failpoints
 from tests.engine.conftest import CHECKPOINT, PRELUDE, Lab, backend_url_of, check_state, lab_in
 from tests.engine.provider_files import FileProvider
@@ -39,20 +39,28 @@ POINTS = ("engine.step.begin", "engine.step.done", "engine.step.end")
 LAST_POINTS = ("engine.checkpoint.begin@1", "engine.checkpoint.written@1")
 
 
-def run_up(folder: Path, root: Path, failpoint: str, aws: dict[str, str]) -> None:
+class Unresuming(FileProvider):
+    """As providers of others are: a create that was cut off is not taken up by the next one."""
+
+    resumes_creates = False
+
+
+def run_up(
+    folder: Path, root: Path, failpoint: str, aws: dict[str, str], kind: type[FileProvider] = FileProvider
+) -> None:
     """The body of a process: one up that is killed at the failpoint."""
     os.environ.update(aws)  # the server of forks has the environment that it was started in
     failpoints._SETTING = failpoint
     failpoints._passed.clear()
     project = read_project(folder)
-    engine = choose_engine(project, "embedded", {"files": lambda: SdkClient(FileProvider(root))})
+    engine = choose_engine(project, "embedded", {"files": lambda: SdkClient(kind(root))})
     engine.up(StackRef(project, "dev"), parallel=4)
 
 
-def killed_up(lab: Lab, failpoint: str) -> bool:
+def killed_up(lab: Lab, failpoint: str, kind: type[FileProvider] = FileProvider) -> bool:
     """Whether the process was killed, and did not come to its end."""
     aws = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
-    process = FORKS.Process(target=run_up, args=(lab.dir, lab.root, failpoint, aws))
+    process = FORKS.Process(target=run_up, args=(lab.dir, lab.root, failpoint, aws, kind))
     process.start()
     process.join()
     assert process.exitcode in {0, -signal.SIGKILL}
@@ -117,6 +125,48 @@ def test_a_killed_change_is_taken_up_where_it_stopped(lab: Lab, tmp_path: Path, 
         assert set(Counter(case.log()).values()) == {1}, (point, case.log())
         assert not any(doc.get("delete") or doc.get("pendingReplacement") for doc in case.resources())
     assert killed > 10
+
+
+#: What a killed run created, as the next one finds it. The id of a file is not its name: the engine finds it where
+#: another input, here the content, has it.
+UNFINISHED = {
+    "it is found and taken over": ('File("a", content="a.txt", fail="again")', None, ""),
+    "it has other contents": (
+        'File("a", content="a.txt", fail="again")',
+        "other",
+        "a.txt exists; an earlier run was killed",
+    ),
+    "its id is not known": (
+        'File("a", content="1", fail="again")',
+        None,
+        "it may exist outside of the state: delete it",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNFINISHED)
+def test_a_create_that_a_kill_cut_off_is_taken_over_where_it_is_surely_our_own(case: str, lab: Lab) -> None:
+    program, contents, message = UNFINISHED[case]
+    lab.program(program)
+    assert killed_up(lab, "engine.step.done@1", Unresuming)
+    file = lab.root / "files" / "a.txt"
+    assert file.exists()
+    if contents is not None:
+        file.write_text(contents)
+    lab.kind = Unresuming
+    if not message:
+        lab.up()
+        assert lab.log() == ["create a.txt"] and "pending_operations" not in lab.deployment()
+        lab.up()
+        assert lab.log() == ["create a.txt"]
+        return
+    for _ in range(2):  # it is not forgotten
+        with pytest.raises(EngineFailed, match=message):
+            lab.up()
+    assert len(lab.deployment()["pending_operations"]) == 1
+    file.unlink()  # as the message says
+    lab.up()
+    assert lab.log() == ["create a.txt", "create a.txt"] and "pending_operations" not in lab.deployment()
 
 
 def test_a_destroy_after_a_kill_leaves_nothing(lab: Lab, tmp_path: Path) -> None:

@@ -1,17 +1,29 @@
 """Operations that an earlier run began and a kill cut off.
 
 What the program still has settles itself: a create is called again, which a provider of this engine takes up where
-it stopped, an update or deletion is seen by the refresh. What is left are creates of resources that the program does
-not have any more.
+it stopped, an update or deletion is seen by the refresh. Of another provider, what the create left is read and taken
+over where that is surely the stack's own. What is left are creates of resources that the program does not have any
+more.
 """
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from deployer.engine.interfaces.engine import Diagnostic
-from deployer.engine.interfaces.provider import ProviderFailed
+from deployer.engine.interfaces.provider import Live, ProviderFailed
+from deployer.engine.providers.registry import Configured
 from deployer.engine.steps.run import Run
 from deployer.engine.values.resource import ResourceState
+from deployer.engine.values.values import changed_keys, keep_secrecy, same
 from deployer.errors import DeployerError
+
+MOST_IDS = 5  #: inputs that are tried as the id of what a killed run created
+
+#: What a user can do about a create whose outcome is unknown.
+UNFINISHED = "an earlier run was killed while creating it, and it may exist outside of the state"
+RESOLVE = "delete it by hand, or import it by `import_` in the program"
 
 
 def settle_unfinished(run: Run) -> None:
@@ -28,25 +40,21 @@ def settle_unfinished(run: Run) -> None:
         state = pending.resource
         if not run.is_target(state.urn):
             continue
+        if state.urn in run.failures and unfinished_create(run, state.urn, run.provider_of(state.provider)):
+            continue  # the next run may still find what was created
         if pending.kind != "creating" or state.urn in known or state.urn in run.failures:
             run.end(None, settles=state.urn)
             continue
         try:
             _finish_create(run, state)
         except (ProviderFailed, DeployerError) as failure:
-            run.emit(
-                Diagnostic(
-                    state.urn, "warning", f"an earlier run was killed while creating it, and it may exist: {failure}"
-                )
-            )
+            run.emit(Diagnostic(state.urn, "warning", f"{UNFINISHED}: {failure}"))
 
 
 def _finish_create(run: Run, state: ResourceState) -> None:
-    from dataclasses import replace
-
     provider = run.provider_of(state.provider)
     if not provider.client.resumes_creates:
-        raise ProviderFailed("import it or delete it by hand")
+        raise ProviderFailed(RESOLVE)
     step = run.begin("creating", state)
     try:
         live = provider.client.create(state.urn, state.inputs, 0.0, False)
@@ -58,3 +66,59 @@ def _finish_create(run: Run, state: ResourceState) -> None:
         run.end(step, settles=state.urn)
     else:
         run.end(step, add=replace(state, id=live.id, outputs=live.outputs, delete=True), settles=state.urn)
+
+
+def unfinished_create(run: Run, urn: str, provider: Configured) -> ResourceState | None:
+    """Returns the resource that an earlier run was creating when it was killed, where the provider cannot resume that;
+    None without one."""
+    if run.settings.dry_run or not provider.known or provider.client.resumes_creates:
+        return None
+    found = (each.resource for _, each in run.snapshot.inherited() if each.kind == "creating")
+    return next((state for state in found if state.urn == urn), None)
+
+
+def adopt_unfinished(
+    run: Run, new: ResourceState, begun: ResourceState, provider: Configured
+) -> tuple[str, ResourceState] | None:
+    """Returns what a killed run created and did not record, read into the state, with its key; None where there is
+    nothing, or nothing that is surely the stack's own.
+
+    Ids are not known. Many providers name a resource by one of its inputs, so these are tried. What is read is taken
+    only where the provider says that it is what the killed run began with: it has the same tags, or no difference.
+    """
+    for id_ in _possible_ids(begun):
+        try:
+            live = provider.client.read(new.urn, id_, {}, {})
+            if not live.id or not _is_own(begun, live, provider):
+                continue
+        except (ProviderFailed, DeployerError):  # the id is not one, or may not be read: the create reports it
+            continue
+        inputs = keep_secrecy(live.inputs or {}, begun.inputs)
+        state = replace(begun, id=live.id, inputs=inputs, outputs=keep_secrecy(live.outputs, begun.inputs))
+        key = run.end(None, add=state, settles=new.urn)
+        run.emit(Diagnostic(new.urn, "info", f"an earlier run created it and was killed: {live.id} is taken over"))
+        return key, state
+    return None
+
+
+def _possible_ids(state: ResourceState) -> list[str]:
+    """Returns texts among the inputs that may be its id, those of names first."""
+    texts = {
+        name: value
+        for name, value in state.inputs.items()
+        if isinstance(value, str) and not name.startswith("__") and re.fullmatch(r"[^\s{}\[\]\"]{1,256}", value)
+    }
+    kind = state.type.lower()
+    in_order = sorted(texts, key=lambda name: not (name.lower() in kind or name.lower().endswith("name")))
+    return list(dict.fromkeys(texts[name] for name in in_order))[:MOST_IDS]
+
+
+def _is_own(begun: ResourceState, live: Live, provider: Configured) -> bool:
+    found = dict(live.inputs or {})
+    diffed = provider.client.diff(begun.urn, live.id, found, live.outputs, begun.inputs, ())
+    if diffed.replaces or any(kind.endswith("-replace") for kind in diffed.detailed.values()):
+        return False
+    tags = begun.inputs.get("tags")
+    if tags:
+        return same(tags, found.get("tags"))
+    return not (changed_keys(found, begun.inputs) if diffed.changes is None else diffed.changes)

@@ -13,13 +13,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from deployer.engine.interfaces.engine import Op
+from deployer.engine.interfaces.engine import Diagnostic, Op
 from deployer.engine.interfaces.provider import InitFailed, Live, ProviderFailed
 from deployer.engine.providers.registry import Configured
 from deployer.engine.steps.decide import Verdict, judge
 from deployer.engine.steps.desired import desired, made_from, refuse_unknown, timeout_of, unready
 from deployer.engine.steps.importing import import_resource
 from deployer.engine.steps.naming import Names
+from deployer.engine.steps.pending_operations import RESOLVE, UNFINISHED, adopt_unfinished, unfinished_create
 from deployer.engine.steps.replacing import delete_before_replacing
 from deployer.engine.steps.run import Run, operation
 from deployer.engine.steps.scheduling import Postponed, leave_program_thread
@@ -138,9 +139,24 @@ class Registrar:
     ) -> Registered:
         leave_program_thread(self._run, lambda: self._create_fresh(goal, provider, key, old, new))
         if old is None:
-            return self._create(goal, provider, new)
+            return self._create_new(goal, provider, new)
         reason = "deleted to be replaced" if old.pending_replacement else "was only read before"
         return self._create(goal, provider, new, replaces=(key, old), drop=True, reason=reason)
+
+    def _create_new(self, goal: Goal, provider: Configured, new: ResourceState) -> Registered:
+        begun = unfinished_create(self._run, new.urn, provider)
+        if begun is None:
+            return self._create(goal, provider, new)
+        if (adopted := adopt_unfinished(self._run, new, begun, provider)) is not None:
+            return self._custom(goal, *adopted, replace(new, inputs=goal.inputs), provider)
+        try:
+            registered = self._create(goal, provider, new)
+        except InitFailed:  # it is in the state
+            raise
+        except ProviderFailed as failure:
+            raise ProviderFailed(f"{failure}; {UNFINISHED}: {RESOLVE}") from failure
+        self._run.emit(Diagnostic(new.urn, "warning", f"{UNFINISHED}: if there are two, {RESOLVE.partition(',')[0]}"))
+        return registered
 
     def _change(
         self,
