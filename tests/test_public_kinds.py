@@ -72,6 +72,7 @@ ERRORS = [
     "InvalidInput",
     "InvalidSpecs",
     "KeysTaken",
+    "NameTaken",
     "NotFound",
     "NotPublished",
     "NotWritten",

@@ -39,6 +39,8 @@ ENTRIES_SCHEMA = pa.schema(
 class NameTaken(Conflict):
     """Another entry has the name."""
 
+    kind = "NameTaken"
+
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
