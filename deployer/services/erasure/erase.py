@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from deployer.datasets.commit.protocol import TableCommits
@@ -42,7 +43,7 @@ from deployer.tables.rows.commit import RowJob
 from deployer.tables.rows.delete import deletion
 from deployer.tables.rows.holds import refuse_held
 from deployer.tables.rows.matching import Deletions
-from deployer.tables.rows.tasks import RunTasks, first_error, tasks_of
+from deployer.tables.rows.tasks import RunTasks, count_rows, first_error, tasks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -143,7 +144,7 @@ def _delete(table: OpenTable, where: str, on_progress: OnProgress, run_tasks: Ru
     files = Deletions(table.location)
 
     def plan(now: OpenTable, dataset: LanceDataset) -> RowPlan:
-        refuse_held(now, where, "erased")
+        refuse_held(now, where, "erased", partial(count_rows, now, dataset, run_tasks=run_tasks))
         done = run_tasks(dataset, tasks_of(now, dataset, where, in_parts=True))
         if error := first_error(done):
             raise error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from deployer.datasets.dataset import open_dataset, versions_written
 from deployer.datasets.indexes.read import observed_indexes
@@ -25,10 +26,9 @@ from deployer.tables.inspect.protection import RELEASE
 from deployer.tables.inspect.savepoint_tags import PREFIX
 from deployer.tables.open_table import OpenTable
 from deployer.tables.read.conditions import check_condition
-from deployer.tables.read.table import Table
 from deployer.tables.rewrite.cleanup import came_late
 from deployer.tables.rows.holds import is_usable, refuse_held
-from deployer.tables.rows.tasks import RunTasks, run_here
+from deployer.tables.rows.tasks import RunTasks, count_rows, run_here
 
 
 def plan_erasure(
@@ -39,8 +39,9 @@ def plan_erasure(
     Raises InvalidInput for the condition, and Refused, naming the hold, where rows are under a legal hold.
     """
     check_condition(where, table.address, table.schema)
-    refuse_held(table, where, "erased")
-    rows = Table(table).count_where(where)  # which reports a condition that does not fit the newest version
+    counted = partial(count_rows, table, table.dataset(), run_tasks=run_tasks)
+    refuse_held(table, where, "erased", counted)
+    rows = counted(where)  # which reports a condition that does not fit the newest version
     values = values if values is not None else values_of(table, where)
     scans = [scan_dataset(table.state.dataset, table.location, where, values, run_tasks=run_tasks)]
     retired = [each for each in former_datasets(table.state) if each.status == "retired"]

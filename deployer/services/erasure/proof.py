@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from deployer.datasets.dataset import open_dataset
 from deployer.datasets.storage.options import objects_at
 from deployer.datasets.storage.places import dataset_uri
 from deployer.live.former_datasets import former_datasets
@@ -17,10 +14,14 @@ from deployer.services.erasure.counting import Values
 from deployer.services.erasure.history import has_keys
 from deployer.services.erasure.planning import plan_erasure
 from deployer.services.erasure.results import ErasurePlan
-from deployer.services.erasure.scan import SEARCHED, file_has_any
+from deployer.services.erasure.scan import SEARCHED
+from deployer.services.erasure.search_tasks import SearchTask, grouped_files, staying_tasks
 from deployer.state.model.entities import TableState
 from deployer.tables.open_table import OpenTable
-from deployer.tables.rows.tasks import RunTasks
+from deployer.tables.rows.tasks import RunTasks, first_error
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
 
 STATE = "_state"  #: the folder of the state store below the root
 #: Other folders of deployer's own below the root, which texts of rows may have come into, such as logs of jobs.
@@ -44,7 +45,8 @@ def proven(
     on_progress(Progress("reading what is left", 0, None, "versions"))
     left = plan_erasure(table, where, Values(values.columns), run_tasks)
     on_progress(Progress("searching files", 0, None, "files"))
-    searched = _searched(table, _only_theirs(table, values))
+    dataset = table.dataset()
+    searched = _searched(table, dataset, _only_theirs(table, dataset, values, run_tasks), run_tasks)
     if has_keys(table, frozenset(values.keys)):
         kept = ", ".join(sorted(table.state.savepoints))
         note = f"past states have row keys of the rows as bounds of files, and are kept for savepoints {kept}"
@@ -52,41 +54,40 @@ def proven(
     return left, searched
 
 
-def _only_theirs(table: OpenTable, values: Values) -> frozenset[bytes]:
+def _only_theirs(table: OpenTable, dataset: LanceDataset, values: Values, run_tasks: RunTasks) -> frozenset[bytes]:
     """Returns the values that no row which stays has."""
-    dataset = open_dataset(table.location)
+    there = {name: frozenset(found) for name, found in values.found.items() if name in dataset.schema.names and found}
+    done = run_tasks(dataset, list(staying_tasks(table.location, dataset, there)))
+    if error := first_error(done):
+        raise error
     left: set[bytes] = set()
     for name, found in values.found.items():
-        if name not in dataset.schema.names:
-            left |= found
-            continue
-        kind = dataset.schema.field(name).type
-        is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-        wanted = pa.array([each.decode() if is_text else each for each in sorted(found)], kind)
-        kept: set[bytes] = set()
-        for batch in dataset.scanner(columns=[name]).to_batches():
-            column = batch.column(0)
-            for value in pc.unique(column.filter(pc.is_in(column, wanted))).to_pylist():
-                kept.add(value.encode() if isinstance(value, str) else bytes(value))
-        left |= found - kept
+        left |= found.difference(*(each.values.get(name, frozenset()) for each in done))
     return frozenset(left)
 
 
-def _searched(table: OpenTable, sought: frozenset[bytes]) -> Searched:
+def _searched(table: OpenTable, dataset: LanceDataset, sought: frozenset[bytes], run_tasks: RunTasks) -> Searched:
     """Of many values, as many as SEARCHED are searched for, evenly chosen."""
     every = sorted(sought)
     chosen = frozenset(every[:: -(-len(every) // SEARCHED)] if len(every) > SEARCHED else every)
-    files, found = 0, []
+    files, groups = 0, list[tuple[str, tuple[str, ...]]]()
     for folder in _folders(table):
-        location = dataset_uri(table.root, folder)
-        for path in objects_at(location).list(""):
-            if folder == STATE and not _is_of(table, path):
-                continue
-            files += 1
-            if chosen and file_has_any(location, path, chosen):
-                found.append(f"{folder}/{path}")
-    notes = tuple(f"{each} has a value of the rows: {_remedy(each, table.state)}" for each in found)
-    return Searched(files, len(chosen), tuple(found), notes)
+        of_folder = objects_at(dataset_uri(table.root, folder)).described("")
+        found = [each for each in of_folder if folder != STATE or _is_of(table, each.path)]
+        files += len(found)
+        groups += [(folder, paths) for paths in grouped_files(found)]
+    rows = table.state.files.rows // max(1, len(groups))
+    tasks = [
+        SearchTask(table.location, int(dataset.version), dataset_uri(table.root, folder), paths, chosen, rows)
+        for folder, paths in groups
+        if chosen
+    ]
+    done = run_tasks(dataset, tasks)
+    if error := first_error(done):
+        raise error
+    having = tuple(f"{folder}/{path}" for (folder, _), each in zip(groups, done, strict=False) for path in each.paths)
+    notes = tuple(f"{each} has a value of the rows: {_remedy(each, table.state)}" for each in having)
+    return Searched(files, len(chosen), having, notes)
 
 
 def _folders(table: OpenTable) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ALL = "true"  #: the condition of every row
+CountRows = Callable[[str], int]  #: returns the number of rows for which a condition is true
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +33,9 @@ class HeldRows:
     rows: int
 
 
-def held_rows(table: ReadTable, where: str = ALL) -> tuple[HeldRows, ...]:
+def held_rows(table: ReadTable, where: str = ALL, counted: CountRows | None = None) -> tuple[HeldRows, ...]:
     """Returns the holds that cover rows for which `where` is true, with how many; empty without holds, and nothing is
-    read.
+    read. `counted` counts them elsewhere.
 
     A hold whose condition fails, as after its column was dropped, covers every row. Raises InvalidInput for `where`.
     """
@@ -43,14 +45,15 @@ def held_rows(table: ReadTable, where: str = ALL) -> tuple[HeldRows, ...]:
     check_condition(where, table.address, table.schema)  # alone, before it is put beside another
     for hold in holds:
         both = _both(table, hold, where)
-        if rows := Table(table).count_where(both):
+        if rows := counted(both) if counted is not None else Table(table).count_where(both):
             found.append(HeldRows(hold, rows))
     return tuple(found)
 
 
-def refuse_held(table: ReadTable, where: str, verb: str) -> None:
-    """Raises Refused, naming the hold, when one covers rows for which `where` is true. `verb`: such as `deleted`."""
-    for first in held_rows(table, where):
+def refuse_held(table: ReadTable, where: str, verb: str, counted: CountRows | None = None) -> None:
+    """Raises Refused, naming the hold, when one covers rows for which `where` is true. `verb`: such as `deleted`.
+    `counted` counts rows elsewhere."""
+    for first in held_rows(table, where, counted):
         raise _held(table, first, verb)
 
 

@@ -255,6 +255,14 @@ def tasks_of(
     ]
 
 
+def count_rows(table: OpenTable, dataset: LanceDataset, where: str, run_tasks: RunTasks) -> int:
+    """Returns the number of rows for which the condition is true, which the tasks of each leaf find."""
+    done = run_tasks(dataset, tasks_of(table, dataset, where, in_parts=True))
+    if error := first_error(done):
+        raise error
+    return sum(len(rows) for part in done for rows in part.offsets.values())
+
+
 def place_of(table: OpenTable, fragment_id: int) -> tuple[str, int]:
     """Returns the fragment's partition as recorded, and its id: fragments are looked through in this order."""
     file = table.state.files.get(fragment_id)
