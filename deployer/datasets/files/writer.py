@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,6 +17,8 @@ from deployer.datasets.ordering.key_ranges import KeyRange, key_kinds, key_range
 from deployer.datasets.ordering.sort_order import sorted_rows
 from deployer.datasets.storage.options import objects_at, storage_options
 from deployer.errors import DeployerError
+from deployer.specs.types.arrow import computed_of
+from deployer.specs.types.computed import COMPUTED_NOTE, ComputedByUdf
 
 if TYPE_CHECKING:
     import lance
@@ -62,6 +64,7 @@ class WrittenFragment:
     clustered: FileClustering | None = None
     row_ids: Any = None  #: Lance's `RowIdMeta` where rows keep ids that they had
     computed: str = ""  #: which definitions computed its values, as `File` has it
+    unset: frozenset[str] = frozenset()  #: the columns that functions compute on load, and that are null in some row
 
     @property
     def path(self) -> str:
@@ -103,8 +106,8 @@ def write_sorted(
     if not rows.num_rows:
         return []
     rows = sorted_rows(rows, layout.order)
-    made = _write(layout, rows.to_reader(), dataset)
-    return _with_ranges(layout, made, rows.select(list(layout.row_keys)), partition)
+    made = _write(layout, rows.to_reader(), dataset, partition)
+    return _with_ranges(layout, made, rows.select(list(layout.row_keys)))
 
 
 def write_merged(
@@ -125,21 +128,21 @@ def write_merged(
             yield batch
 
     reader = pa.RecordBatchReader.from_batches(layout.arrow_schema, noted())
-    made = _write(layout, reader, dataset)
+    made = _write(layout, reader, dataset, partition)
     of_keys = pa.schema([layout.arrow_schema.field(name) for name in names])
-    return _with_ranges(layout, made, pa.Table.from_batches(keys, of_keys), partition, in_order=in_order)
+    return _with_ranges(layout, made, pa.Table.from_batches(keys, of_keys), in_order=in_order)
 
 
 def _with_ranges(
-    layout: Layout, made: Sequence[Any], keys: pa.Table, partition: str | None, *, in_order: bool = True
+    layout: Layout, made: Sequence[WrittenFragment], keys: pa.Table, *, in_order: bool = True
 ) -> list[WrittenFragment]:
     """Returns the written fragments, given the row keys of all rows. `in_order`: they are in the table's order."""
     kinds = key_kinds(layout.arrow_schema, layout.row_keys)
     written, start = [], 0
-    for metadata in made:
-        found = key_range(keys.slice(start, metadata.physical_rows), kinds, in_order=in_order)
-        start += metadata.physical_rows
-        written.append(_written(metadata, partition, found, is_sorted=in_order and bool(layout.order)))
+    for each in made:
+        found = key_range(keys.slice(start, each.rows), kinds, in_order=in_order)
+        start += each.rows
+        written.append(replace(each, keys=found, sorted=in_order and bool(layout.order)))
     return written
 
 
@@ -154,7 +157,7 @@ def write_stream(
     if first is None:
         return []
     reader = pa.RecordBatchReader.from_batches(layout.arrow_schema, _chain(first, stream))
-    return [_written(metadata, partition, None, is_sorted=False) for metadata in _write(layout, reader, dataset)]
+    return _write(layout, reader, dataset, partition)
 
 
 def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -162,10 +165,16 @@ def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa
     yield from rest
 
 
-def _write(layout: Layout, reader: pa.RecordBatchReader, dataset: lance.LanceDataset | None) -> Sequence[Any]:
+def _write(
+    layout: Layout, reader: pa.RecordBatchReader, dataset: lance.LanceDataset | None, partition: str | None
+) -> list[WrittenFragment]:
+    """Returns the fragments, without ranges, as if they were not in order."""
     from lance.fragment import write_fragments
 
     report = _on_file.get()
+    unset: set[str] = set()
+    if names := _computed_on_load(layout):
+        reader = pa.RecordBatchReader.from_batches(reader.schema, _noting_nulls(reader, names, unset))
     try:
         fragments: Sequence[Any] = write_fragments(
             _without_slices(reader),
@@ -187,7 +196,26 @@ def _write(layout: Layout, reader: pa.RecordBatchReader, dataset: lance.LanceDat
     if report is not None and fragments:
         for file in fragments[-1].files:
             report(f"data/{file.path}")
-    return [fragment for fragment in fragments if fragment.physical_rows]
+    return [
+        WrittenFragment(each.to_json(), partition, each.physical_rows, None, False, unset=frozenset(unset))
+        for each in fragments
+        if each.physical_rows
+    ]
+
+
+def _computed_on_load(layout: Layout) -> Sequence[str]:
+    """Returns the columns that functions compute as rows are loaded; most tables have none."""
+    if COMPUTED_NOTE not in layout.schema:
+        return ()
+    found = {field.name: computed_of(field) for field in layout.arrow_schema}
+    return [name for name, each in found.items() if isinstance(each, ComputedByUdf) and each.on_load]
+
+
+def _noting_nulls(batches: Iterable[pa.RecordBatch], names: Sequence[str], unset: set[str]) -> Iterator[pa.RecordBatch]:
+    """Yields the batches, and adds to `unset` the columns that are null in some row."""
+    for batch in batches:
+        unset.update(name for name in names if batch.column(name).null_count)
+        yield batch
 
 
 def _progress(report: Callable[[str], None]) -> Any:
@@ -228,10 +256,6 @@ def _unwritten(layout: Layout, failure: BaseException) -> DeployerError:
         where=layout.location,
         remedy="see whether the disk is full or the folder was removed, and run it again",
     )
-
-
-def _written(metadata: Any, partition: str | None, keys: KeyRange | None, *, is_sorted: bool) -> WrittenFragment:
-    return WrittenFragment(metadata.to_json(), partition, metadata.physical_rows, keys, is_sorted)
 
 
 def read_written(

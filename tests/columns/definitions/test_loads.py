@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from json import dumps
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow.csv
 import pytest
 
 from deployer.errors import DeployerError, InvalidInput, Refused
-from deployer.functions import udf
+from deployer.functions import skip, udf
 from deployer.live.reader import live_table
 from deployer.specs.types.computed import ComputedBySql
 from deployer.state.model.computed_by import definitions_of
@@ -115,6 +116,46 @@ def test_functions_that_this_process_packaged_compute_new_rows(load: str, table:
     assert {i: half for i, half in values(table, "half").items() if i >= 30} == HALVES
 
 
+ROWS_LOADS = [name for name in LOADS if not name.startswith(("upsert", "merge")) and name != "Spark's upsert"]
+
+
+@pytest.mark.parametrize("load", ROWS_LOADS)
+def test_a_load_records_which_function_computed_its_rows(load: str, table: Table, lake: Lake) -> None:
+    """So that they are shown by version, and a backfill leaves them alone."""
+    table.add_columns({"half": halved}, on_load=True)
+    before = lake.open().opened.state.files.count
+    LOADS[load](table, lake)
+    plan = table.plan_backfill("half")
+    assert (plan.rows, plan.by_version) == (30, {"": 30, "1": 10})
+    done = table.backfill("half")
+    assert (done.rows, done.stats.fragments) == (30, before)
+    assert table.plan_backfill("half").by_version == {"1": 40}
+    assert values(table, "half") == {i: i / 2 for i in range(40)}
+
+
+def test_rows_that_a_function_leaves_out_are_computed_by_a_backfill(table: Table, lake: Lake, tmp_path: Path) -> None:
+    path, calm = str(tmp_path / "calls"), str(tmp_path / "calm")
+
+    @udf(version="1", on_error=skip(ValueError))
+    def fussy(id: int) -> float:
+        with Path(path).open("a") as file:
+            file.write(f"{id}\n")
+        if id % 10 == 3 and not Path(calm).exists():
+            raise ValueError("not now")
+        return id / 2
+
+    table.add_columns({"half": fussy}, on_load=True)
+    table.backfill("half")
+    table.add(rows(30, 40))
+    table.add(rows(41, 43))
+    assert table.plan_backfill("half").by_version == {"1": 42} and table.plan_backfill("half").fragments == 1
+    Path(calm).touch()
+    Path(path).unlink()
+    assert table.backfill("half").stats.fragments == 1
+    assert Path(path).read_text().split() == ["33"] and values(table, "half")[33] == 16.5
+    assert table.backfill("half").stats.fragments == 0
+
+
 @pytest.mark.spark
 def test_tasks_of_spark_compute_new_rows(table: Table, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEPLOYER_TRUST_UDFS", "1")
@@ -123,6 +164,7 @@ def test_tasks_of_spark_compute_new_rows(table: Table, lake: Lake, monkeypatch: 
     assert lake.ingest(lake.file(rows(30, 40)), engine="spark").rows == 10
     assert {i: half for i, half in values(table, "half").items() if i >= 30} == HALVES
     assert {i for i, far in values(table, "far").items() if far} == {35, 36, 37, 38, 39}
+    assert table.plan_backfill("half").by_version == {"": 30, "1": 10}
 
 
 def test_rows_of_a_merge_that_go_through_files_may_have_nulls(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:

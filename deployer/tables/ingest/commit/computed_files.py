@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from deployer.datasets.dataset import field_ids, open_dataset
 from deployer.specs.types.arrow import computed_of, stored_schema
-from deployer.specs.types.computed import COMPUTED_NOTE, ComputedBySql
-from deployer.state.model.computed_by import definitions_of, joined, to_text, with_definitions
+from deployer.specs.types.computed import COMPUTED_NOTE, Computed, ComputedByUdf
+from deployer.state.model.computed_by import UNKNOWN, definitions_of, joined, to_text
 
 if TYPE_CHECKING:
     from deployer.datasets.files.writer import WrittenFragment
@@ -22,20 +22,28 @@ def with_load_definitions(
 ) -> Sequence[WrittenFragment]:
     """Returns the files of new rows with the definitions that computed columns of them as they were loaded.
 
-    `schema` is the table's, as the state has it. A function may have left rows out, by its error policy: its columns
-    count as not computed, so that a backfill computes those that are null.
+    `schema` is the table's, as the state has it. A function may have left rows out, by its error policy: where its
+    column is null in some row, no definition is known for some, so that a backfill computes those that are null.
     """
     if COMPUTED_NOTE not in schema:  # most tables have none, and small appends come often
         return written
     found = {field.name: computed_of(field) for field in stored_schema(schema, location) if field.metadata}
-    computed = {name: each.identity for name, each in found.items() if isinstance(each, ComputedBySql) and each.on_load}
+    computed = {name: each for name, each in found.items() if each is not None and each.on_load}
     if not computed or not written:
         return written
     ids = field_ids(open_dataset(location) if dataset is None else dataset, computed)
     if len(ids) < len(computed):
         return written  # others changed the columns meanwhile: the commit is refused
-    text = with_definitions("", dict(zip(ids, computed.values(), strict=True)))
-    return [replace(each, computed=text) for each in written]
+    fields = dict(zip(computed, ids, strict=True))
+    return [
+        replace(each, computed=to_text({fields[name]: _identities(name, one, each) for name, one in computed.items()}))
+        for each in written
+    ]
+
+
+def _identities(name: str, computed: Computed, written: WrittenFragment) -> tuple[str, ...]:
+    leaves_out = isinstance(computed, ComputedByUdf) and name in written.unset
+    return (computed.identity, UNKNOWN) if leaves_out else (computed.identity,)
 
 
 def with_copied_definitions(
