@@ -3,10 +3,11 @@
     python -m benchmarks.backfill [--rows 1000000] [--files 8] [--repeat 3] [--calls 10000] [--fragments 10000]
 
 Each kind of function is measured in a process of its own, the loop and the backfill in turns: a scalar Python function,
-a function of Arrow arrays, and one that sleeps for 1 ms, over `--calls` rows. The loop has as many threads as the
-backfill. Of the last, the figure is what the backfill takes over `calls × 1 ms / threads`. Then the seconds of
-`plan_backfill` of a table of `--fragments` fragments. Imports and making the tables are not counted; peak memory is the
-process's own.
+a function of Arrow arrays, and one that takes 1 ms, over `--calls` rows. The loop has as many threads as the backfill.
+With Spark running, tasks of a local session do the same, after a first backfill of one file, which starts its workers.
+Of the last function, the figure is what the backfill takes over `calls × 1 ms / threads`, and over the loop. Then the
+seconds of `plan_backfill` of a table of `--fragments` fragments. Imports and making the tables are not counted; peak
+memory is the process's own.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 KINDS = ("scalar", "arrow", "1 ms")
-LOOP, OURS = "bare loop", "deployer backfill"
+LOOP, OURS, SPARK = "bare loop", "deployer backfill", "with Spark running"
 THREADS = os.cpu_count() or 1
 
 
@@ -106,7 +107,7 @@ def loop(folder: Path, kind: str) -> float:
     return seconds
 
 
-def ours(folder: Path, kind: str) -> float:
+def ours(folder: Path, kind: str, engine: str = "driver") -> float:
     """Seconds of one backfill of all rows."""
     from deployer.table import connect
 
@@ -114,8 +115,11 @@ def ours(folder: Path, kind: str) -> float:
     with connect(str(folder / "lake")) as connection:
         table = connection.open_table("bench.rows")
         table.plan_backfill("made", udf=function)  # imports are not counted
+        given: dict[str, Any] = {"udf": function, "_admission_check": False, "engine": engine}
+        if engine == "spark":
+            table.backfill("made", where="value < 100", num_frags=1, task_size=100, **given)
         begun = time.perf_counter()
-        table.backfill("made", udf=function, where="1=1", _admission_check=False)
+        table.backfill("made", where="1=1", **given)
         return time.perf_counter() - begun
 
 
@@ -164,7 +168,7 @@ def main() -> None:
     parser.add_argument("--fragments", type=int, default=10_000)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--kind", choices=KINDS)
-    parser.add_argument("--run", choices=["make", "fragments", "plan", LOOP, OURS])
+    parser.add_argument("--run", choices=["make", "fragments", "plan", LOOP, OURS, SPARK])
     arguments = parser.parse_args()
     match arguments.run:
         case "make":
@@ -175,8 +179,10 @@ def main() -> None:
             print(planned(arguments.folder))
         case None:
             _compare(arguments)
+        case "bare loop":
+            print(loop(arguments.folder, arguments.kind))
         case name:
-            print((loop if name == LOOP else ours)(arguments.folder, arguments.kind))
+            print(ours(arguments.folder, arguments.kind, "spark" if name == SPARK else "driver"))
 
 
 def _compare(arguments: argparse.Namespace) -> None:
@@ -192,10 +198,11 @@ def _compare(arguments: argparse.Namespace) -> None:
             rows = arguments.calls if kind == "1 ms" else arguments.rows
             own = ["--folder", str(folder), "--kind", kind, "--rows", str(rows), "--files", str(arguments.files)]
             run(*this, "--run", "make", *own, cwd=Path.cwd())
-            seconds: dict[str, list[float]] = {LOOP: [], OURS: []}
-            peaks: dict[str, list[float]] = {LOOP: [], OURS: []}
+            names = (LOOP, OURS) if kind == "1 ms" else (LOOP, OURS, SPARK)
+            seconds: dict[str, list[float]] = {name: [] for name in names}
+            peaks: dict[str, list[float]] = {name: [] for name in names}
             for _ in range(arguments.repeat):
-                for name in (LOOP, OURS):
+                for name in names:
                     ran = run(*this, "--run", name, *own, cwd=Path.cwd())
                     seconds[name].append(float(ran.output.split()[-1]))
                     peaks[name].append(ran.peak)
@@ -208,8 +215,10 @@ def _compare(arguments: argparse.Namespace) -> None:
             if kind == "1 ms":
                 share = least[OURS] / (rows * 0.001 / THREADS) - 1
                 figures.append((f"{kind}: time over calls × 1 ms / {THREADS}, percent", 100 * share, ""))
+                figures.append((f"{kind}: time over the bare loop, percent", 100 * (least[OURS] / least[LOOP] - 1), ""))
             else:
                 figures.append((f"{kind}: rows a second of those of the bare loop", least[LOOP] / least[OURS], ""))
+                figures.append((f"{kind}: with Spark, of those without", least[OURS] / least[SPARK], ""))
         folder = Path(temporary, "fragments")
         folder.mkdir()
         own = ["--folder", str(folder), "--fragments", str(arguments.fragments)]
