@@ -1,5 +1,5 @@
 """BACKFILL on EMR Serverless from end to end: the stack applied to moto with the project's modules and what it trusts,
-jobs started by the command and by the schedule, each run as it was submitted."""
+and the job of its schedule, run as it was submitted."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from pathlib import Path
 import boto3
 import pytest
 
-from deployer.cli.remote import run as remote_run
-from deployer.compute.running import follow as following
-from deployer.platform.system.clock import Clock
 from tests.aws_provider.install import install_aws_provider
 from tests.cli.conftest import Deployer
 from tests.compute.runner import runner
@@ -64,17 +61,11 @@ def project(aws: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def running(aws: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    monkeypatch.setattr(following, "PAUSE", 0.2)
+def running(aws: str, tmp_path: Path) -> Iterator[list[str]]:
     failures: list[BaseException] = []
-
-    def sleep(seconds: float) -> None:
-        assert not failures, failures  # nothing would ever end
-        time.sleep(seconds)
-
-    monkeypatch.setattr(remote_run, "Clock", lambda: Clock(sleep=sleep))
     with runner(aws, tmp_path / "cluster", BUCKET, failures) as commands:
         yield commands
+    assert not failures
 
 
 def speeds(deployer: Deployer) -> list[float | None]:
@@ -97,20 +88,12 @@ def run_schedule(at: str) -> str:
     raise AssertionError("the run of the schedule does not end")
 
 
-def test_columns_are_computed_there_by_the_schedule_and_on_demand(
-    project: Path, deployer: Deployer, running: list[str]
-) -> None:
+def test_the_job_of_a_schedule_computes_columns_there(project: Path, deployer: Deployer, running: list[str]) -> None:
     applied = deployer("up", "--yes")
     assert applied.code == 0, applied.err
     assert deployer("ingest", "air.flights", "rows.csv", "--no-services").code == 0
     assert run_schedule("2027-03-22T03:00:00Z") == "SUCCESS"
     assert "modules.zip" in running[0] and speeds(deployer) == [25.0, 50.0]
-
-    (project / "more.csv").write_text("id,distance\n3,40\n")
-    assert deployer("ingest", "air.flights", "more.csv", "--no-services").code == 0
-    ran = deployer("service", "run", "air.flights", "BACKFILL", "--cluster", "small")
-    assert ran.code == 0, ran.err
-    assert speeds(deployer) == [25.0, 50.0, 100.0]
 
 
 def test_a_module_that_jobs_cannot_import_is_found_before_anything_is_applied(

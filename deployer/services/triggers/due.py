@@ -92,10 +92,15 @@ def watched(state: TableState) -> Iterator[tuple[Service, Trigger]]:
             yield service, trigger
 
 
+def own_runs(state: TableState, kind: ServiceKind) -> list[Run]:
+    """Returns the runs of a service, the newest first, without those of single columns that somebody backfilled."""
+    return [run for run in runs_of(state, kind) if not run.target]
+
+
 def retry_at(state: TableState, kind: ServiceKind) -> int:
     """Returns the time (ms) from which a service may run by itself again after failed or cancelled runs; 0 for
     others."""
-    runs = runs_of(state, kind)
+    runs = own_runs(state, kind)
     failed = list(takewhile(lambda run: run.status in ("FAILED", "CANCELLED"), runs))
     if not failed:
         return 0
@@ -147,7 +152,7 @@ def _scheduled(state: TableState, service: Service, trigger: Trigger, now: int) 
     if at is None:
         return None
     kind = service.kind
-    runs = [run for run in runs_of(state, kind) if answers(run, at)]
+    runs = [run for run in own_runs(state, kind) if answers(run, at)]
     if any(run.status in ("SUCCEEDED", "SKIPPED") or _cancelled(run) for run in runs):
         return None
     when = timestamp(at)
@@ -172,14 +177,14 @@ def condition(state: TableState, kind: ServiceKind, trigger: Trigger, deleted: D
 def _held(state: TableState, kind: ServiceKind, trigger: Trigger, deleted: DeletedRows) -> str:
     if trigger == Trigger(trigger.schedule, trigger.timezone):
         return ""
-    last = next((run for run in runs_of(state, kind) if run.figures.lance_version_after is not None), None)
+    last = next((run for run in own_runs(state, kind) if run.figures.lance_version_after is not None), None)
     commits = _commits(state, last)
     if commits <= 0:
         return ""
     if trigger.commits is not None and commits >= trigger.commits:
         return count(commits, "commit")
     if trigger.rows is not None or trigger.bytes is not None:
-        rows, written = _written(state, last)
+        rows, written = _written(state, kind, last)
         if trigger.rows is not None and rows >= trigger.rows:
             return count(rows, "row") + " written"
         if trigger.bytes is not None and written >= trigger.bytes:
@@ -217,10 +222,12 @@ def _commits(state: TableState, last: Run | None) -> int:
     return state.lance_version - then if then <= state.lance_version else state.lance_version
 
 
-def _written(state: TableState, last: Run | None) -> tuple[int, int]:
-    """Returns rows that jobs added since the last run began, and their approximate bytes."""
+def _written(state: TableState, kind: ServiceKind, last: Run | None) -> tuple[int, int]:
+    """Returns rows that jobs other than the service's own added since the last run began, and their approximate
+    bytes."""
     since = (last.started_at or last.queued_at) if last else 0
-    rows = sum(job.added for job in state.jobs.values() if job.at > since)
+    own = kind.lower()  # such as `backfill km`: a backfill adds no rows that the next one would compute
+    rows = sum(job.added for job in state.jobs.values() if job.at > since and job.kind.partition(" ")[0] != own)
     return rows, rows * state.files.bytes // max(1, state.files.rows)
 
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from deployer.live.services import fault_of, trigger_of
 from deployer.platform.system.clock import utc
-from deployer.runs.records import runs_of
 from deployer.services.registry import SERVICES
-from deployer.services.triggers.due import DeletedRows, answers, condition, due_in, firing, next_firing
+from deployer.services.triggers.due import DeletedRows, answers, condition, due_in, firing, next_firing, own_runs
 from deployer.specs.model import Trigger
 from deployer.state.model.entities import TableState
 from deployer.state.model.services import Run, Service, ServiceKind
@@ -78,7 +77,7 @@ def service_statuses(
     found = []
     for service in state.services.values():
         trigger = trigger_of(service)
-        last = next(iter(runs_of(state, service.kind)), None)
+        last = next(iter(own_runs(state, service.kind)), None)
         is_watched = trigger is not None and not service.paused and state.properties.online and service.kind in SERVICES
         found.append(
             ServiceStatus(
@@ -112,7 +111,7 @@ def _failed(last: Run | None) -> str:
 def _overdue(
     state: TableState, service: Service, trigger: Trigger, now: int, grace: int, before: Before, deleted: DeletedRows
 ) -> str:
-    runs = runs_of(state, service.kind)
+    runs = own_runs(state, service.kind)
     last = runs[0] if runs else None
     if last is not None and last.is_open:
         return _stuck(state, last, now - grace)
@@ -126,7 +125,7 @@ def _overdue(
         return ""  # the failure is what there is to say; it is tried again later
     why = condition(state, service.kind, trigger, deleted)
     then = before() if why else None
-    if then is None or next(iter(runs_of(then, service.kind)), None) != last:
+    if then is None or next(iter(own_runs(then, service.kind)), None) != last:
         return ""
     same = (then.dataset, then.lance_version) == (state.dataset, state.lance_version)
     held = condition(then, service.kind, trigger, deleted if same else dict)

@@ -160,7 +160,8 @@ def test_a_run_on_a_cluster_is_checked_before_a_job_is_started(case: str, lake: 
 def test_a_packaged_function_is_checked_before_a_job_is_started(
     lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    published, options = {"clusters": {"small": {}}}, {"columns": ("far",)}
+    published: dict[str, Any] = {"clusters": {"small": {}}}
+    options = {"columns": ("far",)}
     table.add_columns({"far": (tenfold, ["rating"])})
     publish_clusters(lake.root, published, {})
     with pytest.raises(Refused, match="not trusted on clusters") as raised:
