@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
 
 from deployer.columns.fill.checkpoints import JobFolder
-from deployer.errors import Conflict, DeployerError, InvalidInput, NotFound, Refused, ResourcesUnavailable
+from deployer.datasets.storage.options import objects_at
+from deployer.errors import (
+    Conflict,
+    DeployerError,
+    FunctionFailed,
+    InvalidFunction,
+    InvalidInput,
+    NotFound,
+    Refused,
+    ResourcesUnavailable,
+)
 from deployer.functions import Columns, udf
 from deployer.runs.records import runs_of
 from deployer.state.log.updates import SetTableProperties
@@ -80,6 +91,9 @@ CASES: list[tuple[str, Any, dict[str, Any], type[Exception], str]] = [
         InvalidInput,
         "min_checkpoint_size=9 is above max_checkpoint_size=8",
     ),
+    ("checkpoint size", "score", {"checkpoint_size": 0}, InvalidInput, "checkpoint_size=0"),
+    ("least checkpoint", "score", {"min_checkpoint_size": -1}, InvalidInput, "min_checkpoint_size=-1"),
+    ("skipped past the end", "score", {"skip_frags": 99}, InvalidInput, "skip_frags=99 skips all"),
     ("flush", "score", {"batch_checkpoint_flush_interval_seconds": -1}, InvalidInput, "is negative"),
     ("blob strategy", "score", {"blob_read_strategy": "fast"}, InvalidInput, "blob_read_strategy='fast'"),
     ("blob buffer", "score", {"blob_read_buffer_size": 0}, InvalidInput, "blob_read_buffer_size=0"),
@@ -98,10 +112,85 @@ def test_bad_input(
     before = lake.open().opened.state
     with pytest.raises(error, match=message) as raised:
         table.backfill(column, **given)
-    if isinstance(raised.value, DeployerError):
-        assert raised.value.remedy
+    if error is not NotImplementedError:  # the contract has that one
+        assert isinstance(raised.value, DeployerError) and raised.value.remedy
     after = lake.open().opened.state
     assert (after.lance_version, after.version, after.runs) == (before.lance_version, before.version, before.runs)
+
+
+def returning(value: Any) -> Any:
+    return udf(data_type=pa.float64())(lambda rating: value)
+
+
+def of_arrays(make: Callable[[pa.Array], Any]) -> Any:
+    def arrays(rating: pa.Array) -> pa.Array:
+        return make(rating)
+
+    return udf(data_type=pa.float64())(arrays)
+
+
+RETURNED: dict[str, tuple[Any, str]] = {
+    "a text for a number": (returning("fast"), "WrongValue"),
+    "a struct for a number": (returning({"a": 1}), "WrongValue"),
+    "null, which the function does not allow": (
+        udf(data_type=pa.float64(), nullable=False)(lambda rating: None),
+        "NullValue",
+    ),
+    "fewer values": (of_arrays(lambda rating: rating.slice(1)), "values for"),
+    "an array of another type": (of_arrays(lambda rating: rating.cast(pa.string())), "string"),
+    "no array": (of_arrays(lambda rating: 7), "int"),
+}
+
+
+@pytest.mark.parametrize("case", RETURNED)
+def test_what_a_function_may_not_return(case: str, table: Table, lake: Lake) -> None:
+    """The run has failed, and no value of it is in the table."""
+    function, message = RETURNED[case]
+    before = lake.open().opened.state.lance_version
+    with pytest.raises((FunctionFailed, InvalidFunction), match=message) as raised:
+        table.backfill("score", udf=function)
+    assert isinstance(raised.value, DeployerError) and raised.value.remedy and raised.value.where
+    state = lake.open().opened.state
+    assert state.lance_version == before and {file.computed for file in state.files} == {""}
+    [run] = runs_of(state, "BACKFILL")
+    assert (run.status, run.claims) == ("FAILED", ())
+
+
+def of_a_package() -> Any:
+    @udf(data_type=pa.float64())
+    def far(rating: float) -> float:
+        import polars_of_no_one
+
+        return float(polars_of_no_one.far(rating))
+
+    return far
+
+
+def of_an_open_file() -> Any:
+    lock = threading.Lock()
+
+    @udf(data_type=pa.float64())
+    def locked(rating: float) -> float:
+        with lock:
+            return rating
+
+    return locked
+
+
+UNPACKABLE: dict[str, tuple[Callable[[], Any], str]] = {
+    "a package that is not installed": (of_a_package, "polars_of_no_one"),
+    "a closure that cannot be sent": (of_an_open_file, "lock"),
+}
+
+
+@pytest.mark.parametrize("case", UNPACKABLE)
+def test_a_function_that_no_job_elsewhere_could_run_is_not_added(case: str, table: Table, lake: Lake) -> None:
+    make, message = UNPACKABLE[case]
+    before = lake.open().opened.state
+    with pytest.raises(InvalidFunction, match=message) as raised:
+        table.add_columns({"far": make()})
+    assert raised.value.remedy
+    assert lake.open().opened.state == before and not list(objects_at(lake.root).list("_udfs"))
 
 
 def test_plans_refuse_the_same(table: Table) -> None:

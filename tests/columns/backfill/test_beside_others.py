@@ -132,7 +132,9 @@ def test_columns_that_others_change_end_the_run(
 def test_columns_of_a_run_are_not_renamed_nor_dropped(paused: Paused, table: Table, lake: Lake) -> None:
     changes: list[Callable[[], object]] = [
         lambda: table.drop_columns(["score"]),
+        lambda: table.drop_columns(["rating"]),
         lambda: table.alter_columns({"path": "rating", "rename": "stars"}),
+        lambda: table.alter_columns({"path": "score", "rename": "points"}),
         lambda: table.alter_columns({"path": "score", "udf": tenfold}),
     ]
     for change in changes:

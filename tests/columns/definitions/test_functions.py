@@ -129,7 +129,7 @@ def test_what_cannot_be_is_a_value_error_that_changes_and_saves_nothing(case: st
     version = table.version
     with pytest.raises(ValueError, match=message) as caught:
         table.add_columns(transforms)
-    assert isinstance(caught.value, InvalidFunction)
+    assert isinstance(caught.value, InvalidFunction) and caught.value.remedy
     assert table.version == version
     folder = package_path("0" * 32).rpartition("/")[0]
     assert list(objects_at(lake.root).list(folder)) == []
