@@ -6,7 +6,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import chdir
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -32,6 +33,44 @@ def make_project(folder: Path, specs: Mapping[str, str]) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content, encoding="utf-8")
     return folder
+
+
+_made: dict[object, Path] = {}
+
+
+def copy_once_made(folder: Path, key: object, make: Callable[[Path], object]) -> Path:
+    """A copy, at `folder`, of the folder that `make` fills; one with the same key is filled once in each process.
+
+    `make` runs in the folder that it fills, and its arguments must follow from the key.
+    """
+    if key not in _made:
+        # The folder of this run of pytest, which removes it; a worker of xdist has one of its own.
+        place = Path(tempfile.mkdtemp(prefix="made-", dir=folder.parents[1])) / "project"
+        place.mkdir()
+        with chdir(place):
+            make(place)
+        _made[key] = place
+    return shutil.copytree(_made[key], folder, symlinks=True)
+
+
+def applied_project(folder: Path, specs: Mapping[str, str], fill: Callable[[], object] | None = None) -> Path:
+    """A project in `folder` with these spec files, applied; then `fill` was called in it."""
+
+    def make(place: Path) -> None:
+        make_project(place, specs)
+        run("up", "--yes")
+        if fill is not None:
+            fill()
+
+    return copy_once_made(folder, (frozenset(specs.items()), fill), make)
+
+
+def run(*arguments: str) -> None:
+    """Runs `deployer ARGUMENTS` in this process, which must not fail."""
+    from deployer.cli.main import run as run_command
+
+    code = run_command(arguments)
+    assert code == 0, f"deployer {' '.join(arguments)}: exit code {code}"
 
 
 def table(name: str, *columns: str, database: str = "air", more: str = "") -> str:

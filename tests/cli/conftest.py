@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 
-from tests.projects import INSTANCE, make_project, table
+from tests.projects import INSTANCE, applied_project, make_project, table
+
+TWO_TABLES = {
+    "demo.yaml": INSTANCE,
+    "flights.yaml": table("flights", "delay: int32"),
+    "planes.yaml": table("planes"),
+}
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,14 @@ def four_applied(four_tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with the tables air.flights and air.planes, nothing applied yet; the current folder."""
-    specs = {"demo.yaml": INSTANCE, "flights.yaml": table("flights", "delay: int32"), "planes.yaml": table("planes")}
-    folder = make_project(tmp_path / "project", specs)
+    folder = make_project(tmp_path / "project", TWO_TABLES)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project of `project`, applied; the current folder."""
+    folder = applied_project(tmp_path / "project", TWO_TABLES)
     monkeypatch.chdir(folder)
     return folder

@@ -8,27 +8,25 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Deployer
-from tests.projects import INSTANCE, make_project, table
+from tests.projects import INSTANCE, applied_project, run, table
 
 SINCE_2 = [(2, 25, "update", 3), (3, 30, "delete", 4)]
 
 
+def change() -> None:
+    Path("flights.csv").write_text("id,delay\n1,10\n2,20\n3,30\n", encoding="utf-8")
+    run("ingest", "flights", "flights.csv")
+    run("rows", "update", "flights", "--where", "id = 2", "--set", "delay=25", "--yes")
+    run("rows", "delete", "flights", "--where", "id = 3", "--yes")
+
+
 @pytest.fixture
-def changed(deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A table of which rows were inserted (version 2), updated (3) and deleted (4); the current folder."""
-    folder = make_project(
-        tmp_path / "project", {"demo.yaml": INSTANCE, "flights.yaml": table("flights", "delay: int32")}
+    folder = applied_project(
+        tmp_path / "project", {"demo.yaml": INSTANCE, "flights.yaml": table("flights", "delay: int32")}, change
     )
     monkeypatch.chdir(folder)
-    Path("flights.csv").write_text("id,delay\n1,10\n2,20\n3,30\n", encoding="utf-8")
-    for arguments in (
-        ("up", "--yes"),
-        ("ingest", "flights", "flights.csv"),
-        ("rows", "update", "flights", "--where", "id = 2", "--set", "delay=25", "--yes"),
-        ("rows", "delete", "flights", "--where", "id = 3", "--yes"),
-    ):
-        done = deployer(*arguments)
-        assert done.code == 0, (arguments, done.err)
     return folder
 
 

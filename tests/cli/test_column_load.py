@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.conftest import Deployer
-from tests.projects import INSTANCE, make_project
+from tests.projects import INSTANCE, applied_project, run
 
 FLIGHTS = """\
 kind: Table
@@ -21,15 +21,17 @@ row_keys: [flight]
 """
 
 
-@pytest.fixture
-def applied(deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with a table of 20 rows, and `labels.parquet` for 15 of them; the current folder."""
-    folder = make_project(tmp_path / "project", {"demo.yaml": INSTANCE, "flights.yaml": FLIGHTS})
-    monkeypatch.chdir(folder)
-    assert deployer("up", "--yes").code == 0
+def fill() -> None:
     pq.write_table(pa.table({"flight": pa.array(range(20), pa.int32())}), "flights.parquet")
-    assert deployer("ingest", "flights", "flights.parquet").code == 0
+    run("ingest", "flights", "flights.parquet")
     pq.write_table(pa.table({"flight": range(15), "label": [f"l{i}" for i in range(15)]}), "labels.parquet")
+
+
+@pytest.fixture
+def applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a table of 20 rows, and `labels.parquet` for 15 of them; the current folder."""
+    folder = applied_project(tmp_path / "project", {"demo.yaml": INSTANCE, "flights.yaml": FLIGHTS}, fill)
+    monkeypatch.chdir(folder)
     return folder
 
 

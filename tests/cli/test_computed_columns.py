@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.conftest import Deployer
-from tests.projects import INSTANCE, make_project
+from tests.projects import INSTANCE, applied_project, run
 
 FLIGHTS = """\
 kind: Table
@@ -38,18 +38,20 @@ def spec(*columns: str, text: str = FLIGHTS) -> str:
     return text.replace("row_keys:", "".join(columns) + "row_keys:")
 
 
-@pytest.fixture
-def applied(deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with a table of 20 rows; the current folder."""
-    folder = make_project(tmp_path / "project", {"demo.yaml": INSTANCE, "flights.yaml": FLIGHTS})
-    monkeypatch.chdir(folder)
-    (folder / "features").mkdir()
-    (folder / "features" / "__init__.py").write_text(MODULE)
-    (folder / "features" / "flights.py").write_text(MODULE)
-    assert deployer("up", "--yes").code == 0
+def load() -> None:
     ids = pa.array(range(20), pa.int32())
     pq.write_table(pa.table({"flight": ids, "distance": ids, "minutes": ids}), "flights.parquet")
-    assert deployer("ingest", "flights", "flights.parquet").code == 0
+    run("ingest", "flights", "flights.parquet")
+    Path("features").mkdir()
+    Path("features/__init__.py").write_text(MODULE)
+    Path("features/flights.py").write_text(MODULE)
+
+
+@pytest.fixture
+def applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a table of 20 rows; the current folder."""
+    folder = applied_project(tmp_path / "project", {"demo.yaml": INSTANCE, "flights.yaml": FLIGHTS}, load)
+    monkeypatch.chdir(folder)
     return folder
 
 

@@ -15,7 +15,7 @@ from deployer.cli.main import run
 from deployer.platform.system.clock import Clock
 from deployer.services.triggers.status import service_statuses
 from deployer.state import open_store
-from tests.projects import INSTANCE, make_project
+from tests.projects import INSTANCE, applied_project
 
 TABLE = """kind: Table
 database: air
@@ -33,20 +33,22 @@ def ingest(more: str = "") -> str:
     return f"ingest:\n  files: {Path.cwd()}/landing/*.csv\n  mode: upsert\n{more}"
 
 
+def fill() -> None:
+    Path("landing").mkdir()
+    Path("landing/a.csv").write_text("id,note\n1,a\n2,b\n", encoding="utf-8")
+    Path("landing/b.csv").write_text("id,note\nx,c\n", encoding="utf-8")
+
+
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs a command in an applied project with a table, beside which is a place with two files."""
-    monkeypatch.chdir(make_project(tmp_path / "project", {"demo.yaml": INSTANCE, "trips.yaml": TABLE}))
+    monkeypatch.chdir(applied_project(tmp_path / "project", {"demo.yaml": INSTANCE, "trips.yaml": TABLE}, fill))
 
     def call(*arguments: str) -> tuple[int, str, str]:
         capsys.readouterr()
         code = run(arguments)
         return code, *capsys.readouterr()
 
-    assert call("up", "--yes")[0] == 0
-    Path("landing").mkdir()
-    Path("landing/a.csv").write_text("id,note\n1,a\n2,b\n", encoding="utf-8")
-    Path("landing/b.csv").write_text("id,note\nx,c\n", encoding="utf-8")
     return call
 
 

@@ -13,7 +13,7 @@ import pytest
 from deployer.state import open_store
 from deployer.state.log.updates import SetTableProperties
 from tests.cli.conftest import Deployer
-from tests.projects import INSTANCE, make_project
+from tests.projects import INSTANCE, applied_project
 
 FLIGHTS = """\
 # Who may change this: the night shift.
@@ -56,11 +56,10 @@ variables: { about: { default: Planes. } }
 
 
 @pytest.fixture
-def applied(deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with two tables, applied; the current folder."""
-    folder = make_project(tmp_path / "project", {"demo.yaml": INSTANCE, "flights.yaml": FLIGHTS})
+    folder = applied_project(tmp_path / "project", {"demo.yaml": INSTANCE, "flights.yaml": FLIGHTS})
     monkeypatch.chdir(folder)
-    assert deployer("up", "--yes").code == 0
     return folder
 
 

@@ -10,26 +10,29 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.cli.conftest import Deployer
-from tests.projects import table
+from tests.cli.conftest import TWO_TABLES, Deployer
+from tests.projects import applied_project, run, table
+
+INDEXES = "indexes: [{kind: btree, columns: [delay]}]\n"
+
+
+def change() -> None:
+    for number in (1, 2):
+        Path("rows.csv").write_text(f"id,delay\n{number},5\n", encoding="utf-8")
+        run("ingest", "flights", "rows.csv")
+    for more in (INDEXES, INDEXES + "sort_keys: [delay]\n"):
+        Path("specs/flights.yaml").write_text(table("flights", "delay: int32", "gate: string", more=more))
+        run("up", "--yes")
 
 
 @pytest.fixture
-def changed(deployer: Deployer, project: Path) -> Path:
+def changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """flights was created with an index, loaded twice, given a column, and rewritten for a sort key."""
-    spec = project / "specs" / "flights.yaml"
-    indexes = "indexes: [{kind: btree, columns: [delay]}]\n"
-    spec.write_text(table("flights", "delay: int32", more=indexes), encoding="utf-8")
-    assert deployer("up", "--yes").code == 0
-    for number in (1, 2):
-        (project / "rows.csv").write_text(f"id,delay\n{number},5\n", encoding="utf-8")
-        assert deployer("ingest", "flights", "rows.csv").code == 0
-    spec.write_text(table("flights", "delay: int32", "gate: string", more=indexes), encoding="utf-8")
-    assert deployer("up", "--yes").code == 0
-    more = indexes + "sort_keys: [delay]\n"
-    spec.write_text(table("flights", "delay: int32", "gate: string", more=more), encoding="utf-8")
-    assert deployer("up", "--yes").code == 0
-    return project
+    folder = applied_project(
+        tmp_path / "project", {**TWO_TABLES, "flights.yaml": table("flights", "delay: int32", more=INDEXES)}, change
+    )
+    monkeypatch.chdir(folder)
+    return folder
 
 
 def foreign(deployer: Deployer) -> list[bool]:

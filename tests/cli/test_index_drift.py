@@ -11,17 +11,12 @@ import pytest
 
 from deployer.table import connect
 from tests.cli.conftest import Deployer
-from tests.projects import INSTANCE, make_project, table
+from tests.projects import INSTANCE, applied_project, run, table
 
 COLUMNS = ("word: string", "place: vector<float32, 32>", "labels: list<string>")
 
 
-@pytest.fixture
-def project(deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A table of 300 rows, applied; the current folder."""
-    folder = make_project(tmp_path / "project", {"demo.yaml": INSTANCE, "t.yaml": table("t", *COLUMNS)})
-    monkeypatch.chdir(folder)
-    assert deployer("up", "--yes").code == 0
+def load() -> None:
     values = pa.array([float(place * 31 % 97 + part) for place in range(300) for part in range(32)], pa.float32())
     data = {
         "id": pa.array(range(300), pa.int64()),
@@ -29,8 +24,15 @@ def project(deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         "place": pa.FixedSizeListArray.from_arrays(values, 32),
         "labels": [[f"l{place % 3}"] for place in range(300)],
     }
-    pq.write_table(pa.table(data), folder / "rows.parquet")
-    assert deployer("ingest", "air.t", str(folder / "rows.parquet")).code == 0
+    pq.write_table(pa.table(data), "rows.parquet")
+    run("ingest", "air.t", "rows.parquet")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table of 300 rows, applied; the current folder."""
+    folder = applied_project(tmp_path / "project", {"demo.yaml": INSTANCE, "t.yaml": table("t", *COLUMNS)}, load)
+    monkeypatch.chdir(folder)
     return folder
 
 

@@ -8,19 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Deployer
+from tests.cli.conftest import TWO_TABLES, Deployer
+from tests.projects import applied_project, run
 
 OLD, NEW = "lakes/demo", "other/demo"
 
 
+def load() -> None:
+    Path("rows.csv").write_text("id\n1\n2\n3\n", encoding="utf-8")
+    run("ingest", "air.planes", "rows.csv")
+
+
 @pytest.fixture
-def applied(project: Path, deployer: Deployer) -> Path:
+def applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A lake whose table air.planes has three rows."""
-    assert deployer("up", "--yes").code == 0
-    (project / "rows.csv").write_text("id\n1\n2\n3\n", encoding="utf-8")
-    ran = deployer("ingest", "air.planes", "rows.csv")
-    assert ran.code == 0, ran.err
-    return project
+    folder = applied_project(tmp_path / "project", TWO_TABLES, load)
+    monkeypatch.chdir(folder)
+    return folder
 
 
 def set_root(project: Path, root: str) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from deployer.cli.main import run
 from tests.projects import INSTANCE, table
 
 pytestmark = pytest.mark.skipif(
@@ -48,12 +47,6 @@ def preview(*, alone: bool) -> tuple[int, str, str]:
         [sys.executable, "-c", command, "preview", "--json"], capture_output=True, text=True, check=False
     )
     return ran.returncode, ran.stdout, ran.stderr
-
-
-@pytest.fixture
-def applied(project: Path) -> Path:
-    assert run(["up", "--yes"]) == 0
-    return project
 
 
 def test_what_is_read_ahead_is_the_live_lake(applied: Path) -> None:

@@ -26,12 +26,6 @@ READING = [
 WRONG_TYPE = table("flights", "delay: int33")
 
 
-@pytest.fixture
-def applied(project: Path, deployer: Deployer) -> Path:
-    assert deployer("up", "--yes").code == 0
-    return project
-
-
 @pytest.mark.parametrize(("command", "said"), READING)
 def test_live_state_is_read_while_a_table_is_wrong(
     command: tuple[str, ...], said: str, applied: Path, deployer: Deployer

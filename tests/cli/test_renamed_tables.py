@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests import forks
-from tests.cli.conftest import Deployer
+from tests.cli.conftest import TWO_TABLES, Deployer
 from tests.cli.test_apply import add_rows, edit
+from tests.projects import applied_project, run
 
 CHECKPOINT = Path(".pulumi/stacks/lakes/dev.json")
 
@@ -24,13 +25,17 @@ def ok(deployer: Deployer, *arguments: str) -> str:
     return ran.out
 
 
+def rename() -> None:
+    run("table", "rename", "flights", "hops")
+    edit(Path("specs/flights.yaml"), "row_keys", "description: Departures.\nrow_keys")
+
+
 @pytest.fixture
-def renamed(project: Path, deployer: Deployer) -> Path:
+def renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """air.flights is air.hops, and its spec has another change besides."""
-    ok(deployer, "up", "--yes")
-    ok(deployer, "table", "rename", "flights", "hops")
-    edit(project / "specs" / "flights.yaml", "row_keys", "description: Departures.\nrow_keys")
-    return project
+    folder = applied_project(tmp_path / "project", TWO_TABLES, rename)
+    monkeypatch.chdir(folder)
+    return folder
 
 
 def changes(deployer: Deployer, *options: str) -> dict[str, tuple[str, list[str]]]:

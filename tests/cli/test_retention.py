@@ -11,7 +11,7 @@ import pytest
 from deployer.cli.main import run
 from deployer.live.declared_properties import declare
 from deployer.state import open_store
-from tests.projects import INSTANCE, make_project
+from tests.projects import INSTANCE, applied_project
 
 TABLE = """kind: Table
 database: air
@@ -29,20 +29,22 @@ RETENTION = "retention: { column: day, keep: 400d }\n"
 Run = Callable[..., tuple[int, str, str]]
 
 
+def load() -> None:
+    for name, text in (("old.csv", OLD), ("new.csv", NEW)):
+        Path(name).write_text(text, encoding="utf-8")
+        assert run(["ingest", "days", name]) == 0
+
+
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs a command in an applied project with a table of two loads."""
-    monkeypatch.chdir(make_project(tmp_path / "project", {"demo.yaml": INSTANCE, "days.yaml": TABLE}))
+    monkeypatch.chdir(applied_project(tmp_path / "project", {"demo.yaml": INSTANCE, "days.yaml": TABLE}, load))
 
     def call(*arguments: str) -> tuple[int, str, str]:
         capsys.readouterr()
         code = run(arguments)
         return code, *capsys.readouterr()
 
-    assert call("up", "--yes")[0] == 0
-    for name, text in (("old.csv", OLD), ("new.csv", NEW)):
-        Path(name).write_text(text, encoding="utf-8")
-        assert call("ingest", "days", name)[0] == 0
     return call
 
 

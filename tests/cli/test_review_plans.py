@@ -37,12 +37,6 @@ def add_rows(project: Path, name: str) -> None:
 
 
 @pytest.fixture
-def applied(project: Path, deployer: Deployer) -> Path:
-    assert deployer("up", "--yes").code == 0
-    return project
-
-
-@pytest.fixture
 def committed(project: Path) -> Path:
     git(project, "init", "-q", "-b", "main")
     git(project, "add", "-A")

@@ -24,7 +24,7 @@ from deployer.state.log.updates import SetTableProperties
 from deployer.tables.inspect.report import TableReport, lake_report, leaf_spans
 from deployer.tables.inspect.versions import TableVersion
 from tests.cli.conftest import Deployer
-from tests.projects import table
+from tests.projects import INSTANCE, applied_project, run, table
 
 HOSTILE = "<script>alert(1)</script> & \"quotes\" 'single' {{ 7 * 7 }} </title></style> ]]>"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -71,27 +71,33 @@ def parsed(page: str) -> Page:
     return parser
 
 
-@pytest.fixture
-def lake(project: Path, deployer: Deployer) -> Path:
-    """flights has three leaves, two loads and a commit of plain Lance; planes has hostile texts and no rows."""
-    (project / "specs" / "flights.yaml").write_text(
-        table("flights", "delay: int32", more="partitions: {split_points: [100, 200]}\ntags: {tier: gold}\n"),
-        encoding="utf-8",
-    )
-    quoted = HOSTILE.replace("'", "''")
-    (project / "specs" / "planes.yaml").write_text(
-        table("planes", more=f"description: '{quoted}'\ntags: {{note: '{quoted}'}}\n"), encoding="utf-8"
-    )
-    assert deployer("up", "--yes").code == 0
+QUOTED = HOSTILE.replace("'", "''")
+SPECS = {
+    "demo.yaml": INSTANCE,
+    "flights.yaml": table(
+        "flights", "delay: int32", more="partitions: {split_points: [100, 200]}\ntags: {tier: gold}\n"
+    ),
+    "planes.yaml": table("planes", more=f"description: '{QUOTED}'\ntags: {{note: '{QUOTED}'}}\n"),
+}
+
+
+def load() -> None:
     for number, ids in enumerate((range(150), range(120, 300))):
-        file = project / f"{number}.csv"
+        file = Path(f"{number}.csv")
         file.write_text("id,delay\n" + "".join(f"{each + 1000 * number},1\n" for each in ids), encoding="utf-8")
-        assert deployer("ingest", "air.flights", str(file), "--engine", "driver").code == 0
-    [location] = (project / "lakes" / "demo" / "air").glob("flights-*.lance")
+        run("ingest", "air.flights", str(file), "--engine", "driver")
+    [location] = Path("lakes/demo/air").glob("flights-*.lance")
     dataset = lance.dataset(str(location))
     lance.write_dataset(pa.table({"id": [50, 250], "delay": [1, 2]}).cast(dataset.schema), dataset.uri, mode="append")
     lance.dataset(dataset.uri).create_scalar_index("delay", "BTREE")
-    return project
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """flights has three leaves, two loads and a commit of plain Lance; planes has hostile texts and no rows."""
+    folder = applied_project(tmp_path / "project", SPECS, load)
+    monkeypatch.chdir(folder)
+    return folder
 
 
 def test_the_page_says_what_there_is(lake: Path, deployer: Deployer) -> None:

@@ -12,13 +12,6 @@ from tests.projects import table
 TABLE = "air.flights"
 
 
-@pytest.fixture
-def applied(project: Path, deployer: Deployer) -> Path:
-    (project / "specs" / "flights.yaml").write_text(table("flights", "delay: int32"), encoding="utf-8")
-    assert deployer("up", "--yes").code == 0
-    return project
-
-
 def test_a_service_is_attached_listed_and_written_into_the_spec(applied: Path, deployer: Deployer) -> None:
     assert "there are no services" in deployer("service", "list").err
     ran = deployer("service", "create", TABLE, "compact", "-o", "commits=100", "-o", "min_files=3")

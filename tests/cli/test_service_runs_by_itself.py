@@ -15,22 +15,33 @@ from deployer.runs.records import queue_run, start_run
 from deployer.services.agent.agent import Agent, Settings
 from deployer.state import open_store
 from tests.cli.conftest import Deployer
-from tests.projects import table
+from tests.projects import INSTANCE, applied_project, run, table
 
 FLIGHTS, PLANES = "air.flights", "air.planes"
 
 
-@pytest.fixture
-def applied(project: Path, deployer: Deployer) -> Path:
-    """Of two tables with the same services, flights has three loads and planes none."""
-    services = "services:\n  compact: {trigger: {commits: 2}}\n  clean: {trigger: {commits: 50}}\n"
-    for name in ("flights", "planes"):
-        (project / "specs" / f"{name}.yaml").write_text(table(name, "delay: int32", more=services), encoding="utf-8")
-    (project / "rows.csv").write_text("id,delay\n1,5\n2,6\n", encoding="utf-8")
-    assert deployer("up", "--yes").code == 0
+SERVICES = "services:\n  compact: {trigger: {commits: 2}}\n  clean: {trigger: {commits: 50}}\n"
+
+
+def load() -> None:
+    Path("rows.csv").write_text("id,delay\n1,5\n2,6\n", encoding="utf-8")
     for _ in range(3):
-        assert deployer("ingest", FLIGHTS, "rows.csv", "--no-services").code == 0
-    return project
+        run("ingest", FLIGHTS, "rows.csv", "--no-services")
+
+
+@pytest.fixture
+def applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of two tables with the same services, flights has three loads and planes none."""
+    folder = applied_project(
+        tmp_path / "project",
+        {
+            "demo.yaml": INSTANCE,
+            **{f"{each}.yaml": table(each, "delay: int32", more=SERVICES) for each in ("flights", "planes")},
+        },
+        load,
+    )
+    monkeypatch.chdir(folder)
+    return folder
 
 
 def fail(project: Path, name: str, reason: str) -> None:

@@ -32,13 +32,6 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     return made
 
 
-@pytest.fixture
-def applied(project: Path, deployer: Deployer, asked: Asked) -> Path:
-    assert deployer("up", "--yes").code == 0
-    asked.clear()
-    return project
-
-
 def checkpoint(project: Path) -> Path:
     (file,) = (project / ".pulumi" / "stacks").rglob("dev.json")
     return file

@@ -16,11 +16,6 @@ from deployer.errors import InvalidInput
 from tests.cli.conftest import Deployer
 
 
-@pytest.fixture
-def table(deployer: Deployer, project: Path) -> None:
-    assert deployer("up", "--yes").code == 0
-
-
 def send(monkeypatch: pytest.MonkeyPatch, data: bytes, *, terminal: bool = False) -> None:
     stdin = SimpleNamespace(buffer=io.BytesIO(data), isatty=lambda: terminal)
     monkeypatch.setattr(sys, "stdin", stdin)
@@ -29,7 +24,7 @@ def send(monkeypatch: pytest.MonkeyPatch, data: bytes, *, terminal: bool = False
 CSV = b"id,delay\n1,5\n2,6\n"
 
 
-@pytest.mark.usefixtures("table")
+@pytest.mark.usefixtures("applied")
 @pytest.mark.parametrize("data", [CSV, gzip.compress(CSV)], ids=["plain", "gz"])
 def test_a_load_reads_standard_input(
     data: bytes, deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -50,7 +45,7 @@ def test_a_spec_is_inferred_from_standard_input(deployer: Deployer, monkeypatch:
     assert "name: delay" in ran.out
 
 
-@pytest.mark.usefixtures("table")
+@pytest.mark.usefixtures("applied")
 @pytest.mark.parametrize(
     ("arguments", "terminal", "says"),
     [
@@ -67,7 +62,7 @@ def test_what_cannot_be_read(
     assert says in ran.err
 
 
-@pytest.mark.usefixtures("table")
+@pytest.mark.usefixtures("applied")
 def test_messages_name_it(deployer: Deployer, monkeypatch: pytest.MonkeyPatch) -> None:
     send(monkeypatch, b"id,delay\n1,x\n")
     assert "standard input: row 1" in deployer("ingest", "air.flights", "-", "--format", "csv").err

@@ -23,21 +23,24 @@ from deployer.state import open_store
 from deployer.state.log.updates import CommitStarted
 from deployer.state.model.services import Service
 from tests import forks
-from tests.cli.conftest import Deployer
-from tests.projects import INSTANCE
+from tests.cli.conftest import TWO_TABLES, Deployer
+from tests.projects import INSTANCE, applied_project, run
+
+
+def load() -> None:
+    for number in range(3):
+        ids = pa.array(range(number * 10, number * 10 + 10), pa.int64())
+        pq.write_table(pa.table({"id": ids, "delay": ids.cast(pa.int32())}), "rows.parquet")
+        run("ingest", "flights", "rows.parquet", "--job-id", f"load-{number}")
 
 
 @pytest.fixture
-def filled(project: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch) -> Path:
+def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two tables; flights has three loads of ten rows, jobs load-0 to load-2. The current folder."""
     monkeypatch.setenv("COLUMNS", "240")
-    assert deployer("up", "--yes").code == 0
-    for number in range(3):
-        ids = pa.array(range(number * 10, number * 10 + 10), pa.int64())
-        pq.write_table(pa.table({"id": ids, "delay": ids.cast(pa.int32())}), project / "rows.parquet")
-        ran = deployer("ingest", "flights", str(project / "rows.parquet"), "--job-id", f"load-{number}")
-        assert ran.code == 0, ran.err
-    return project
+    folder = applied_project(tmp_path / "project", TWO_TABLES, load)
+    monkeypatch.chdir(folder)
+    return folder
 
 
 def root(project: Path) -> Path:

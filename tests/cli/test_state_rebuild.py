@@ -9,19 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Deployer
-from tests.projects import table
+from tests.cli.conftest import TWO_TABLES, Deployer
+from tests.projects import applied_project, run, table
 
 SERVICE = "services:\n  clean: {trigger: {commits: 100}}\n"
 
 
+def load() -> None:
+    Path("flights.csv").write_text("id,delay\n1,5\n2,\n3,7\n")
+    run("ingest", "flights", "flights.csv", "--job-id", "one")
+
+
 @pytest.fixture
-def state(project: Path, deployer: Deployer) -> Path:
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the state store of a lake with rows in one of its two tables."""
-    (project / "flights.csv").write_text("id,delay\n1,5\n2,\n3,7\n")
-    assert deployer("up", "--yes").code == 0
-    assert deployer("ingest", "flights", "flights.csv", "--job-id", "one").code == 0
-    return project / "lakes" / "demo" / "_state"
+    folder = applied_project(tmp_path / "project", TWO_TABLES, load)
+    monkeypatch.chdir(folder)
+    return folder / "lakes" / "demo" / "_state"
 
 
 def test_nothing_is_left_to_do_after_it(state: Path, deployer: Deployer) -> None:
@@ -48,13 +52,13 @@ def test_nothing_is_left_to_do_after_it(state: Path, deployer: Deployer) -> None
     assert "nothing to do" in deployer("up", "--yes").out
 
 
-def test_changes_of_the_specs_go_on_after_it(project: Path, state: Path, deployer: Deployer) -> None:
-    (project / "specs" / "flights.yaml").write_text(table("flights", "delay: int32", "gate: string", more=SERVICE))
+def test_changes_of_the_specs_go_on_after_it(state: Path, deployer: Deployer) -> None:
+    Path("specs/flights.yaml").write_text(table("flights", "delay: int32", "gate: string", more=SERVICE))
     assert deployer("up", "--yes").code == 0
     shutil.rmtree(state)
     assert deployer("state", "rebuild", "--yes").code == 0
     assert "nothing to do" in deployer("preview").out
-    (project / "specs" / "flights.yaml").write_text(table("flights", "delay: int64", "gate: string"))
+    Path("specs/flights.yaml").write_text(table("flights", "delay: int64", "gate: string"))
     assert deployer("up", "--yes").code == 0
     assert "nothing to do" in deployer("preview").out
 
@@ -98,13 +102,13 @@ def test_without_datasets_there_is_nothing_to_rebuild(state: Path, deployer: Dep
     assert ran.code == 1 and "there is no dataset of a table" in ran.err and "Traceback" not in ran.err
 
 
-def test_datasets_of_before_there_were_records(project: Path, state: Path, deployer: Deployer) -> None:
+def test_datasets_of_before_there_were_records(state: Path, deployer: Deployer) -> None:
     """Their ids are in Pulumi's state, their keys in the specs."""
     before = {name: deployer("describe", name, "--json").json["table_id"] for name in ("flights", "planes")}
     for record in state.parent.rglob("_deployer"):
         shutil.rmtree(record)
     shutil.rmtree(state)
-    (project / "specs" / "planes.yaml").rename(project / "planes.yaml")
+    Path("specs/planes.yaml").rename("planes.yaml")
     ran = deployer("state", "rebuild", "--yes", "--json")
     assert ran.code == 0, ran
     assert [(each["from"], each["row_keys"]) for each in ran.json["tables"]] == [
@@ -112,7 +116,7 @@ def test_datasets_of_before_there_were_records(project: Path, state: Path, deplo
         ("none: the specs do not declare it", []),
     ]
     assert {name: deployer("describe", name, "--json").json["table_id"] for name in before} == before
-    (project / "planes.yaml").rename(project / "specs" / "planes.yaml")
+    Path("planes.yaml").rename("specs/planes.yaml")
     assert deployer("state", "verify", "--full").code == 0
     assert deployer("ingest", "flights", "flights.csv", "--job-id", "one", "--json").json["already_done"] is True
     assert deployer("up", "--yes").code == 0

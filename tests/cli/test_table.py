@@ -21,7 +21,7 @@ from deployer.functions import udf
 from deployer.functions.packages.stored import save_function
 from deployer.state import open_store
 from tests.cli.conftest import Deployer
-from tests.projects import INSTANCE, make_project, table
+from tests.projects import INSTANCE, applied_project, run, table
 
 GOLDEN = Path(__file__).parent / "golden" / "table"
 FLIGHTS = """\
@@ -41,18 +41,22 @@ tags: { owner: ops }
 """
 
 
-@pytest.fixture
-def applied(deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with three tables, applied, 40 flights in one of them; the current folder."""
-    monkeypatch.delenv("COLUMNS", raising=False)  # tables are drawn as wide as they are
-    specs = {"demo.yaml": INSTANCE, "flights.yaml": FLIGHTS, "more.yaml": table("planes") + "---\n" + table("crews")}
-    folder = make_project(tmp_path / "project", specs)
-    monkeypatch.chdir(folder)
-    assert deployer("up", "--yes").code == 0
+SPECS = {"demo.yaml": INSTANCE, "flights.yaml": FLIGHTS, "more.yaml": table("planes") + "---\n" + table("crews")}
+
+
+def load() -> None:
     carriers = [("AA", "B6", "DL", "UA")[i % 4] for i in range(40)]
     columns = {"carrier": carriers, "flight": pa.array(range(40), pa.int32()), "delay": pa.array(range(40), pa.int16())}
     pq.write_table(pa.table(columns), "flights.parquet")
-    assert deployer("ingest", "flights", "flights.parquet").code == 0
+    run("ingest", "flights", "flights.parquet")
+
+
+@pytest.fixture
+def applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with three tables, applied, 40 flights in one of them; the current folder."""
+    monkeypatch.delenv("COLUMNS", raising=False)  # tables are drawn as wide as they are
+    folder = applied_project(tmp_path / "project", SPECS, load)
+    monkeypatch.chdir(folder)
     return folder
 
 

@@ -17,22 +17,24 @@ from deployer.state import open_store
 from deployer.tables.admin.tables import update_table
 from deployer.tables.read.table import open_table
 from tests.cli.conftest import Deployer
-from tests.projects import INSTANCE, make_project, table
+from tests.projects import INSTANCE, applied_project, run, table
 
 ROOT = "lakes/demo"
 SPEC = Path("specs/flights.yaml")
 
 
+def load() -> None:
+    Path("first.csv").write_text("id,delay\n1,10\n2,20\n3,30\n4,40\n2,25\n", encoding="utf-8")
+    run("ingest", "flights", "first.csv")
+
+
 @pytest.fixture
-def applied(deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with a table of five flights, one of which is there twice; the current folder."""
-    folder = make_project(
-        tmp_path / "project", {"demo.yaml": INSTANCE, "flights.yaml": table("flights", "delay: int32")}
+    folder = applied_project(
+        tmp_path / "project", {"demo.yaml": INSTANCE, "flights.yaml": table("flights", "delay: int32")}, load
     )
     monkeypatch.chdir(folder)
-    assert deployer("up", "--yes").code == 0
-    Path("first.csv").write_text("id,delay\n1,10\n2,20\n3,30\n4,40\n2,25\n", encoding="utf-8")
-    assert deployer("ingest", "flights", "first.csv").code == 0
     return folder
 
 

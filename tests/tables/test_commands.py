@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deployer.cli.main import run
-from tests.projects import INSTANCE, make_project
+from tests.projects import INSTANCE, applied_project
 
 TABLE = """kind: Table
 database: air
@@ -36,7 +36,7 @@ Run = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs a command in an applied project with one loaded table; gives its exit code, output and notes."""
-    monkeypatch.chdir(make_project(tmp_path / "project", {"demo.yaml": INSTANCE, "flights.yaml": TABLE}))
+    monkeypatch.chdir(applied_project(tmp_path / "project", {"demo.yaml": INSTANCE, "flights.yaml": TABLE}))
     (tmp_path / "project" / "in.csv").write_text(CSV, encoding="utf-8")
 
     def call(*arguments: str) -> tuple[int, str, str]:
@@ -44,7 +44,6 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         code = run(arguments)
         return code, *capsys.readouterr()
 
-    assert call("up", "--yes")[0] == 0
     return call
 
 

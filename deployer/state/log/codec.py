@@ -43,10 +43,10 @@ def decode(cls: Any, document: JSON) -> Any:
     return _codec(cls)[1](document)
 
 
-def decode_field(cls: type[Any], name: str, value: JSON) -> Any:
+def decode_field(cls: Any, name: str, value: JSON) -> Any:
     """Returns a value for one field of a dataclass, from JSON. Raises Mismatch, also for a field that does not
     exist."""
-    hints = get_type_hints(cls, include_extras=True)
+    hints = _hints(cls)
     if name not in hints:
         raise Mismatch(
             f"there is no property {name if name.isidentifier() else shortened(name)}; there are {', '.join(hints)}"
@@ -55,6 +55,12 @@ def decode_field(cls: type[Any], name: str, value: JSON) -> Any:
         return _codec(hints[name])[1](value)
     except Mismatch as error:
         raise Mismatch(f"{name}: {error}") from None
+
+
+@cache
+def _hints(cls: Any) -> dict[str, Any]:
+    """Returns the types of a dataclass's fields, which takes longer to find than to decode a field."""
+    return get_type_hints(cls, include_extras=True)
 
 
 def decode_object(value: JSON) -> Any:
@@ -226,7 +232,7 @@ def _codec(tp: Hashable) -> tuple[Convert, Convert]:
 
 
 def _dataclass_codec(cls: Any) -> tuple[Convert, Convert]:
-    hints = get_type_hints(cls, include_extras=True)
+    hints = _hints(cls)
     table = [(f.name, *_codec(hints[f.name]), _required(f)) for f in fields(cls)]
     names = frozenset(name for name, *_ in table)
     sparse = {f.name: f.default for f in fields(cls) if f.metadata.get("sparse")}
@@ -274,7 +280,7 @@ def _tuple_codec(args: tuple[Any, ...]) -> tuple[Convert, Convert]:
 
 
 def _columns_codec(cls: Any) -> tuple[Convert, Convert]:
-    hints = get_type_hints(cls, include_extras=True)
+    hints = _hints(cls)
     table = [(f.name, *_codec(hints[f.name])) for f in fields(cls)]
     required = {f.name for f in fields(cls) if _required(f)}
     sparse = {f.name: f.default for f in fields(cls) if f.metadata.get("sparse")}
