@@ -73,6 +73,13 @@ def nothing_to_do(deployer: Deployer) -> None:
         assert ran.code == 0, (command, ran.out, ran.err)
 
 
+def nothing_changed(deployer: Deployer) -> None:
+    """Neither drift nor a change to apply."""
+    for command in (("drift",), ("preview", "--exit-code")):
+        ran = deployer(*command)
+        assert ran.code == 0, (command, ran.out, ran.err)
+
+
 def spec(name: str = "flights.yaml") -> str:
     return (Path("specs") / name).read_text(encoding="utf-8")
 
@@ -354,7 +361,7 @@ def test_mistakes_are_told_in_words_and_change_nothing(case: str, deployer: Depl
     assert (ran.code, words in ran.err) == (code, True), ran.err
     as_json = deployer("table", *arguments, "--json")
     assert as_json.code == code and as_json.json["error"]["what"]
-    nothing_to_do(deployer)
+    nothing_changed(deployer)
     assert len(json.loads(ok(deployer, "query", "flights", "--json", "--limit", "0"))["rows"]) == 40
 
 
@@ -373,7 +380,7 @@ CHANGING = {
 def test_a_table_of_another_stack_is_refused(command: str, deployer: Deployer, applied: Path) -> None:
     ran = deployer("table", *CHANGING[command], "--stack", "prod")
     assert ran.code == 3 and "stack lakes/dev manages the table, not lakes/prod" in ran.err
-    nothing_to_do(deployer)
+    nothing_changed(deployer)
     assert ok(deployer, "table", "files", "flights", "--stack", "prod")
 
 

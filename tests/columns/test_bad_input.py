@@ -148,6 +148,7 @@ CASES: dict[str, tuple[Callable[[Lake], Arguments], type[DeployerError], str]] =
 }
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("name", CASES)
 def test_refused_and_nothing_changed(name: str, table: Table, lake: Lake) -> None:
     arguments, kind, words = CASES[name]

@@ -78,6 +78,7 @@ KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("name", KEYS)
 @pytest.mark.parametrize("order", ["same", "reversed", "shuffled"])
 def test_rows_are_found_by_keys_of(name: str, order: str, table: Table, lake: Lake) -> None:

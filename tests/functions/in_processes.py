@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -57,10 +58,10 @@ class Unpicklable(ValueError):
         self.lock = lock
 
 
-@udf(data_type="int64", timeout=2.0, batch_size=4, on_error=skip(TimeoutError))
+@udf(data_type="int64", timeout=2.0, batch_size=2, on_error=skip(TimeoutError))
 def hanging_array(i: pa.Array) -> pa.Array:
     while 5 in i.to_pylist():
-        pass
+        time.sleep(0.1)
     return i
 
 

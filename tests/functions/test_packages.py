@@ -102,6 +102,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
     return importlib.import_module
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [

@@ -41,7 +41,6 @@ def test_the_command_line_prints_its_result(lake: Lake, capsys: pytest.CaptureFi
     assert capsys.readouterr().err.startswith("error: ")
 
 
-@pytest.mark.gate
 @pytest.mark.spark
 def test_progress_tells_tasks_and_rows(lake: Lake, spark: Any) -> None:
     from deployer.tables.ingest.job import IngestRequest
@@ -60,7 +59,6 @@ def test_progress_tells_tasks_and_rows(lake: Lake, spark: Any) -> None:
     assert 0 < loading[-1].done <= (loading[-1].total or 0)
 
 
-@pytest.mark.gate
 @pytest.mark.spark
 def test_errors_inside_tasks_come_out_in_words(lake: Lake, spark: Any) -> None:
     lake.table()
@@ -70,7 +68,6 @@ def test_errors_inside_tasks_come_out_in_words(lake: Lake, spark: Any) -> None:
         lake.ingest(path, engine="spark")
 
 
-@pytest.mark.gate
 @pytest.mark.spark
 def test_a_refusal_is_the_same_with_spark(lake: Lake, spark: Any) -> None:
     lake.table()

@@ -123,6 +123,7 @@ def test_changes_are_applied_in_these_stages(name: str) -> None:
     assert [(type(stage).__name__, [change.kind for change in stage.changes]) for stage in found] == expected
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("kind", EDITS, ids=lambda kind: kind.__name__)
 def test_a_plan_shows_the_changes_of_the_stages_in_their_order(kind: type) -> None:
     for both in combinations([EDITS[kind][0], *(edits[0] for edits in EDITS.values())], 2):

@@ -40,6 +40,7 @@ def distances(vectors: Any, query: Any, metric: str) -> Any:
             return 1 - vectors @ query
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("index", [None, FLAT, PQ, GRAPH, GRAPH_PQ], ids=lambda index: index.kind if index else "none")
 @pytest.mark.parametrize("metric", ["l2", pytest.param("cosine", marks=pytest.mark.full), "dot"])
 def test_ten_nearest_are_found_in_indexed_and_new_rows(opened: Opened, index: IndexSpec | None, metric: str) -> None:

@@ -109,6 +109,7 @@ if os.fork() == 0:
 }
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("name", HARMLESS)
 def test_what_a_program_does_to_its_process_changes_no_plan(name: str, branch: Path, deployer: Deployer) -> None:
     append(branch, HARMLESS[name])
@@ -278,6 +279,7 @@ ODD_URNS = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("name", ODD_URNS)
 def test_an_odd_urn_of_a_program_ends_in_words(name: str, branch: Path, deployer: Deployer) -> None:
     """F25: it was an IndexError, or was kept in Pulumi's state, which nothing could read then."""
@@ -569,6 +571,7 @@ RULES = {
 }
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("name", RULES)
 def test_what_rules_do_to_their_process_changes_no_verdict(name: str, branch: Path, deployer: Deployer) -> None:
     (branch / "policies" / "a.py").write_text(RULES[name])
@@ -639,6 +642,7 @@ BROKEN_RULES = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("name", BROKEN_RULES)
 def test_rules_that_break_their_process_break_the_preview(name: str, branch: Path, deployer: Deployer) -> None:
     text, words = BROKEN_RULES[name]

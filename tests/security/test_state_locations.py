@@ -118,6 +118,7 @@ def run_all(deployer: Deployer, commands: Sequence[Sequence[str]] = COMMANDS) ->
     return said
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
 def test_a_rewrite_that_was_never_begun_removes_nothing_outside(
     bad: str, root: Path, outside: Path, deployer: Deployer

@@ -72,6 +72,7 @@ BROKEN: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("update", BROKEN.values(), ids=BROKEN.keys())
 def test_a_service_that_no_spec_could_declare_is_shown_and_not_run(
     update: dict[str, Any], root: Path, project: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch

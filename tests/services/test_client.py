@@ -332,6 +332,7 @@ def move(client: TableServicesClient, cluster: str) -> tuple[TableService, ...]:
     return client.alter_services_cluster_in_table("flights", lake="nyc", database="air", services_cluster=cluster)
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

@@ -68,6 +68,7 @@ KINDS: Mapping[str, tuple[pa.DataType, int]] = {
 }
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("keyed", [True, False], ids=["by key", "by value"])
 def test_rows_older_than_the_retention_go(lake: Lake, name: str, keyed: bool) -> None:

@@ -6,7 +6,8 @@ made when it began, so that what others wrote meanwhile is lost (moto 5.2, dynam
 is serializable. So requests are let in one at a time here, and a transaction that fails restores only its own items,
 which also spares the copy of the table for each commit. A query sorts all items of a table, and compares each with the
 key that it asks for: a third of the server's time with what a run of the tests leaves there. Here it sees the items of
-its key alone. `--unlocked` runs moto as it is.
+its key alone. And SQS does not wait for messages that may still come: all requests would wait with it. `--unlocked`
+runs moto as it is.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from moto.emrserverless.models import EMRServerlessBackend
 from moto.iam.access_control import PermissionResult
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.s3.models import FakeBucket
+from moto.sqs.models import Message, SQSBackend
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from tests.stacks.policies import Call, is_denied
@@ -36,6 +38,7 @@ from tests.state import aws_server_emr, aws_server_events, aws_server_runs, aws_
 
 _transact = DynamoDBBackend.transact_write_items
 _query = Table.query
+_receive = SQSBackend.receive_message
 _create_application = EMRServerlessBackend.create_application
 _lock = threading.Lock()
 #: Headers that conditions know by other names.
@@ -81,6 +84,13 @@ def query(self: Table, hash_key: DynamoType, *others: Any, **more: Any) -> tuple
         return _query(self, hash_key, *others, **more)
     finally:
         vars(table).pop("all_items", None)
+
+
+def receive_message(
+    self: SQSBackend, queue_name: str, count: int, wait_seconds_timeout: int, *others: Any
+) -> list[Message]:
+    """moto's own, which does not wait."""
+    return _receive(self, queue_name, count, 0, *others)
 
 
 def get_permission(self: FakeBucket, action: str, resource: str) -> Any:
@@ -135,6 +145,8 @@ def main(unlocked: bool) -> None:
         patched = Table
         patched.__deepcopy__ = lambda self, memo: self
         patched.query = query
+        patched = SQSBackend
+        patched.receive_message = receive_message
         application = one_at_a_time(application)
     application = aws_server_runs.with_states(application)
     server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=Quiet)

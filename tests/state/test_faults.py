@@ -25,7 +25,7 @@ ALWAYS: dict[Fault, type[DeployerError]] = {
 }
 
 
-@pytest.mark.parametrize("commits", [160, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("commits", [100, pytest.param(1000, marks=pytest.mark.slow)])
 def test_no_commit_is_lost_or_doubled_behind_a_bad_network(
     on_s3: str, interpose: Interpose, commits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

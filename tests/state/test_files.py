@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deployer.state.model import files as files_module
@@ -50,6 +50,7 @@ def _changes(draw: st.DrawFn) -> tuple[Files, dict[int, File]]:
 
 
 @pytest.mark.parametrize("limit", [0, 3, 1000])
+@settings(max_examples=40)
 @given(data=st.data())
 def test_files_are_those_of_a_dict(limit: int, data: st.DataObject) -> None:
     with patch.object(files_module, "OVERLAY_LIMIT", limit):

@@ -53,6 +53,7 @@ def names_by_version(location: str, column: str) -> dict[int, list[str]]:
     return found
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("parts", [None, 3], ids=["one-call", "parts"])
 def test_no_version_is_without_an_index_while_it_is_replaced(indexed: Indexed, table: Table, parts: int | None) -> None:
     stop = threading.Event()
@@ -173,6 +174,7 @@ def expected(indexed: Indexed, kind: str) -> list[int]:
             return sorted(np.array(every["id"])[order].tolist())
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_index_in_parts_is_searched_kept_up_and_compacted(indexed: Indexed, table: Table, kind: str) -> None:
     name = create(table, kind, parts=3)
@@ -195,6 +197,7 @@ def test_an_index_in_parts_is_searched_kept_up_and_compacted(indexed: Indexed, t
     assert declared == () and [change.kind for change in indexed.changes()] == ["DropIndex"]
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("kind", KINDS)
 def test_parts_can_be_joined(indexed: Indexed, table: Table, kind: str) -> None:
     name = create(table, kind, parts=4)
@@ -222,6 +225,7 @@ def test_segments_of_vectors_share_what_is_trained(indexed: Indexed) -> None:
     assert "pq_codebook" in jobs[0].models
 
 
+@pytest.mark.thinned(4, to="full")
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
 @pytest.mark.parametrize("index_type", [kind for kind in KINDS if kind.startswith("IVF")])
 def test_searches_recall_nineteen_of_twenty(lake: Lake, index_type: str, metric: str) -> None:

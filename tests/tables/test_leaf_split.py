@@ -299,7 +299,7 @@ KEYS: dict[str, tuple[list[pa.DataType], st.SearchStrategy[Any]]] = {
 
 @pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("kind", KEYS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_any_keys_are_parted_into_a_valid_tree_and_found(kind: str, data: st.DataObject) -> None:
     types, strategy = KEYS[kind]

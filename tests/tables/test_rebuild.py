@@ -283,6 +283,7 @@ CASES: Mapping[str, Callable[[Lake], None]] = {
 }
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("case", CASES)
 def test_the_state_is_as_it_was(tmp_path: Path, case: str) -> None:
     lake = Lake(tmp_path)

@@ -143,6 +143,7 @@ def _is_within(interval: Interval, value: int) -> bool:
     )
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize(
     "where",
     [

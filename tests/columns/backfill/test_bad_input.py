@@ -103,6 +103,7 @@ CASES: list[tuple[str, Any, dict[str, Any], type[Exception], str]] = [
 ]
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize(
     ("column", "given", "error", "message"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )

@@ -109,6 +109,7 @@ def halved(rating: float) -> float:
     return rating / 2
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("load", LOADS)
 def test_functions_that_this_process_packaged_compute_new_rows(load: str, table: Table, lake: Lake) -> None:
     table.add_columns({"half": halved}, on_load=True)
@@ -212,6 +213,7 @@ REFUSED: dict[str, Callable[[Table, Lake], object]] = {
 }
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("case", REFUSED)
 @pytest.mark.parametrize("on_load", [True, False])
 def test_values_of_a_computed_column_are_refused(case: str, on_load: bool, table: Table, lake: Lake) -> None:

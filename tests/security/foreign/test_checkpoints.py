@@ -185,6 +185,7 @@ ODD: Mapping[str, Callable[[Deployment], object]] = {
 }
 
 
+@pytest.mark.thinned(4, to="full")
 @pytest.mark.parametrize("odd", ODD)
 def test_an_odd_checkpoint_ends_in_words(project: Path, deployer: Deployer, odd: str) -> None:
     change(project, ODD[odd])

@@ -56,6 +56,7 @@ COMMANDS = (
 )
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("drifted", [False, True], ids=["as applied", "drifted"])
 @pytest.mark.parametrize(("path", "content"), FILES.values(), ids=FILES.keys())
 def test_every_command_ends_in_words(path: str, content: bytes, drifted: bool, root: Path, deployer: Deployer) -> None:

@@ -92,6 +92,7 @@ def keyed(root: Path, deployer: Deployer) -> Path:
     return root
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize(("damage", "setting"), DAMAGE.values(), ids=DAMAGE.keys())
 def test_every_command_ends_in_words(damage: Damage, setting: str, keyed: Path, deployer: Deployer) -> None:
     """F18: `table files`, `ingest` and `drift` ended in a traceback where keys and columns disagree."""

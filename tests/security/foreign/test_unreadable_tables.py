@@ -41,6 +41,7 @@ def damaged(request: pytest.FixtureRequest, root: Path) -> Path:
     return root
 
 
+@pytest.mark.thinned(2, to="full")
 def test_every_command_that_reads_shows_it_and_goes_on_with_the_others(damaged: Path, deployer: Deployer) -> None:
     listed = in_words(deployer("tables", "--json")).json
     assert [each["name"] for each in listed["tables"]] == ["air.flights", "air.notes"]
@@ -91,6 +92,7 @@ def test_every_form_of_the_plan_shows_it(root: Path, deployer: Deployer, form: s
     assert "air.planes" in said and "unreadable" in said.lower() and "leaves it as it is" in said
 
 
+@pytest.mark.thinned(3, to="full")
 def test_up_applies_the_others_and_says_by_its_exit_code_that_one_was_left(damaged: Path, deployer: Deployer) -> None:
     """Neither created anew, nor changed, nor deleted: "cannot be read" is not "is not there"."""
     before = sorted(path for path in damaged.rglob("*") if "planes" in str(path))
@@ -107,6 +109,7 @@ def test_up_applies_the_others_and_says_by_its_exit_code_that_one_was_left(damag
     assert in_words(deployer("up", "--yes", "--json")).json["error"]["unreadable"][0]["table"] == "air.planes"
 
 
+@pytest.mark.thinned(3, to="full")
 def test_up_does_not_delete_what_it_cannot_read(damaged: Path, deployer: Deployer) -> None:
     before = sorted(path for path in damaged.rglob("*") if "planes" in str(path))
     Path("specs/planes.yaml").unlink()
@@ -124,6 +127,7 @@ def test_a_new_name_does_not_take_it_over(root: Path, deployer: Deployer) -> Non
     assert [each["name"] for each in deployer("tables", "--json").json["tables"]] == ["air.flights", "air.notes"]
 
 
+@pytest.mark.thinned(3, to="full")
 def test_a_savepoint_is_made_of_the_others(damaged: Path, deployer: Deployer) -> None:
     made = in_words(deployer("savepoint", "create", "before"))
     assert made.code == 1 and "savepoint before of 2 tables" in made.out
@@ -133,12 +137,14 @@ def test_a_savepoint_is_made_of_the_others(damaged: Path, deployer: Deployer) ->
     assert in_words(deployer("savepoint", "create", "alone", "--table", "flights")).code == 0
 
 
+@pytest.mark.thinned(3, to="full")
 def test_loads_of_the_others_go_on(damaged: Path, deployer: Deployer) -> None:
     assert in_words(deployer("ingest", "flights", "flights.csv", "--job-id", "again")).code == 0
     assert in_words(deployer("table", "reinitialise", "notes", "--force")).code == 0
     assert [each["rows"] for each in deployer("tables", "--json").json["tables"]] == [6, 0]
 
 
+@pytest.mark.thinned(3, to="full")
 def test_table_delete_removes_it_and_up_creates_it_again(damaged: Path, deployer: Deployer) -> None:
     """Its entry is enough: the log, the dataset's folder or both may be missing."""
     ran = in_words(deployer("table", "delete", "planes", "--force"))
@@ -365,6 +371,7 @@ def test_a_panic_in_lance_is_words(root: Path, deployer: Deployer, monkeypatch: 
     assert unreadable["table"] == "air.planes" and "index out of bounds" in unreadable["what"]
 
 
+@pytest.mark.thinned(3, to="full")
 def test_garbage_of_the_others_is_looked_for(damaged: Path, deployer: Deployer) -> None:
     """F18: `table gc` of one table, or of all, stopped at another one."""
     assert damaged.exists() and in_words(deployer("table", "gc", "notes", "--dry-run")).code == 0

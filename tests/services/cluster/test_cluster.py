@@ -59,6 +59,7 @@ def check(lake: Lake, rows: pa.Table, by: list[str] = COLUMNS_BY) -> None:
     assert differences(lake.root) == []
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("row_keys", [(), ("carrier", "flight")], ids=["keyless", "keyed"])
 @pytest.mark.parametrize("curve", ["zorder", "hilbert", "sort"])
 def test_rows_stay_and_files_overlap_less(lake: Lake, row_keys: tuple[str, ...], curve: str) -> None:
@@ -164,7 +165,7 @@ def test_deleted_rows_and_what_others_wrote(lake: Lake) -> None:
     check(lake, expected)
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("row_keys", [(), ("id",)], ids=["keyless", "keyed"])
 @pytest.mark.parametrize("curve", ["zorder", "hilbert", "sort"])
 def test_any_types_with_nulls_cluster_together(lake: Lake, row_keys: tuple[str, ...], curve: str) -> None:
@@ -367,6 +368,7 @@ def test_a_load_clusters_what_is_due_and_services_say_so(lake: Lake) -> None:
     assert run_due_services(lake.root, "flights") == []
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize(
     ("rows", "parts", "options"),
     [

@@ -79,6 +79,7 @@ LEFT: dict[str, tuple[pa.Table, int, tuple[str, ...], Cluster, bool]] = {
 }
 
 
+@pytest.mark.thinned(5, to="full")
 @pytest.mark.parametrize("name", LEFT)
 @pytest.mark.parametrize("incremental", [True, False], ids=["incremental", "all"])
 def test_nothing_is_written_where_nothing_can_improve(lake: Lake, name: str, *, incremental: bool) -> None:
@@ -101,6 +102,7 @@ def test_nothing_is_written_where_nothing_can_improve(lake: Lake, name: str, *, 
         assert forecast(lake.open().opened, service.kind).startswith("nothing: all files")
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("keys", [(), KEYS], ids=["keyless", "keyed"])
 @pytest.mark.parametrize("curve", ["zorder", "hilbert", "sort"])
 def test_what_a_run_arranged_is_left_by_the_next_one_that_arranges_everything(

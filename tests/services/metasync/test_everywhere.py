@@ -72,6 +72,7 @@ def test_targets_that_are_not_declared_any_more_are_cleared_by_the_services_own_
     assert rows(lake) == 20
 
 
+@pytest.mark.full
 def test_from_python_and_as_a_job(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     about: dict[str, Any] = {"lake": lake.root, "database": "air", "service": "METASYNC"}
     with TableServicesClient(lake.root) as client:

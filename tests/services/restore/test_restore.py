@@ -489,6 +489,7 @@ BY_PLAIN_LANCE: dict[str, Callable[[lance.LanceDataset], Any]] = {
 }
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("case", BY_PLAIN_LANCE)
 def test_a_version_that_was_recorded_only_with_a_later_one_comes_back(lake: Lake, case: str) -> None:
     plain(lake).insert(flights(20, 200))
