@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background, and so in each process of a test
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    settings.register_profile("short", deadline=None, derandomize=True)
+    settings.register_profile("short", deadline=None, derandomize=True, max_examples=50)
     settings.register_profile("long", deadline=None)
     settings.load_profile("long" if config.getoption("--long") else "short")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -172,7 +172,7 @@ def aws_environment(aws_places: dict[str, str], monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture(scope="session")
-def bucket_for_all(aws_places: dict[str, str]) -> Iterator[str]:
+def bucket_for_all(aws_places: dict[str, str], pytestconfig: pytest.Config) -> Iterator[str]:
     import boto3
 
     with pytest.MonkeyPatch.context() as environment:
@@ -185,6 +185,8 @@ def bucket_for_all(aws_places: dict[str, str]) -> Iterator[str]:
         Bucket=name, **({} if client.meta.region_name == "us-east-1" else {"CreateBucketConfiguration": where})
     )
     yield name
+    if not pytestconfig.getoption("--s3-endpoint"):  # moto forgets all by itself
+        return
     for listed in client.get_paginator("list_objects_v2").paginate(Bucket=name):
         for each in listed.get("Contents", ()):
             client.delete_object(Bucket=name, Key=each["Key"])

@@ -45,6 +45,7 @@ def test_the_oldest_and_the_newest_supported_python_are_tested(tmp_path: Path) -
     assert found[min(found)] == oldest and found[max(found)] == newest
 
 
+@pytest.mark.full
 def test_this_machine_has_a_python_that_is_tested() -> None:
     command = [sys.executable, ".ci/pythons.py"]
     ended = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)

@@ -18,6 +18,7 @@ from tests.projects import INSTANCE, REPOSITORY, make_project
 from tests.projects import table as spec_of
 
 
+@pytest.mark.full
 def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     schema = pa.schema(

@@ -117,6 +117,7 @@ def test_what_preview_allows_is_applied(
     assert "the policy descriptions is broken: table/air.flights: " in warning and "(advisory)" in warning
 
 
+@pytest.mark.full
 def test_what_a_run_takes_away_is_judged(pulumi: Pulumi) -> None:
     """A table that no spec declares any more, and the stack as a whole."""
     pulumi.up()

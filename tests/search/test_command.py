@@ -109,6 +109,7 @@ def test_the_declaration_is_applied_found_as_drift_and_exported(project: Path, d
     assert deployer("preview", "--exit-code").code == 0
 
 
+@pytest.mark.full
 def test_no_command_but_a_search_imports_the_function(project: Path) -> None:
     """A module that ends the process when it is imported lies where Python finds it."""
     (project / "words.py").write_text("import os\nos._exit(97)\n")

@@ -24,22 +24,27 @@ from deployer.policy import load
 from deployer.policy.isolated_rules import PythonRules
 from deployer.policy.model import RuleFailed
 from deployer.policy.rows import PlanView
-from tests.cli.conftest import Deployer, project  # noqa: F401
+from tests.cli.conftest import TWO_TABLES, Deployer, project  # noqa: F401
 from tests.cli.test_apply import add_rows
+from tests.projects import applied_project
 
 DELETES = "delete table (3 rows"
 PROGRAM = Path("stacks") / "__main__.py"
 
 
+def without_planes() -> None:
+    add_rows(Path.cwd(), "planes")
+    Path("specs/planes.yaml").unlink()
+    Path("policies").mkdir()
+    Path("policies/rules.yaml").write_text("kind: Policy\nrule: destroys-data\n")
+
+
 @pytest.fixture
-def branch(project: Path, deployer: Deployer) -> Path:
+def branch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An applied lake of two tables, and specs without the one that has rows."""
-    assert deployer("up", "--yes").code == 0
-    add_rows(project, "planes")
-    (project / "specs" / "planes.yaml").unlink()
-    (project / "policies").mkdir()
-    (project / "policies" / "rules.yaml").write_text("kind: Policy\nrule: destroys-data\n")
-    return project
+    folder = applied_project(tmp_path / "project", TWO_TABLES, without_planes)
+    monkeypatch.chdir(folder)
+    return folder
 
 
 def append(project: Path, text: str) -> None:

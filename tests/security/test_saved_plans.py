@@ -15,8 +15,9 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from deployer.plan.saved.file import _checksum, read_plan
-from tests.cli.conftest import Deployer, project  # noqa: F401
+from tests.cli.conftest import TWO_TABLES, Deployer, project  # noqa: F401
 from tests.cli.test_apply import add_rows
+from tests.projects import applied_project
 
 PRIVATE, PUBLIC = "DEPLOYER_PLAN_KEY", "DEPLOYER_PLAN_PUBLIC_KEY"
 PLAN = "demo.plan"
@@ -40,13 +41,17 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(PUBLIC, raising=False)
 
 
+def fill() -> None:
+    add_rows(Path.cwd(), "flights")
+    add_rows(Path.cwd(), "planes")
+
+
 @pytest.fixture
-def applied(project: Path, deployer: Deployer) -> Path:
+def applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two tables with rows, and the specs without one of them."""
-    assert deployer("up", "--yes").code == 0
-    add_rows(project, "flights")
-    add_rows(project, "planes")
-    return project
+    folder = applied_project(tmp_path / "project", TWO_TABLES, fill)
+    monkeypatch.chdir(folder)
+    return folder
 
 
 @pytest.fixture

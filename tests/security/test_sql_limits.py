@@ -146,6 +146,7 @@ def test_a_preview_refuses_an_expression_with_its_place(
     assert "`default` of column `big` cannot be computed: for one row it needs more than" in ran.err
 
 
+@pytest.mark.full
 def test_a_policy_over_the_limit_names_its_file(
     project: Path,  # noqa: F811
     deployer: Deployer,

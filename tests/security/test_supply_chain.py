@@ -151,6 +151,7 @@ def test_a_new_project_pins_this_deployer_and_all_packages_by_hash(project: Path
     assert known_hashes(project).keys() == known_hashes().keys()
 
 
+@pytest.mark.full
 def test_pip_takes_the_vendored_wheel_and_no_other(project: Path) -> None:
     lines = (project / "requirements.txt").read_text(encoding="utf-8").split(LOCKED_BEGINS)[0]
     (project / "own.txt").write_text(lines, encoding="utf-8")
@@ -213,6 +214,7 @@ def test_a_package_without_a_known_hash_is_refused(tmp_path: Path, monkeypatch: 
     assert not list(tmp_path.glob("*.tar.gz"))
 
 
+@pytest.mark.full
 def test_a_kept_archive_is_taken_only_as_it_was_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An archive in a cache that somebody else could write is built again, and so is one whose wheel lost its trust."""
     (tmp_path / "wheels").mkdir()

@@ -30,6 +30,7 @@ def without_provider(project: Path) -> bytes:
     return archive(program(content))
 
 
+@pytest.mark.full
 def test_up_offers_the_provider_and_runs_it_from_pulumis_folder(
     on_aws: MakeProject, deployer: Deployer, releases: Releases, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -262,6 +262,7 @@ def test_rights_to_read_are_enough(project: Path, root: Path) -> None:
     assert {command for command, code in codes.items() if code} == set()
 
 
+@pytest.mark.full
 def test_a_full_disk_is_enough(project: Path, root: Path) -> None:
     """No file may grow, those for temporary files included; commands that write one say so."""
     ahead(root)

@@ -110,6 +110,7 @@ def test_without_targets_the_lakes_own_directory_namespace_is_the_target(
     assert list(lancedb.connect(lake.folder).list_tables(namespace_path=["air"]).tables) == ["flights"]
 
 
+@pytest.mark.full
 def test_a_service_without_targets_publishes_to_the_lakes_own_namespace(lake: Lake) -> None:
     about: dict[str, Any] = {"lake": lake.root, "database": "air", "service": "METASYNC"}
     with TableServicesClient(lake.root) as client:
