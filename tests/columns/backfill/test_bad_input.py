@@ -160,7 +160,7 @@ def test_what_a_function_may_not_return(case: str, table: Table, lake: Lake) -> 
 def of_a_package() -> Any:
     @udf(data_type=pa.float64())
     def far(rating: float) -> float:
-        import polars_of_no_one
+        import polars_of_no_one  # type: ignore[import-not-found]
 
         return float(polars_of_no_one.far(rating))
 
