@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deployer.compute.spark.local import LocalCluster, job_session
+from deployer.plan.planning import work_places
 from deployer.runs.rewriting import index_builds
 from deployer.table import connect
 from tests.cli.conftest import Deployer
@@ -23,6 +24,7 @@ BTREE = "indexes:\n  - {columns: [id], kind: btree}\n"
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of more than ten rows are large, and a part has ten."""
     monkeypatch.setattr(index_builds, "SMALL_ROWS", 10)
+    monkeypatch.setattr(work_places, "SMALL_ROWS", 10)
     monkeypatch.setattr(index_builds, "PART_ROWS", 10)
 
 
@@ -64,6 +66,7 @@ def test_up_and_calls_build_parts_with_spark(
 ) -> None:
     project = applied(deployer, tmp_path, CLUSTERS, monkeypatch)
     (project / "specs" / "flights.yaml").write_text(table("flights", more=BTREE), encoding="utf-8")
+    assert "40 rows are indexed; none is written, in parts on cluster laptop (local)" in deployer("preview").out
     ran = deployer("up", "--yes")
     assert ran.code == 0, ran.err
     assert segments() == 2 and len(started) == 1
