@@ -39,7 +39,7 @@ class Side:
     version: Version
     other: Version | None
     pieces: tuple[Piece, ...]
-    _found: dict[Piece, NDArray[np.uint8]] = field(default_factory=dict)
+    _found: dict[Piece, NDArray[np.uint8]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def size(self) -> int:
