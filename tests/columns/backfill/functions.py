@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deployer.functions import fail, skip, udf
+from deployer.functions import fail, retry, skip, udf
+from deployer.functions.model import UDF
 
+MORTAL = "DEPLOYER_TEST_MORTAL"  #: the file that has `mortal` kill its process
 CALLS = "DEPLOYER_TEST_CALLS"  #: the file that `counted` appends the ids to that it is called for
 
 
@@ -88,6 +92,22 @@ def counted(id: int, rating: float) -> float:
     with Path(os.environ[CALLS]).open("a") as file:
         file.write(f"{id}\n")
     return rating * 2 + 1
+
+
+def mortal(timeout: float | None) -> UDF:
+    """Returns `counted` as a function that kills the process that calls it, once, where the file MORTAL is there."""
+
+    @udf(data_type=pa.float64(), version="1", timeout=timeout, on_error=retry(RuntimeError, first_pause=0.0))
+    def score(id: int, rating: float) -> float:
+        with Path(os.environ[CALLS]).open("a") as file:
+            file.write(f"{id}\n")
+        with suppress(FileNotFoundError):
+            if id % 17 == 5:
+                Path(os.environ[MORTAL]).unlink()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return rating * 2 + 1
+
+    return score
 
 
 @udf(data_type=pa.float64(), version="1")
