@@ -39,7 +39,9 @@ class LiveRows:
         self._offsets: Offsets = np.empty(0, np.int64)
 
     def between(self, start: int, stop: int) -> tuple[Offsets, pa.Table]:
-        """Returns the rows between two physical rows, with their distances from the first."""
+        """Returns the rows between two physical rows, with their distances from the first. Rows before these that were
+        not asked for are left out."""
+        self._drop(int(np.searchsorted(self._offsets, start)))
         while not len(self._offsets) or self._offsets[-1] < stop:
             batch = next(self._batches, None)
             if batch is None:
@@ -52,8 +54,12 @@ class LiveRows:
             self._left = pa.concat_tables([self._left, rows.select(self._schema.names).cast(self._schema)])
         number = int(np.searchsorted(self._offsets, stop))
         found = self._offsets[:number] - start, self._left.slice(0, number)
-        self._offsets, self._left = self._offsets[number:], self._left.slice(number)
+        self._drop(number)
         return found
+
+    def _drop(self, rows: int) -> None:
+        if rows:
+            self._offsets, self._left = self._offsets[rows:], self._left.slice(rows)
 
 
 def offsets_in(addresses: pa.Array | pa.ChunkedArray) -> Offsets:

@@ -105,6 +105,13 @@ def test_a_condition_on_rows_that_are_not_computed_leaves_the_rest(table: Table,
     assert values(table, "score") == FIRST
 
 
+def test_kept_rows_between_and_behind_batches_that_are_all_computed(table: Table) -> None:
+    """Values that stay are read in order, also past a batch for which none was asked."""
+    table.backfill("score", where="id in (0, 9)")
+    table.backfill("score", udf=tenfold, where="id between 1 and 8", checkpoint_size=4, max_checkpoint_size=4)
+    assert [values(table, "score")[i] for i in range(10)] == [1.0, *(i * 10.0 for i in range(1, 9)), 19.0]
+
+
 def test_fragments_are_skipped_and_counted(table: Table) -> None:
     assert table.backfill("score", skip_frags=1, num_frags=1).rows == 10
     assert values(table, "score") == {i: FIRST[i] if 10 <= i < 20 else None for i in range(30)}
