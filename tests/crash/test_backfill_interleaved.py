@@ -37,7 +37,7 @@ from tests.tables.lakes import Lake
 pytestmark = [pytest.mark.slow, pytest.mark.full]
 
 WORKER = str(Path(__file__).with_name("interleaved_worker.py"))
-ROUNDS = 40  #: kills, most of which have a run to kill
+ROUNDS = 24  #: kills, most of which have a run to kill
 CHECKPOINT, TASKS = 10, 2  #: rows of a checkpoint of the worker, and its tasks at the same time
 
 
