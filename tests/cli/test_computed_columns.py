@@ -275,8 +275,15 @@ def test_a_stale_column_is_noted_and_is_no_change(deployer: Deployer, applied: P
     assert deployer("report", "--html", "lake.html").code == 0
     page = (applied / "lake.html").read_text()
     assert ">stale<" in page and "deployer column backfill air.flights km" in page
-    assert deployer("column", "backfill", "flights", "km").code == 0
+    text = spec(KM.replace("1.609344", "1.6"))
+    declare(applied, text + "services:\n  backfill: {trigger: {rows: 5}, options: {on_change: recompute}}\n")
+    assert "its service BACKFILL does that" in folded(deployer("preview").out)
+    assert deployer("up", "--yes").code == 0
+    assert deployer("service", "run", "flights", "BACKFILL").code == 0
     assert "is stale" not in deployer("preview").out
+    assert deployer("report", "--html", "lake.html").code == 0
+    page = (applied / "lake.html").read_text()
+    assert "BACKFILL" in page and "after 5 rows" in page and ">stale<" not in page
 
 
 def folded(text: str) -> str:
