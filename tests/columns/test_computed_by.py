@@ -25,7 +25,7 @@ from deployer.tables.verify.verify import verify
 from tests.columns.fills import fill
 from tests.columns.rows import rows, source
 from tests.tables.lakes import Lake
-from tests.tables.test_rebuild import lose, rebuild
+from tests.tables.verify.test_rebuild import lose, rebuild
 
 V1, V2, V1_OF_8 = '{"7":["v1"]}', '{"7":["v2"]}', '{"8":["v1"]}'
 

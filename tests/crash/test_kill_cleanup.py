@@ -14,7 +14,7 @@ from deployer.state import open_store
 from deployer.tables.verify.verify import verify
 from tests import forks
 from tests.tables.lakes import Lake, flights
-from tests.tables.test_rewrite import apply, ended, other_keys, spec_of, start
+from tests.tables.rewrite.test_rewrite import apply, ended, other_keys, spec_of, start
 
 pytestmark = pytest.mark.full
 

@@ -25,7 +25,7 @@ from tests import forks
 from tests.crash.rebuild_worker import OPERATIONS, choose, numbers, of_load
 from tests.projects import INSTANCE, REPOSITORY, make_project, table
 from tests.tables.lakes import Lake
-from tests.tables.test_rebuild import told
+from tests.tables.verify.test_rebuild import told
 
 pytestmark = pytest.mark.full
 

@@ -1,7 +1,7 @@
 """Kinds of Lance indexes: their parameters, as JSON Schema and as defaults, and the column types that each takes.
 
 Which types fit was tried on pylance 14 in file versions 2.1 and 2.2, on empty and on filled tables
-(tests/tables/test_index_searches.py tries it again).
+(tests/tables/indexes/test_index_searches.py tries it again).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from deployer.state import open_store
 from deployer.tables.admin.tables import update_table
 from deployer.tables.rewrite.truncate import reinitialise_table
 from tests.services.ingest.landings import Landing
-from tests.tables.test_rebuild import lose, rebuild
+from tests.tables.verify.test_rebuild import lose, rebuild
 
 
 def test_a_rewrite_of_the_table_forgets_no_file(tmp_path: Path) -> None:

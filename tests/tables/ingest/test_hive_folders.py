@@ -17,8 +17,8 @@ from deployer.tables.importing.infer import infer
 from deployer.tables.ingest.files.find import find_sources
 from deployer.tables.ingest.files.folder_names import folder_values, folders_of
 from deployer.tables.ingest.files.model import ReadOptions
+from tests.tables.ingest.test_ingest import ENGINES, engine
 from tests.tables.lakes import Lake
-from tests.tables.test_ingest import ENGINES, engine
 
 __all__ = ["engine"]
 

@@ -18,8 +18,8 @@ from deployer.tables.importing.infer import infer
 from deployer.tables.ingest.files import json_rows
 from deployer.tables.ingest.files.model import ReadOptions
 from deployer.tables.read.export import write_json_lines
+from tests.tables.ingest.test_ingest import ENGINES, engine
 from tests.tables.lakes import Lake
-from tests.tables.test_ingest import ENGINES, engine
 
 __all__ = ["engine"]
 

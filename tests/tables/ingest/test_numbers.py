@@ -17,8 +17,8 @@ from deployer.tables.conversion.casts import lossless
 from deployer.tables.conversion.text_values import parsed
 from deployer.tables.importing.infer import infer
 from deployer.tables.ingest.files.model import ReadOptions
+from tests.tables.ingest.test_ingest import ENGINES, engine
 from tests.tables.lakes import Lake
-from tests.tables.test_ingest import ENGINES, engine
 
 __all__ = ["engine"]
 

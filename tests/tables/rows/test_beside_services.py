@@ -17,7 +17,7 @@ from deployer.tables.rows.merge import merge_rows
 from deployer.tables.rows.update import update_rows
 from tests.tables.lakes import Lake, flights, sorted_rows
 from tests.tables.rows.test_delete import differences, filled, opened
-from tests.tables.test_rebuild import lose, rebuild
+from tests.tables.verify.test_rebuild import lose, rebuild
 
 
 def change(lake: Lake) -> None:

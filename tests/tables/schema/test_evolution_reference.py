@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import replace
-from pathlib import Path
 from typing import get_args
 
 from deployer.live.model import TableStatistics
@@ -14,8 +13,9 @@ from deployer.plan.changes import Change
 from deployer.plan.diff.lakes import diff
 from tests.plan.lakes import FLIGHTS, INSTANCE
 from tests.plan.test_diff import INSTANCES, TABLES
+from tests.projects import REPOSITORY
 
-REFERENCE = Path(__file__).parents[2] / "docs" / "changes.md"
+REFERENCE = REPOSITORY / "docs" / "changes.md"
 #: FLIGHTS, published in the lake's own catalog alone.
 PUBLISHED = replace(
     TABLES["service_external"],

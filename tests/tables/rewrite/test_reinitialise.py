@@ -164,8 +164,8 @@ def test_loads_and_emptyings_at_once_keep_whole_loads_only(lake: Lake) -> None:
 def test_a_cut_off_rewrite_does_not_bring_rows_back(lake: Lake) -> None:
     from dataclasses import replace
 
-    from tests.tables.test_rewrite import ended
-    from tests.tables.test_rewrite import start as start_rewrite
+    from tests.tables.rewrite.test_rewrite import ended
+    from tests.tables.rewrite.test_rewrite import start as start_rewrite
 
     lake.table()
     lake.ingest(lake.file(flights(40)))

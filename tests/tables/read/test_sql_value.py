@@ -11,8 +11,7 @@ from deployer.specs.model import TableSpec
 from deployer.tables.admin.tables import create_table
 from deployer.tables.conversion.sql_values import values_of
 from tests.tables.lakes import Lake
-
-from .test_evolution import column
+from tests.tables.schema.test_evolution import column
 
 ROWS = 100_000  #: DataFusion divides more than 8,192 rows among its threads
 

@@ -13,7 +13,7 @@ from deployer.errors import Refused
 from deployer.platform.storage.s3_objects import S3Objects
 from deployer.tables.verify.rebuild import plan_rebuild
 from tests.tables.lakes import Lake, flights
-from tests.tables.test_rebuild import declared, keys_changed, load, rebuild, rows, save, told, whole
+from tests.tables.verify.test_rebuild import declared, keys_changed, load, rebuild, rows, save, told, whole
 
 pytestmark = pytest.mark.full  # the same steps on a disk are in the gate
 

@@ -33,6 +33,7 @@ from deployer.tables.ingest.commit.append import commit_append
 from deployer.tables.read.table import Table
 from deployer.tables.rewrite.cleanup import remove_old_datasets
 from tests import forks
+from tests.projects import REPOSITORY
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 Change = Callable[[TableSpec], TableSpec]
@@ -460,7 +461,7 @@ def test_rows_that_came_too_late_are_named_at_once_and_loaded_as_the_document_sa
     version = table.opened.state.datasets[0].lance_version
     assert f"after version {version}, " in kept.why
     assert table.opened.location in kept.why and kept.why.endswith(f"and delete {old}")
-    page = (Path(__file__).parents[2] / "docs" / "changes.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs" / "changes.md").read_text(encoding="utf-8")
     _, _, section = page.partition("### Writes to a replaced dataset")
     code = section.split("```python\n")[1].split("```")[0]
     monkeypatch.chdir(tmp_path)

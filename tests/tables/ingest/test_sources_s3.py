@@ -14,8 +14,8 @@ import pytest
 from deployer.errors import DeployerError, InvalidInput, NotFound
 from deployer.tables.ingest.files import source_files
 from deployer.tables.ingest.files.find import find_sources, splits_of
+from tests.tables.ingest.test_ingest import write
 from tests.tables.lakes import Lake, flights, sorted_rows
-from tests.tables.test_ingest import write
 
 Upload = Callable[..., str]
 

@@ -19,8 +19,8 @@ from deployer.state.model.entities import File, TableEntry, TableState
 from deployer.tables.open_table import open_to_change
 from deployer.tables.verify.audit_dataset import DatasetAudit, audit_dataset
 from deployer.tables.verify.verify import repair, verify
+from tests.tables.importing.test_adoption import FOREIGN
 from tests.tables.lakes import FLIGHTS, Lake, flights
-from tests.tables.test_adoption import FOREIGN
 
 
 @pytest.fixture
