@@ -354,6 +354,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], int, str]] = {
 }
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("case", REFUSED)
 def test_mistakes_are_told_in_words_and_change_nothing(case: str, deployer: Deployer, applied: Path) -> None:
     arguments, code, words = REFUSED[case]

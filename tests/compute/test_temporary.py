@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from deployer.platform.files import temporary
 from deployer.platform.files.temporary import make_temporary_folder, remove_temporary_folder, temporary_folder
+from tests import forks
 from tests.cli.conftest import Deployer, deployer, project  # noqa: F401 (fixtures)
 
 PROGRAM = """
@@ -33,8 +33,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_folder_of_a_killed_process_is_removed_and_that_of_a_living_one_is_not(place: Path) -> None:
     with (
-        subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=-1, stdout=-1, text=True) as killed,
-        subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=-1, stdout=-1, text=True) as living,
+        forks.Popen([sys.executable, "-c", PROGRAM], stdin=-1, stdout=-1, text=True) as killed,
+        forks.Popen([sys.executable, "-c", PROGRAM], stdin=-1, stdout=-1, text=True) as living,
     ):
         assert killed.stdout is not None and living.stdout is not None
         abandoned, used = Path(killed.stdout.readline().strip()), Path(living.stdout.readline().strip())
@@ -56,7 +56,7 @@ def test_a_folder_elsewhere_is_removed_too_and_none_is_left_where_nothing_can_be
 ) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     program = PROGRAM.replace('"test"', f'"test", __import__("pathlib").Path({str(elsewhere)!r})')
-    with subprocess.Popen([sys.executable, "-c", program], stdin=-1, stdout=-1, text=True) as killed:
+    with forks.Popen([sys.executable, "-c", program], stdin=-1, stdout=-1, text=True) as killed:
         assert killed.stdout is not None
         abandoned = Path(killed.stdout.readline().strip())
         assert abandoned.parent == elsewhere
@@ -87,7 +87,7 @@ def test_what_a_killed_command_left_is_removed_by_the_next_load(
     command: tuple[str, ...],
 ) -> None:
     assert deployer("up", "--yes").code == 0
-    with subprocess.Popen([sys.executable, "-m", "deployer", *command], stdin=-1, stdout=-1, stderr=-1) as killed:
+    with forks.Popen([sys.executable, "-m", "deployer", *command], stdin=-1, stdout=-1, stderr=-1) as killed:
         assert killed.stdin is not None
         killed.stdin.write(b"id\n" + b"1\n" * 1_000_000)
         killed.stdin.flush()

@@ -22,22 +22,25 @@ from deployer.platform.system.processes import is_running, start_of
 from deployer.state import open_store
 from deployer.state.log.updates import SetTableProperties
 from tests import forks
-from tests.projects import INSTANCE, make_project, table
+from tests.projects import INSTANCE, applied_project, table
 
 COMMAND = [sys.executable, "-m", "deployer"]
+
+
+def change() -> None:
+    describe(Path.cwd(), "new")
+    with closing(open_store(str(Path.cwd() / "lakes" / "demo"))) as store:  # as somebody else may change it
+        [table_id] = store.instance().tables
+        store.commit(table_id, [SetTableProperties({"tags": {"owner": "data"}})])
+    lance.write_dataset(pa.table({"id": [1]}), "lakes/demo/grown.lance")
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with one table applied, whose specs say something new of it, and a dataset that is no table."""
-    folder = make_project(tmp_path / "project", {"demo.yaml": INSTANCE, "t.yaml": table("t", "value: string")})
+    specs = {"demo.yaml": INSTANCE, "t.yaml": table("t", "value: string")}
+    folder = applied_project(tmp_path / "project", specs, change)
     monkeypatch.chdir(folder)
-    assert run(["up", "--yes"]) == 0
-    describe(folder, "new")
-    with closing(open_store(str(folder / "lakes" / "demo"))) as store:  # as somebody else may change it
-        [table_id] = store.instance().tables
-        store.commit(table_id, [SetTableProperties({"tags": {"owner": "data"}})])
-    lance.write_dataset(pa.table({"id": [1]}), str(folder / "lakes" / "demo" / "grown.lance"))
     return folder
 
 

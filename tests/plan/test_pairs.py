@@ -107,7 +107,7 @@ def section(edits: Iterable[Edit]) -> str:
     return "\n".join([" + ".join(edit.name for edit in edits), *planned(edited(edits))])
 
 
-@pytest.mark.thinned(2, to="full")
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("first", KINDS, ids=lambda kind: kind.__name__)
 def test_two_changes_of_a_table_are_planned_as_their_golden_file_says(
     first: type, tmp_path: Path, update_golden: bool

@@ -118,6 +118,7 @@ def table(opened: Opened) -> Table:
     return table
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("case", CASES)
 def test_bad_input_is_refused_and_the_message_says_what_to_do(table: Table, case: str) -> None:
     call, message = CASES[case]

@@ -187,6 +187,7 @@ def test_any_types_with_nulls_cluster_together(lake: Lake, row_keys: tuple[str, 
     assert differences(lake.root) == []
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "keyless"])
 def test_indexes_find_the_same_rows(lake: Lake, *, keyed: bool) -> None:
     table = Indexed(lake, [TREE, BITMAP, LABELS, TEXT, PQ, NESTED], keyed=keyed)

@@ -29,6 +29,7 @@ def found(table: Indexed) -> dict[str, Any]:
     }
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "keyless"])
 def test_look_ups_find_the_same_rows(lake: Lake, *, keyed: bool) -> None:
     table = Indexed(lake, [TREE, BITMAP, LABELS, TEXT, PQ, NESTED], keyed=keyed)

@@ -17,8 +17,8 @@ from deployer.state.model.entities import TableState
 from deployer.tables.inspect.versions import history
 from deployer.tables.read.table import open_table
 from tests import forks
-from tests.cli.conftest import Deployer, deployer, project
-from tests.projects import table
+from tests.cli.conftest import TWO_TABLES, Deployer, deployer, project
+from tests.projects import applied_project, table
 
 __all__ = ["deployer", "project"]
 
@@ -47,12 +47,17 @@ def changes(deployer: Deployer) -> list[dict[str, object]]:
     return [change for resource in deployer("preview", "--json").json["resources"] for change in resource["changes"]]
 
 
+def add_rows() -> None:
+    found = dataset(Path.cwd())
+    lance.write_dataset(pa.Table.from_pylist(ROWS, schema=found.schema), found.uri, mode="append")
+
+
 @pytest.fixture
-def filled(project: Path, deployer: Deployer) -> Path:
-    """The project, applied, with three rows in air.flights (id, delay: int32)."""
-    assert deployer("up", "--yes").code == 0
-    lance.write_dataset(pa.Table.from_pylist(ROWS, schema=dataset(project).schema), dataset(project).uri, mode="append")
-    return project
+def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project, applied, with three rows in air.flights (id, delay: int32); the current folder."""
+    folder = applied_project(tmp_path / "project", TWO_TABLES, add_rows)
+    monkeypatch.chdir(folder)
+    return folder
 
 
 def rows(project: Path) -> list[dict[str, object]]:

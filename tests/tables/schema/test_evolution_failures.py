@@ -15,22 +15,24 @@ import pytest
 from deployer.tables.admin import tables as admin
 from tests import forks
 from tests.cli.conftest import Deployer, deployer
-from tests.projects import INSTANCE, make_project, table
+from tests.projects import INSTANCE, applied_project, table
 
 __all__ = ["deployer"]
 
 NAMES = ("airports", "flights", "planes")
 
 
+def add_two() -> None:
+    for name in NAMES:
+        add(Path.cwd(), name, {"id": 1, "delay": 5}, {"id": 2, "delay": 6})
+
+
 @pytest.fixture
-def three(tmp_path: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch) -> Path:
+def three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with three tables (id, delay: int32), applied, with two rows each."""
     specs = {"demo.yaml": INSTANCE, **{f"{name}.yaml": table(name, "delay: int32") for name in NAMES}}
-    folder = make_project(tmp_path / "project", specs)
+    folder = applied_project(tmp_path / "project", specs, add_two)
     monkeypatch.chdir(folder)
-    assert deployer("up", "--yes").code == 0
-    for name in NAMES:
-        add(folder, name, {"id": 1, "delay": 5}, {"id": 2, "delay": 6})
     return folder
 
 
