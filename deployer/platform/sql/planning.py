@@ -49,7 +49,7 @@ def _planned(text: str, schema: pa.Schema) -> pa.DataType:
         expression = frame.parse_sql_expr(text)
         kind: pa.DataType = frame.select(expression.alias("value")).schema().field("value").type
     except Exception as failure:  # of what kind DataFusion does not say
-        raise NotComputable(_reason(failure)) from None
+        raise NotComputable(reason_of(failure)) from None
     if found := _ROWS.keys() & _kinds(expression):
         raise NotComputable(f"it has {_ROWS[min(found)]}, and the value of a row cannot depend on other rows")
     return kind
@@ -77,7 +77,8 @@ def _needs(text: str, schema: pa.Schema, name: str) -> bool:
     return False
 
 
-def _reason(failure: BaseException) -> str:
+def reason_of(failure: BaseException) -> str:
+    """Returns what DataFusion says of an expression that it cannot plan, without the words around it."""
     text = re.sub(r"\bc[0-9a-f]{32}\.", "", str(failure).splitlines()[0])  # the name that the columns' table has here
     for noise in ("DataFusion error: ", "Arrow error: ", "SQL error: ", "Schema error: ", "Error during planning: "):
         text = text.replace(noise, "")

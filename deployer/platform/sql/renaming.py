@@ -35,24 +35,25 @@ def rename_in_expression(text: str, renames: Mapping[str, str]) -> str:
     caller plans the result, and compares what it reads with what the expression read before.
     """
     pieces = list(_pieces(text))
-    solid = [(number, kind, piece) for number, (kind, piece, _) in enumerate(pieces) if kind != "blank"]
+    numbers = [number for number, (kind, _, _) in enumerate(pieces) if kind != "blank"]
+    solid = [pieces[number][:2] for number in numbers]
     written = [piece for _, piece, _ in pieces]
-    for place, (number, kind, _) in enumerate(solid):
-        name = pieces[number][2]
-        if name is not None and name in renames and (kind == "name" or not _is_word_of_sql(solid, place)):
-            before = solid[place - 1][2] if place else ""
+    for place, number in enumerate(numbers):
+        kind, _, name = pieces[number]
+        if name is not None and name in renames and (kind == "name" or not is_word_of_sql(solid, place)):
+            before = solid[place - 1][1] if place else ""
             if before != ".":
                 written[number] = _written(renames[name])
     return "".join(written)
 
 
-def _is_word_of_sql(pieces: Sequence[tuple[int, str, str]], place: int) -> bool:
-    """Returns whether a name without quotes is something other than a column: `DATE '2020-01-01'`, `INTERVAL '1' day`,
-    `AS date`, `extract(year FROM at)`, `year(at)`."""
+def is_word_of_sql(pieces: Sequence[tuple[str, str]], place: int) -> bool:
+    """Returns whether a name without quotes is not a column: `DATE '2020-01-01'`, `INTERVAL '1' day`, `AS date`,
+    `extract(year FROM at)`, `year(at)`. `pieces` are the kinds and texts of the tokens around it."""
 
     def at(step: int) -> tuple[str, str]:
         inside = 0 <= place + step < len(pieces)
-        return (pieces[place + step][1], pieces[place + step][2].lower()) if inside else ("", "")
+        return (pieces[place + step][0], pieces[place + step][1].lower()) if inside else ("", "")
 
     (kind_before, before), (kind_after, after) = at(-1), at(1)
     in_extract = (at(-2)[1], before, after) == ("extract", "(", "from")

@@ -1,0 +1,1 @@
+"""Materialized views: tables whose rows are those of a query over other tables, and which a refresh keeps so."""

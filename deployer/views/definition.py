@@ -1,0 +1,92 @@
+"""What is stored of a view: the query that defines it, and the versions of its sources that its rows reflect."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from deployer.errors import Corrupt
+from deployer.platform.sql.renaming import canonical_expression
+from deployer.platform.storage.envelope import RECOVERY
+from deployer.state.model.entities import JSON, TableProperties
+
+VIEW = "view"  #: the name of a view's definition in what is declared of a table
+
+
+@dataclass(frozen=True, slots=True)
+class ViewDefinition:
+    """The query of a view, in DataFusion's SQL, with its tables by full name: `SELECT carrier FROM nyc.flights`.
+
+    `functions` are the packages of functions below the root (hashes, as computed columns have them) by their names in
+    the query. `max_staleness` is in milliseconds: a view that reflects an older state of its sources is late.
+    """
+
+    query: str
+    functions: Mapping[str, str] = field(default_factory=dict)
+    max_staleness: int | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of what decides the rows: the query, however it is written, and the functions."""
+        told = json.dumps([canonical_expression(self.query), dict(self.functions)], sort_keys=True)
+        return hashlib.sha256(told.encode()).hexdigest()
+
+    def to_json(self) -> dict[str, JSON]:
+        """Returns what is stored; `of_json` reads it."""
+        return {"query": self.query, "functions": dict(self.functions), "max_staleness": self.max_staleness}
+
+    @staticmethod
+    def of_json(stored: JSON, where: str) -> ViewDefinition:
+        """Returns a stored definition. Raises Corrupt, naming `where`, for what is not one."""
+        match stored:
+            case {"query": str(query), "functions": Mapping() as functions, "max_staleness": int() | None as most}:
+                return ViewDefinition(query, {str(name): str(value) for name, value in functions.items()}, most)
+            case _:
+                raise Corrupt("the stored definition of the view cannot be read", where=where, remedy=RECOVERY)
+
+
+def view_definition(properties: TableProperties, where: str = "view") -> ViewDefinition | None:
+    """Returns the definition of a view from what is declared of it; None for a table that is not a view."""
+    stored = properties.declared.get(VIEW)
+    return None if stored is None else ViewDefinition.of_json(stored, where)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceVersion:
+    """The version of a source that a refresh read: of its state, and of its dataset number `dataset` in Lance."""
+
+    table_id: str
+    state_version: int
+    dataset: int
+    lance_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reflected:
+    """What the rows of a view are the result of: the query's fingerprint, and its sources at one point in time.
+
+    `log_version` is the version of the instance's log at that point.
+    """
+
+    fingerprint: str
+    log_version: int
+    sources: tuple[SourceVersion, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what a refresh's commit and its job carry; `of_json` reads it."""
+        sources = [[each.table_id, each.state_version, each.dataset, each.lance_version] for each in self.sources]
+        return {"fingerprint": self.fingerprint, "log_version": self.log_version, "sources": sources}
+
+    @staticmethod
+    def of_json(stored: JSON, where: str) -> Reflected:
+        """Returns what a commit or a job carries. Raises Corrupt, naming `where`, for anything else."""
+        match stored:
+            case {"fingerprint": str(fingerprint), "log_version": int(version), "sources": list(sources)}:
+                try:
+                    return Reflected(fingerprint, version, tuple(SourceVersion(*each) for each in sources))
+                except TypeError:
+                    pass
+        raise Corrupt("what the view reflects cannot be read", where=where, remedy=RECOVERY)

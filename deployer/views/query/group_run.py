@@ -1,0 +1,181 @@
+"""Computes the states of groups from rows, puts states together, and makes the rows of the view of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+
+import datasketches
+import pyarrow as pa
+
+from deployer.views.query.engine import ROWS_TABLE, Stream, fitted, gathered, run_sql, run_table, select_sql
+from deployer.views.query.program import GroupProgram, Key, State, estimate_of, quoted
+from deployer.views.query.row_run import Matches, Runtime, run_rows
+
+CHUNK_ROWS = 262_144  #: that are aggregated at once
+MERGED_ROWS = 1_048_576  #: rows of states that are held before they are put together
+SKETCH_BITS = 12  #: of HyperLogLog sketches: 1.6% standard error
+_MERGED = {"rows": "sum", "count": "sum", "sum": "sum", "float sum": "sum", "min": "min", "max": "max"}
+
+
+def states_of_source(
+    runtime: Runtime,
+    program: GroupProgram,
+    source: Stream,
+    smalls: Mapping[str, pa.Table],
+    *,
+    matches: Sequence[Matches] = (),
+    groups: pa.Table | None = None,
+) -> pa.Table:
+    """Returns the states of the groups of rows of the first table, of some `groups` only if given.
+
+    The table has a column for each key and state, by their names in the program.
+    """
+    first = next(source.batches, None)
+    if first is None:  # most changes only insert, and planning takes longer than the rest
+        return _no_states(program)
+    source = Stream(source.schema, chain((first,), source.batches))
+    rows, threads = program.rows, os.cpu_count() or 1
+    computed = run_rows(runtime, rows, rows.outputs, source, smalls, matches=matches)
+    if groups is not None:
+        computed = _of_groups(program, computed, groups)
+    parts, held = list[pa.Table](), 0
+    for batch in gathered(computed.batches, CHUNK_ROWS):
+        part = _sketched(
+            program, run_table(_aggregation(program), {ROWS_TABLE: pa.Table.from_batches([batch])}, threads)
+        )
+        parts.append(part)
+        held += part.num_rows
+        if held > MERGED_ROWS:
+            parts = [merged(program, parts)]
+            held = parts[0].num_rows // 2
+    return merged(program, parts)
+
+
+def _aggregation(program: GroupProgram) -> str:
+    columns = [(each.name, quoted(each.name)) for each in program.keys]
+    columns += [(each.name, _aggregate(each)) for each in program.states]
+    return f"{select_sql(columns, ROWS_TABLE, ())} GROUP BY {', '.join(quoted(each.name) for each in program.keys)}"
+
+
+def _aggregate(state: State) -> str:
+    argument = quoted(state.argument)
+    match state.kind:
+        case "rows":
+            return "count(*)"
+        case "sketch":
+            return f"array_agg(DISTINCT {argument}) FILTER (WHERE {argument} IS NOT NULL)"
+        case "float sum":
+            return f"sum({argument})"
+        case kind:
+            return f"{kind}({argument})"
+
+
+def _of_groups(program: GroupProgram, computed: Stream, groups: pa.Table) -> Stream:
+    """Returns the rows that belong to some groups; null is a group, too."""
+    names = [quoted(each.name) for each in program.keys]
+    wanted = groups.rename_columns([f"__of{place}" for place in range(len(names))])
+    equal = " AND ".join(f'("__of{place}" IS NOT DISTINCT FROM {name})' for place, name in enumerate(names))
+    columns = [(name, quoted(name)) for name in computed.schema.names]
+    sql = select_sql(columns, f'"__groups" RIGHT SEMI JOIN {quoted(ROWS_TABLE)} ON {equal}', ())
+    return run_sql(sql, {ROWS_TABLE: computed, "__groups": wanted})
+
+
+def merged(program: GroupProgram, parts: Sequence[pa.Table]) -> pa.Table:
+    """Returns one row of states for each group of several tables of states, each of which has a group once."""
+    parts = [each for each in parts if each.num_rows] or [_no_states(program)]
+    if len(parts) == 1:
+        return parts[0]
+    columns = [(each.name, quoted(each.name)) for each in program.keys]
+    columns += [(each.name, merging(each)) for each in program.states]
+    keys = ", ".join(quoted(each.name) for each in program.keys)
+    found = run_table(f"{select_sql(columns, ROWS_TABLE, ())} GROUP BY {keys}", {ROWS_TABLE: pa.concat_tables(parts)})
+    return _sketched(program, found, are_sketches=True)
+
+
+def merging(state: State) -> str:
+    """Returns the SQL that makes one state of several; sketches become a list."""
+    name = quoted(state.name)
+    if state.kind == "sketch":
+        return f"array_agg({name}) FILTER (WHERE {name} IS NOT NULL)"
+    if state.counted:  # nothing is left of a sum whose values are gone
+        return f"CASE WHEN sum({quoted(state.counted)}) > 0 THEN sum({name}) END"
+    return f"{_MERGED[state.kind]}({name})"
+
+
+def _sketched(program: GroupProgram, table: pa.Table, *, are_sketches: bool = False) -> pa.Table:
+    """Returns the states in their types, with a sketch in place of each list of values or of sketches."""
+    for each in program.states:
+        column = table.column(each.name)
+        if each.kind == "sketch":
+            make = union_of if are_sketches else _sketch
+            column = pa.chunked_array([pa.array(map(make, column.to_pylist()), pa.binary())])
+        elif column.type != each.type:
+            column = column.cast(each.type)
+        table = table.set_column(table.schema.get_field_index(each.name), each.name, column)
+    return table
+
+
+def _sketch(values: list[int | str] | None) -> bytes | None:
+    if not values:
+        return None
+    found = datasketches.hll_sketch(SKETCH_BITS, datasketches.tgt_hll_type.HLL_8)
+    for value in values:
+        found.update(value)
+    return bytes(found.serialize_compact())
+
+
+def union_of(sketches: list[bytes] | None) -> bytes | None:
+    """Returns the sketch of all values of several sketches; None for none."""
+    if not sketches:
+        return None
+    return sketches[0] if len(sketches) == 1 else bytes(_joined(sketches).serialize_compact())
+
+
+def _joined(sketches: Sequence[bytes]) -> datasketches.hll_sketch:
+    union = datasketches.hll_union(SKETCH_BITS)
+    for each in sketches:
+        union.update(datasketches.hll_sketch.deserialize(each))
+    return union.get_result(datasketches.tgt_hll_type.HLL_8)
+
+
+def estimate(sketch: bytes | None) -> int:
+    """Returns the number of distinct values, whatever the order in which they came.
+
+    A sketch's own estimate depends on the order. That of a union of two does not, so it is joined with itself.
+    """
+    return 0 if sketch is None else round(_joined([sketch, sketch]).get_estimate())
+
+
+def _no_states(program: GroupProgram) -> pa.Table:
+    fields = [pa.field(each.name, each.type) for each in stored_parts(program)]
+    return pa.schema(fields).empty_table()
+
+
+def view_rows(program: GroupProgram, states: pa.Table, schema: pa.Schema, *, whole: bool) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of the view for groups, with its stored schema. `whole`: these are all groups, so that there is
+    one also of no rows where the query has no GROUP BY."""
+    if program.single and whole and not states.num_rows:
+        states = _empty_group(program)
+    for each in program.states:
+        if each.kind == "sketch":
+            estimates = pa.array(map(estimate, states.column(each.name).to_pylist()), pa.int64())
+            states = states.append_column(estimate_of(each.name), estimates)
+    columns = [(each.name, each.value.sql) for each in program.outputs]
+    known = {name for name, _ in columns}
+    columns += [(each.stored, quoted(each.name)) for each in stored_parts(program) if each.stored not in known]
+    found = run_sql(select_sql(columns, ROWS_TABLE, ()), {ROWS_TABLE: states})
+    for batch in found.batches:
+        yield fitted(batch, schema)
+
+
+def stored_parts(program: GroupProgram) -> tuple[Key | State, ...]:
+    """Returns the keys and states, all of which are stored in a column of the view."""
+    return (*program.keys, *program.states)
+
+
+def _empty_group(program: GroupProgram) -> pa.Table:
+    counts = {each.name: 0 for each in program.states if each.kind in ("rows", "count")}
+    row = {each.name: 0 for each in program.keys} | counts
+    return pa.Table.from_pylist([row], _no_states(program).schema)

@@ -1,0 +1,188 @@
+"""What a view's query is once it is parsed, and how it gets the rows of its sources.
+
+A query is a *row view* (each row comes from one row of a source: select, filter, expressions, functions, chunkers,
+unions, joins with small tables by key) or a *group view* (GROUP BY). The rows of a group view carry the partial states
+of its aggregates in hidden columns, so that they change with what comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, cast
+
+import pyarrow as pa
+
+from deployer.functions.model import UDF, Failure, Form
+from deployer.functions.packages.package import PackageInfo
+from deployer.specs.types.arrow import arrow_type
+from deployer.specs.types.parser import parse_type
+from deployer.views.query.program import GroupProgram, Program
+
+HIDDEN = "__"  #: with which the names of hidden columns of a view begin, and of no other ones
+ROW_ID = "_rowid"  #: the column of a source's stable row ids, as Lance names it; uint64 in Arrow
+
+ChangeKind = Literal["insert", "update", "delete"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSchema:
+    """What a query knows of a source. `unique`: no two rows have the same row keys.
+
+    `schema` has the visible columns. `stable_row_ids`: rows keep their ids wherever they go.
+    """
+
+    table: str  #: full name
+    schema: pa.Schema
+    row_keys: tuple[str, ...] = ()
+    unique: bool = False
+    stable_row_ids: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSignature:
+    """What a query has to know of a function to be checked, without its code.
+
+    A call of a function with several outputs has a struct of them. `parameters` is empty for a function of batches.
+    """
+
+    parameters: tuple[str, ...]
+    form: Form
+    type: pa.DataType
+
+    @staticmethod
+    def of_udf(udf: UDF) -> FunctionSignature:
+        """Returns the signature of a function."""
+        outputs = [(each.name, arrow_type(each.type)) for each in udf.outputs]
+        return FunctionSignature(udf.parameters, udf.form, _type_of(outputs))
+
+    @staticmethod
+    def of_package(info: PackageInfo) -> FunctionSignature:
+        """Returns the signature of a function that is packaged, from what its package says; nothing of it runs."""
+        outputs = [(name or None, arrow_type(parse_type(kind))) for name, kind in info.outputs]
+        return FunctionSignature(info.parameters, cast(Form, info.form), _type_of(outputs))
+
+
+def _type_of(outputs: Sequence[tuple[str | None, pa.DataType]]) -> pa.DataType:
+    if outputs[0][0] is None:
+        return outputs[0][1]
+    return pa.struct([pa.field(str(name), kind) for name, kind in outputs])
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSource:
+    """A table that a query reads. `columns` are all that any part of it needs, hidden identities too.
+
+    `where` is a condition in the source's own columns that every row the view needs holds, for leaving out fragments
+    and files; empty for none. `small`: it is only joined by its key, and held in memory.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    where: str = ""
+    small: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ViewQuery:
+    """A query that can be maintained. `parse_view` makes it.
+
+    `schema` has the visible columns. `stored_schema` has these, then the hidden ones. `identity` are the columns of
+    the stored schema by which rows are replaced: `ViewDelta.removed` has values of them, which may be null, and all
+    rows of the view that have them go. `default_keys` are visible columns that fit as row keys, with no null in them;
+    empty where there are none. `unique_keys`: no two rows have the same default keys.
+
+    `lineage` names the columns of sources, as (table, column), that each visible column is computed from.
+    `full_refresh` says of a table and a kind of its changes why they cannot be taken over from changes; all others
+    can be.
+    """
+
+    text: str  #: the query, on one line and however it was written
+    sources: tuple[ViewSource, ...]
+    schema: pa.Schema
+    stored_schema: pa.Schema
+    identity: tuple[str, ...]
+    default_keys: tuple[str, ...]
+    unique_keys: bool
+    lineage: Mapping[str, tuple[tuple[str, str], ...]]
+    full_refresh: Mapping[tuple[str, ChangeKind], str]
+    functions: tuple[str, ...]  #: names in the query
+    program: Program = field(repr=False, compare=False)  #: how it is computed; of `deployer.views.query` alone
+
+    @property
+    def grouped(self) -> bool:
+        """Whether it is a group view."""
+        return isinstance(self.program, GroupProgram)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The full names of the sources."""
+        return tuple(each.table for each in self.sources)
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The names of the hidden columns."""
+        return tuple(name for name in self.stored_schema.names if name.startswith(HIDDEN))
+
+
+class SourceReader(Protocol):
+    """Reads the sources, all at the version that the view is to reflect."""
+
+    def read(self, table: str, columns: Sequence[str], where: str) -> Iterator[pa.RecordBatch]:
+        """Yields rows with the columns, which may include `_rowid`.
+
+        `where` is a condition in DataFusion's SQL on columns of the source, empty for all rows. Rows that do not hold
+        it may come, too: they are left out later.
+        """
+        ...
+
+
+class SourceChanges(Protocol):
+    """Reads what changed in the sources between what the view reflects and what it is to reflect.
+
+    Changes are net: a row that came and went in between is on neither side, nor is one whose values are as before.
+    """
+
+    @property
+    def tables(self) -> Sequence[str]:
+        """The full names of the sources in which any row changed."""
+        ...
+
+    def before(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yields rows that were deleted or updated, with the values of before; columns as of `SourceReader.read`."""
+        ...
+
+    def after(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yields rows that were inserted or updated, with the values of after."""
+        ...
+
+
+class StoredView(Protocol):
+    """Reads the rows that the view has before a refresh."""
+
+    def rows(self, identities: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of the stored schema that have these values of `ViewQuery.identity`. Null is equal to null.
+
+        Rows of other identities may come, too: they are left out later.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ViewDelta:
+    """What a refresh does to a view: rows of the `removed` identities go, then the `added` rows come.
+
+    `removed` has the columns `ViewQuery.identity`, and may name identities that the view does not have, or one twice.
+    `added` has the stored schema. Take the `removed` first: both are read as they are taken.
+    """
+
+    removed: Iterator[pa.RecordBatch]
+    added: Iterator[pa.RecordBatch]
+
+
+#: Hears of rows for which a function failed: its name in the query, the rows that it was called for, and the failures.
+OnFailures = Callable[[str, pa.RecordBatch, Sequence[Failure]], None]
+
+
+class FullRefreshNeeded(Exception):
+    """Says why changes cannot be taken over from changes alone, as a sentence without its end."""

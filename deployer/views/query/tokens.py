@@ -1,0 +1,137 @@
+"""The text of a query as tokens, as `deployer.platform.sql` cuts expressions into them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from deployer.errors import InvalidInput
+from deployer.platform.sql.one_expression import LONGEST, TOKEN
+
+_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_REFUSED: Mapping[str, str] = {
+    "comment": "a comment without its end",
+    "prefixed": "a string with a prefix",
+    "quote": "a quote without its other half",
+    "placeholder": "a placeholder",
+    "other": "a character that no query has",
+}
+_PAIRS = {")": "(", "]": "["}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token of the query. `at` is its place, counted from 0; `depth` counts the brackets around it.
+
+    An opening and a closing bracket have the depth of what is outside of them.
+    """
+
+    kind: str
+    text: str
+    at: int
+    depth: int
+
+    @property
+    def end(self) -> int:
+        return self.at + len(self.text)
+
+    @property
+    def word(self) -> str:
+        """The word in small letters; empty for anything else, names in quotes too."""
+        return self.text.lower() if self.kind == "word" else ""
+
+    @property
+    def name(self) -> str | None:
+        """What a word or a name in quotes names, None for other tokens."""
+        if self.kind == "name":
+            return self.text[1:-1].replace(self.text[0] * 2, self.text[0])
+        return self.word or None
+
+
+def tokenize(query: str) -> list[Token]:
+    """Returns the tokens without blanks and comments, and without one `;` at the end.
+
+    Raises InvalidInput, with the place, for what no query has.
+    """
+    if len(query) > LONGEST:
+        raise InvalidInput(f"the query has more than {LONGEST:,} characters", remedy="make several views of it")
+    found, brackets, place = list[Token](), list[str](), 0
+    end = len(query.rstrip().removesuffix(";"))
+    while place < end:
+        if comment := _COMMENT.match(query, place):
+            place = comment.end()
+            continue
+        match = TOKEN.match(query, place)
+        if match is None or match.lastgroup in _REFUSED:
+            what = _REFUSED[str(match.lastgroup)] if match is not None else "a character that no query has"
+            raise _unreadable(f"{what} (`{query[place : place + 1]}`)", place)
+        kind, text = str(match.lastgroup), match[0]
+        if kind == "close" and (not brackets or brackets.pop() != _PAIRS[text]):
+            raise _unreadable(f"`{text}` without its other half", place)
+        if kind != "blank":
+            found.append(Token(kind, text, place, len(brackets)))
+        if kind == "open":
+            brackets.append(text)
+        place = match.end()
+    if brackets:
+        last = next(each for each in reversed(found) if each.kind == "open" and each.depth == len(brackets) - 1)
+        raise _unreadable(f"`{brackets[-1]}` without its other half", last.at)
+    return found
+
+
+def _unreadable(what: str, at: int) -> InvalidInput:
+    return InvalidInput(f"the query cannot be read: {what} at character {at + 1:,}", remedy="give one SELECT")
+
+
+def text_of(tokens: Sequence[Token]) -> str:
+    """Returns the text of tokens, with one blank where there are any between two."""
+    return joined((token.text, token.at, token.end) for token in tokens)
+
+
+def joined(pieces: Iterable[tuple[str, int, int]]) -> str:
+    """Returns pieces of text, given with the places in the query that they come from, as one text."""
+    parts, before = list[str](), None
+    for text, start, end in pieces:
+        if before is not None and start != before:
+            parts.append(" ")
+        parts.append(text)
+        before = end
+    return "".join(parts)
+
+
+def split(tokens: Sequence[Token], separator: str) -> Iterator[list[Token]]:
+    """Yields the parts between commas (`,`) or words (`and`) that are in no brackets of their own.
+
+    The AND of BETWEEN, and words between CASE and END, separate nothing.
+    """
+    depth = min((token.depth for token in tokens), default=0)
+    part, cases, betweens = list[Token](), 0, 0
+    for token in tokens:
+        at_depth = token.depth == depth
+        if at_depth:
+            cases += (token.word == "case") - (token.word == "end")
+            betweens += token.word == "between" and not cases
+        if at_depth and token.word == "and" and betweens and not cases:
+            betweens -= 1
+        elif at_depth and not cases and separator == (token.word or token.text):
+            yield part
+            part = []
+            continue
+        part.append(token)
+    yield part
+
+
+def has_word(tokens: Sequence[Token], word: str) -> bool:
+    """Returns whether a word is among the tokens, in no brackets of its own and not between CASE and END."""
+    return len(list(split(tokens, word))) > 1
+
+
+def closing(tokens: Sequence[Token], start: int) -> int:
+    """Returns the place of the bracket that closes the one at `start`."""
+    depth = tokens[start].depth
+    return next(
+        place
+        for place in range(start + 1, len(tokens))
+        if tokens[place].kind == "close" and tokens[place].depth == depth
+    )
