@@ -73,6 +73,7 @@ ERRORS = [
     "InvalidSpecs",
     "KeysTaken",
     "NameTaken",
+    "NoStableRowIds",
     "NotFound",
     "NotPublished",
     "NotWritten",

@@ -34,6 +34,7 @@ from deployer.cli.groups.packages import (
     service_group,
     state_group,
     table_group,
+    view_group,
 )
 from deployer.cli.options import TrustUdfs
 from deployer.cli.project import graph, init, package, render, schema, validate
@@ -86,6 +87,7 @@ _COMMANDS: Mapping[str, Sequence[tuple[str, Callable[..., Any]] | typer.Typer]] 
         ("agent", agent.agent),
         table_group,
         column_group,
+        view_group,
         catalog_group,
         job_group,
         savepoint_group.app,

@@ -1,4 +1,4 @@
-"""Jobs that write columns, as their runs show them: listed, described, followed and cancelled."""
+"""Jobs that write columns and refresh views, as their runs show them: listed, described, followed and cancelled."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
 
 JobStatus = Literal["PENDING", "RUNNING", "DONE", "FAILED", "CANCELLED"]
+KINDS: tuple[ServiceKind, ...] = (*WRITES_COLUMNS, "REFRESH")  #: the services whose runs are jobs
 POLL = 1.0  #: seconds between two looks at a job that is followed
 
 _STATUS: dict[RunStatus, JobStatus] = {
@@ -68,7 +69,7 @@ def jobs_of(entry: TableEntry, state: TableState, now: float | None = None) -> l
     """Returns the jobs of a table of which there are runs, the newest first. `now` is in seconds since 1970."""
     by_id: dict[str, list[Run]] = {}
     for run in runs_of(state):
-        if run.service in WRITES_COLUMNS:
+        if run.service in KINDS:
             by_id.setdefault(run.job or run.run_id, []).append(run)
     return [_job(entry, job_id, found, time.time() if now is None else now) for job_id, found in by_id.items()]
 

@@ -14,6 +14,7 @@ from deployer.services.definition import ServiceDefinition
 from deployer.services.expire import EXPIRE
 from deployer.services.ingest import INGEST
 from deployer.services.metasync import METASYNC
+from deployer.services.refresh import REFRESH
 from deployer.services.restore import RESTORE
 from deployer.services.savepoints.autosavepoint import AUTOSAVEPOINT
 from deployer.state.model.services import ServiceKind
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from deployer.services.restore.restoring import Restored
     from deployer.services.savepoints.autosavepoint import AutosavepointResult
     from deployer.tables.open_table import ReadTable
+    from deployer.views.refresh.results import RefreshJobResult
 
     ServiceResult = (
         CompactResult
@@ -42,12 +44,14 @@ if TYPE_CHECKING:
         | IngestFilesResult
         | ExpireResult
         | BackfillResult
+        | RefreshJobResult
         | AutosavepointResult
         | Restored
     )
 
 SERVICES: Mapping[ServiceKind, ServiceDefinition[Any, Any]] = {
-    each.kind: each for each in (COMPACT, CLUSTER, CLEAN, METASYNC, INGEST, EXPIRE, BACKFILL, AUTOSAVEPOINT, RESTORE)
+    each.kind: each
+    for each in (COMPACT, CLUSTER, CLEAN, METASYNC, INGEST, EXPIRE, BACKFILL, REFRESH, AUTOSAVEPOINT, RESTORE)
 }
 
 

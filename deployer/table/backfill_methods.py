@@ -224,7 +224,7 @@ class BackfillMethods(OpenedTable):
         return list(found.addresses)
 
     def list_jobs(self) -> list[Job]:
-        """Returns the backfills and loads of columns of the table, the newest first."""
+        """Returns the backfills and loads of columns of the table, and the refreshes of a view, the newest first."""
         table = self._newest()
         return jobs_of(table.entry, table.state)
 

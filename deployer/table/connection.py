@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from deployer.platform.isolation.trusted_functions import NONE_TRUSTED, TrustedFunctions
 from deployer.state import open_store
 from deployer.state.store import StateStore
 from deployer.table.table import Table
 from deployer.tables.open_table import find_entry, open_entry
+
+if TYPE_CHECKING:
+    from deployer.functions.model import UDF
 
 
 class Connection:
@@ -27,6 +32,44 @@ class Connection:
         """
         entry = find_entry(self._store.instance().tables.values(), name)
         return Table(open_entry(self._store, self.root, entry), self._trusted)
+
+    def create_materialized_view(
+        self,
+        name: str,
+        query: str,
+        udfs: Mapping[str, UDF] | None = None,
+        *,
+        row_keys: Sequence[str] | None = None,
+        max_staleness: dt.timedelta | None = None,
+        description: str = "",
+    ) -> Table:
+        """Creates the materialized view `database.name` of a query, and returns its table, which has no rows until
+        `refresh()`.
+
+        The query is one SELECT in SQL that names tables by their full names, such as `SELECT carrier, count(*) AS n
+        FROM nyc.flights GROUP BY carrier`. `udfs` are the functions that it calls, by their names in it; they are
+        packaged and stored beside the tables. `row_keys` are columns of the query, by default the groups of GROUP BY or
+        the row keys of the source where the query gives them. A view whose rows reflect sources of longer than
+        `max_staleness` ago is reported as late. A view of that name with the same query is returned as it is.
+
+        Raises InvalidInput for a query that cannot be maintained from changes, which names what it has and what there
+        can be, for tables and columns that there are not, and for a view that would read itself; Conflict where the
+        name is that of a table or of another view.
+        """
+        from deployer.functions.packages.stored import save_function
+        from deployer.platform.system.processes import local_user
+        from deployer.views.definition import ViewDefinition
+        from deployer.views.refresh.create import NewView, create_view
+        from deployer.views.refresh.engine import queries_of
+
+        database, _, short = name.rpartition(".")
+        author = local_user()
+        stored = {each: save_function(self.root, udf, author) for each, udf in (udfs or {}).items()}
+        most = None if max_staleness is None else round(max_staleness.total_seconds() * 1000)
+        keys = None if row_keys is None else tuple(row_keys)
+        view = NewView(database or "default", short, ViewDefinition(query, stored, most), keys, description=description)
+        opened = create_view(self._store, self.root, view, queries_of(self.root, self._trusted))
+        return Table(opened, self._trusted)
 
     def table_names(self) -> list[str]:
         """Returns the names `database.name` of all tables, in alphabetical order."""

@@ -14,6 +14,7 @@ from deployer.table.column_methods import ColumnMethods
 from deployer.table.definition_methods import DefinitionMethods
 from deployer.table.index_methods import IndexMethods
 from deployer.table.row_methods import RowMethods
+from deployer.table.view_methods import ViewMethods
 from deployer.tables.changes.feed import ChangeFeed, open_feed
 from deployer.tables.open_table import OpenTable
 from deployer.tables.read.table import Table as Reader
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from deployer.table.optimize import CleanupResult, OptimizeResult
 
 
-class Table(RowMethods, ColumnMethods, DefinitionMethods, BackfillMethods, IndexMethods):
+class Table(RowMethods, ColumnMethods, DefinitionMethods, BackfillMethods, IndexMethods, ViewMethods):
     """A table of an instance. Each call works on the newest version; what it returns is of one version.
 
     Not for several threads at once; open one for each.

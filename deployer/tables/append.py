@@ -104,6 +104,7 @@ class Appender:
         Refused for rows that do not fit or whose keys are there, InvalidInput for columns that do not and for rows of
         other kinds; Conflict when the table was changed meanwhile: `refresh` and append again.
         """
+        self._target.opened.refuse_view()
         table = as_arrow(rows, self._target.opened.address)
         if not has_unique_keys(self._target.opened.state):
             return self._appended(self._opened(), table, job_id or uuid.uuid4().hex, None)

@@ -16,12 +16,13 @@ from deployer.datasets.ordering.key_ranges import fault_of_keys
 from deployer.datasets.recovery.as_recorded import as_recorded
 from deployer.datasets.recovery.rollforward import current
 from deployer.datasets.recovery.unrecorded import recorded_schema
-from deployer.errors import Corrupt, InvalidInput, NotFound
+from deployer.errors import Corrupt, InvalidInput, NotFound, Refused
 from deployer.live.reader import live_table
 from deployer.specs.serialized.specs import storage_from_json
 from deployer.specs.types.arrow import arrow_schema, columns_of
 from deployer.specs.types.types import format_type
 from deployer.state import open_store
+from deployer.state.model.declared_properties import VIEW
 from deployer.state.model.entities import TableEntry, TableState
 from deployer.state.model.keys import decode_key
 from deployer.state.reader import StateReader
@@ -117,6 +118,16 @@ class ReadTable:
             storage.max_bytes_per_file,
             self.root,
         )
+
+    def refuse_view(self) -> None:
+        """Raises Refused for a view, whose rows nothing but a refresh writes."""
+        if VIEW in self.state.properties.declared:
+            name = self.entry.full_name
+            raise Refused(
+                f"{name} is a view: its rows come from its query, and only a refresh writes them; nothing was changed",
+                where=self.address,
+                remedy=f"change the tables that it reads, then run `deployer view refresh {name}`",
+            )
 
     def refreshed(self) -> ReadTable:
         known = self.store.instance().tables.get(self.entry.table_id, self.entry)

@@ -58,7 +58,8 @@ WITHOUT = {
     "service retry-files", "sql", "stack change-secrets-provider", "stack export", "stack import", "state export",
     "state import", "state rebuild", "state repair", "state verify", "table add", "table delete", "table files",
     "table gc", "table offline", "table online", "table partitions", "table rename", "table split",
-    "table split-points estimate", "up", "validate",
+    "table split-points estimate", "up", "validate", "view list",
+    "view plan", "view refresh",
 }  # fmt: skip
 
 

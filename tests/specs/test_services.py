@@ -102,6 +102,7 @@ def test_a_lake_with_services_is_read_back_from_json_and_yaml(tmp_path: Path) ->
       metasync: {options: {targets: [{type: glue}, {type: rest, uri: "https://catalog"}]}}
       expire: {trigger: {schedule: "0 4 * * *"}, options: {dry_run: true}}
       backfill: {trigger: {rows: 100000}, options: {on_change: recompute}}
+      refresh: {options: {max_rows_per_fragment: 1000}}
       autosavepoint: {}
     """
     found = lake(tmp_path, "\n" + own, more=RETENTION + INGEST)

@@ -1,5 +1,4 @@
-"""The groups whose commands have a package each: `deployer table`, `rows`, `column`, `job`, `service`, `catalog` and
-`state`."""
+"""The groups whose commands have a package each: `deployer table`, `rows`, `column`, `view`, `job`, `service`, …"""
 
 from __future__ import annotations
 
@@ -17,6 +16,7 @@ from deployer.cli.service import change, check, files, run, show
 from deployer.cli.state import log, rebuild, transfer, verify
 from deployer.cli.state import show as show_state
 from deployer.cli.table import add, delete, flags, gc, partitions, reinitialise, split
+from deployer.cli.view import views
 
 
 def _group(name: str, about: str, commands: Mapping[str, Callable[..., Any]]) -> typer.Typer:
@@ -66,9 +66,18 @@ column_group = _group(
         "errors": backfill.errors,
     },
 )
+view_group = _group(
+    "view",
+    "List materialized views, and refresh them.",
+    {
+        "list": views.list_views,
+        "plan": views.plan,
+        "refresh": views.refresh,
+    },
+)
 job_group = _group(
     "job",
-    "List, show and cancel jobs that write columns.",
+    "List, show and cancel jobs that write columns or refresh views.",
     {
         "list": jobs.list_jobs,
         "show": jobs.show,

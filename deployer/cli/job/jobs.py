@@ -25,7 +25,7 @@ def list_jobs(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """List jobs that write columns, backfills and loads of columns, the newest first."""
+    """List jobs: backfills, loads of columns and refreshes of views, the newest first."""
     from contextlib import closing
 
     from rich.box import SIMPLE_HEAD

@@ -21,7 +21,7 @@ ServiceName = Annotated[
     str,
     typer.Argument(
         metavar="SERVICE",
-        help="COMPACT, CLUSTER, CLEAN, METASYNC, INGEST, EXPIRE, BACKFILL or AUTOSAVEPOINT, any case.",
+        help="COMPACT, CLUSTER, CLEAN, METASYNC, INGEST, EXPIRE, BACKFILL, REFRESH or AUTOSAVEPOINT, any case.",
     ),
 ]
 Option = Annotated[

@@ -37,8 +37,8 @@ def run(
     service: Annotated[
         str | None,
         typer.Argument(
-            help="COMPACT, CLUSTER, CLEAN, METASYNC, INGEST, EXPIRE, BACKFILL, AUTOSAVEPOINT or RESTORE (to the newest "
-            "savepoint).",
+            help="COMPACT, CLUSTER, CLEAN, METASYNC, INGEST, EXPIRE, BACKFILL, REFRESH, AUTOSAVEPOINT or RESTORE (to "
+            "the newest savepoint).",
             metavar="[SERVICE]",
             show_default=False,
         ),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from deployer.cli.console.output import note, stdout
+from deployer.cli.summaries.refreshes import refreshed
 from deployer.platform.text.formatting import count, size
 from deployer.services.backfill.results import BackfillResult
 from deployer.services.clean import CleanResult
@@ -18,6 +19,7 @@ from deployer.services.metasync.results import MetasyncResult, PublishedEntry
 from deployer.services.restore.restoring import Restored
 from deployer.services.savepoints.autosavepoint import AutosavepointResult
 from deployer.specs.types.column_names import listed
+from deployer.views.refresh.results import RefreshJobResult
 
 if TYPE_CHECKING:
     from deployer.services.registry import ServiceResult
@@ -43,6 +45,8 @@ def print_done(
         _expired(done)
     elif isinstance(done, BackfillResult):
         _backfilled(done)
+    elif isinstance(done, RefreshJobResult):
+        stdout().print(refreshed(done))
     elif isinstance(done, AutosavepointResult):
         _autosaved(done)
     elif isinstance(done, Restored):

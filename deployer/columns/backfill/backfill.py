@@ -70,6 +70,7 @@ def backfill(job: BackfillJob, define: Define, on_progress: OnProgress = no_prog
     it cannot continue: what was committed stays.
     """
     table, request = job.table, job.request
+    table.refuse_view()
     if (done := table.state.jobs.get(job.job_id)) is not None:
         if done.kind != job.kind:
             raise other_job(table, job.job_id, f"{done.kind} was done under it")

@@ -82,6 +82,7 @@ def load_columns(
     was made just now. `cluster` is asked for the sizes of a local session when the load turns out to need Spark (None:
     those of the declared local cluster); `on_engine` gets the engine and the reason for it.
     """
+    table.refuse_view()
     kind = f"load columns {', '.join(request.columns)}"
     if (done := table.state.jobs.get(job_id)) is not None:
         if done.kind != kind:

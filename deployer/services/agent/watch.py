@@ -24,6 +24,7 @@ from deployer.runs.records import dead_runs
 from deployer.services.compact.planning import small_files
 from deployer.services.triggers.due import Due, by_messages, deleted_rows, due_in, retry_at, watched
 from deployer.services.triggers.status import GRACE, ServiceStatus, may_start, service_statuses
+from deployer.services.triggers.upstream import source_ids, upstream_in
 from deployer.specs.model import Cluster, Trigger
 from deployer.specs.schema.services import KINDS
 from deployer.state.model.entities import InstanceState, TableEntry, TableState
@@ -56,6 +57,7 @@ class WatchedTable:
     counts_data: bool = False  #: whether a trigger has a condition on written data
     small_files: int = 0
     again_at: int = NEVER  #: ms
+    sources: Mapping[str, int] = field(default_factory=dict)  #: of a view: the versions of their logs, by their ids
     trouble: str = ""  #: why the table cannot be looked at
 
 
@@ -89,6 +91,8 @@ class Watch:
         self._folders: dict[str, Path] = {}  # of each dataset's versions, where it is on a disk
         self._clusters: tuple[Cluster, ...] = ()
         self._seen: dict[str, WatchedTable] = {}
+        self._states: Mapping[str, TableState] = {}  # as last read
+        self._upstream = upstream_in(store)
         #: Time of the last look at a dataset (ms); for a local one its folder's time, 0 where that may miss a change.
         self._looked_at: dict[str, int] = {}
         self._deleted: dict[str, tuple[tuple[int, int], dict[int, int]]] = {}  # rows by table, and of which version
@@ -113,11 +117,12 @@ class Watch:
                 for gone in known.keys() - self._entries.keys():
                     del known[gone]
         states, broken = self._store.each_table(self._entries)
+        self._states = states
         for table_id, why in broken.items():
             self._seen[table_id] = WatchedTable(
                 self._entries[table_id], TableState(table_id=table_id), trouble=str(why)
             )
-        same = {table_id for table_id, state in states.items() if self._is_same(table_id, state, now)}
+        same = {table_id for table_id, state in states.items() if self._is_same(table_id, state, now, states)}
         moved = self._moved(
             [
                 table_id
@@ -134,11 +139,15 @@ class Watch:
             )
         return Look(now, time.monotonic() - begun, dict(self._seen), len(examined))
 
-    def _is_same(self, table_id: str, state: TableState, now: int) -> bool:
-        """Returns whether a table's state and the time give no reason to examine it again."""
+    def _is_same(self, table_id: str, state: TableState, now: int, states: Mapping[str, TableState]) -> bool:
+        """Returns whether the states of a table and of its sources and the time give no reason to examine it again."""
         seen = self._seen.get(table_id)
         return (
-            seen is not None and seen.state is state and seen.entry is self._entries[table_id] and now < seen.again_at
+            seen is not None
+            and seen.state is state
+            and seen.entry is self._entries[table_id]
+            and now < seen.again_at
+            and all(states[each].version == version for each, version in seen.sources.items() if each in states)
         )
 
     def _moved(self, asked: Sequence[str], states: Mapping[str, TableState], now: int) -> set[str]:
@@ -195,9 +204,11 @@ class Watch:
         def deleted() -> dict[int, int]:
             return self._deleted_rows(entry, state)
 
-        found = tuple(service_statuses(state, now, deleted, lambda: self._before(state, now), self._grace))
+        found = tuple(
+            service_statuses(state, now, deleted, lambda: self._before(state, now), self._grace, self._upstream)
+        )
         ours = {kind for kind, service in state.services.items() if self._is_ours(service)}
-        due = tuple(each for each in due_in(state, deleted, now) if each.service in ours)
+        due = tuple(each for each in due_in(state, deleted, now, self._upstream) if each.service in ours)
         due += tuple(self._named_by_queues(state, ours - {each.service for each in due}, now))
         queued = [run for run in state.runs.values() if run.status == "QUEUED" and run.service in KINDS]
         forgotten = tuple(
@@ -207,8 +218,9 @@ class Watch:
         )
         dead = tuple(dead_runs(state, now))
         again_at = self._again_at(state, found, due, now)
+        sources = {each: self._states[each].version for each in source_ids(state) if each in self._states}
         return WatchedTable(
-            entry, state, found, due, forgotten, dead, _counts_data(state), small_files(state), again_at
+            entry, state, found, due, forgotten, dead, _counts_data(state), small_files(state), again_at, sources
         )
 
     def _named_by_queues(self, state: TableState, ours: Collection[ServiceKind], now: int) -> Iterator[Due]:

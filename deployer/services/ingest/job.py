@@ -65,6 +65,7 @@ class FilesRun:
         What was committed before stands. A run that is cancelled returns it.
         """
         started = time.monotonic()
+        self.table.refuse_view()
         place = Landings.of(
             self.options.files,
             self.table.root,

@@ -20,6 +20,7 @@ from deployer.runs.records import runs_of
 from deployer.runs.runner import INTERRUPTED
 from deployer.services.compact.planning import merged_files, small_files
 from deployer.services.registry import SERVICES
+from deployer.services.triggers.upstream import Upstream, Written, no_upstream, upstream_in
 from deployer.specs.model import Trigger
 from deployer.specs.schema.services import KINDS
 from deployer.specs.values.schedules import firing_times, last_firing
@@ -27,6 +28,7 @@ from deployer.state.model.entities import TableState
 from deployer.state.model.services import Run, Service, ServiceKind
 from deployer.tables.open_table import ReadTable
 
+REFRESH: ServiceKind = "REFRESH"
 SCHEDULE = "schedule"  #: cause of the runs of a schedule
 #: Minutes from the end of a run that failed to the next try, by how many failed one after the other; then the last.
 RETRIES = (1, 5, 30, 180, 360)
@@ -60,21 +62,23 @@ def due_services(table: ReadTable) -> list[Due]:
     Files are looked at one by one, and the dataset is opened, only for conditions on them and for COMPACT, and only
     when something was committed since the last run.
     """
-    return due_in(table.state, cache(lambda: deleted_rows(table)))
+    return due_in(table.state, cache(lambda: deleted_rows(table)), upstream=upstream_in(table.store))
 
 
-def due_in(state: TableState, deleted: DeletedRows, now: int | None = None) -> list[Due]:
+def due_in(
+    state: TableState, deleted: DeletedRows, now: int | None = None, upstream: Upstream = no_upstream
+) -> list[Due]:
     """Returns what is due by conditions, and by schedules at `now` (ms) where that is given, in the order in which it
     is to run; nothing that is paused, running or not run by this release.
 
-    With `now`, a service whose last runs failed waits a while (`RETRIES`).
+    With `now`, a service whose last runs failed waits a while (`RETRIES`). `upstream` looks at the sources of a view.
     """
     found = []
     for service, trigger in watched(state):
         if now is not None and now < retry_at(state, service.kind):
             continue
         due = _scheduled(state, service, trigger, now) if now is not None else None
-        due = due or _by_condition(state, service, trigger, deleted)
+        due = due or _by_condition(state, service, trigger, deleted, upstream)
         if due is not None:
             found.append(due)
     return sorted(found, key=lambda each: KINDS.index(each.service))
@@ -160,18 +164,44 @@ def _scheduled(state: TableState, service: Service, trigger: Trigger, now: int) 
     return Due(kind, f"the schedule's time {when}", run_id, at)
 
 
-def _by_condition(state: TableState, service: Service, trigger: Trigger, deleted: DeletedRows) -> Due | None:
-    why = condition(state, service.kind, trigger, deleted)
+def _by_condition(
+    state: TableState, service: Service, trigger: Trigger, deleted: DeletedRows, upstream: Upstream
+) -> Due | None:
+    why = condition(state, service.kind, trigger, deleted, upstream)
     return Due(service.kind, why, _next_id(state, service.kind)) if why else None
 
 
-def condition(state: TableState, kind: ServiceKind, trigger: Trigger, deleted: DeletedRows) -> str:
+def condition(
+    state: TableState,
+    kind: ServiceKind,
+    trigger: Trigger,
+    deleted: DeletedRows,
+    upstream: Upstream = no_upstream,
+    at: int | None = None,
+) -> str:
     """Returns a description of the trigger's condition that holds; empty when none does.
 
-    None holds while the service has nothing to rewrite, where its definition can plan that.
+    None holds while the service has nothing to rewrite, where its definition can plan that. Conditions of REFRESH are
+    on the sources of the view: now, or at the time (ms) of a state before.
     """
+    if kind == REFRESH:
+        return _held_upstream(trigger, upstream(state, at))
     why, pending = _held(state, kind, trigger, deleted), SERVICES[kind].pending
     return why if why and (pending is None or pending(state, deleted())) else ""
+
+
+def _held_upstream(trigger: Trigger, written: Written | None) -> str:
+    if trigger == Trigger(trigger.schedule, trigger.timezone) or written is None:
+        return ""
+    if written.first:
+        return "it was never refreshed"
+    if trigger.commits is not None and written.commits >= trigger.commits:
+        return count(written.commits, "commit") + " to its sources"
+    if trigger.rows is not None and written.rows >= trigger.rows:
+        return count(written.rows, "row") + " written to its sources"
+    if trigger.bytes is not None and written.bytes >= trigger.bytes:
+        return f"{size(written.bytes)} written to its sources"
+    return ""
 
 
 def _held(state: TableState, kind: ServiceKind, trigger: Trigger, deleted: DeletedRows) -> str:

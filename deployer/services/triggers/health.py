@@ -14,6 +14,7 @@ from deployer.services.compact.planning import small_files
 from deployer.services.registry import forecast
 from deployer.services.triggers.due import deleted_rows
 from deployer.services.triggers.status import GRACE, ServiceStatus, service_statuses
+from deployer.services.triggers.upstream import upstream_in
 from deployer.state.model.data_file import File
 from deployer.state.model.entities import TableState
 from deployer.state.model.services import Run, Service
@@ -66,7 +67,7 @@ def services_report(table: ReadTable, now: int) -> ServicesReport:
         except DeployerError:
             return None
 
-    found = service_statuses(state, now, lambda: deleted, before)
+    found = service_statuses(state, now, lambda: deleted, before, upstream=upstream_in(table.store))
     services = tuple(
         ServiceReport(service, describe_trigger(trigger_of(service)), status, forecast(table, service.kind))
         for status in found

@@ -11,6 +11,7 @@ from deployer.live.services import fault_of, trigger_of
 from deployer.platform.system.clock import utc
 from deployer.services.registry import SERVICES
 from deployer.services.triggers.due import DeletedRows, answers, condition, due_in, firing, next_firing, own_runs
+from deployer.services.triggers.upstream import Upstream, no_upstream
 from deployer.specs.model import Trigger
 from deployer.state.model.entities import TableState
 from deployer.state.model.services import Run, Service, ServiceKind
@@ -67,13 +68,18 @@ class ServiceStatus:
 
 
 def service_statuses(
-    state: TableState, now: int, deleted: DeletedRows, before: Before = lambda: None, grace: float = GRACE
+    state: TableState,
+    now: int,
+    deleted: DeletedRows,
+    before: Before = lambda: None,
+    grace: float = GRACE,
+    upstream: Upstream = no_upstream,
 ) -> list[ServiceStatus]:
     """Returns the status of each service of a table at `now` (ms), in the order of the state.
 
     `before` is called only when a condition holds: the service is overdue when it held a grace period ago too.
     """
-    due = {each.service: each.why for each in due_in(state, deleted, now)}
+    due = {each.service: each.why for each in due_in(state, deleted, now, upstream)}
     found = []
     for service in state.services.values():
         trigger = trigger_of(service)
@@ -84,7 +90,7 @@ def service_statuses(
                 service.kind,
                 service.paused,
                 last,
-                _overdue(state, service, trigger, now, round(grace * 1000), before, deleted)
+                _overdue(state, service, trigger, now, round(grace * 1000), before, deleted, upstream)
                 if is_watched and trigger is not None
                 else "",
                 _failed(last) if not service.paused else "",
@@ -109,7 +115,14 @@ def _failed(last: Run | None) -> str:
 
 
 def _overdue(
-    state: TableState, service: Service, trigger: Trigger, now: int, grace: int, before: Before, deleted: DeletedRows
+    state: TableState,
+    service: Service,
+    trigger: Trigger,
+    now: int,
+    grace: int,
+    before: Before,
+    deleted: DeletedRows,
+    upstream: Upstream,
 ) -> str:
     runs = own_runs(state, service.kind)
     last = runs[0] if runs else None
@@ -123,12 +136,12 @@ def _overdue(
         )
     if service.since > now - grace or (last is not None and last.status in ("FAILED", "CANCELLED")):
         return ""  # the failure is what there is to say; it is tried again later
-    why = condition(state, service.kind, trigger, deleted)
+    why = condition(state, service.kind, trigger, deleted, upstream)
     then = before() if why else None
     if then is None or next(iter(own_runs(then, service.kind)), None) != last:
         return ""
     same = (then.dataset, then.lance_version) == (state.dataset, state.lance_version)
-    held = condition(then, service.kind, trigger, deleted if same else dict)
+    held = condition(then, service.kind, trigger, deleted if same else dict, upstream, now - grace)
     if not held:
         return ""
     return f"its condition holds since {utc(now - grace)} UTC at least ({why}), and it did not run{_since(last)}"

@@ -81,6 +81,7 @@ def plan_write(options: WriteOptions, columns: pa.Schema, *, stream: bool = Fals
 
 
 def _plan(table: OpenTable, options: WriteOptions, columns: pa.Schema, *, stream: bool) -> WritePlan:
+    table.refuse_view()
     fields = field_map(table.schema)
     check_columns(table, options, columns, fields)
     if options.mode == "upsert" and not table.row_keys:

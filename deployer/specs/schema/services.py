@@ -135,6 +135,18 @@ _KINDS: Mapping[str, _Kind] = {
         },
         {"rows": 100_000},
     ),
+    "REFRESH": _Kind(
+        "Makes a view the result of its query again, by what changed in the tables that it reads. For views alone.",
+        {
+            "full": flag("Whether all rows are computed again, whatever changed.", False),
+            "max_rows_per_fragment": count(
+                "A file that is written has at most so many rows; as the view's storage says unless set.",
+                1,
+                1_000_000_000,
+            ),
+        },
+        {"rows": 100_000},
+    ),
     "AUTOSAVEPOINT": _Kind(
         "Makes savepoints: named states of the table that `restore` goes back to and that are not cleaned away.",
         {

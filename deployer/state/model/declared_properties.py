@@ -24,3 +24,5 @@ EMBEDDING = "embedding"
 RETENTION, HOLDS = "retention", "holds"
 #: And how long its changes can be read.
 RETAIN_CHANGES = "retain_changes"
+#: And the query of a view, whose rows only refreshes write (`deployer.views.definition`).
+VIEW = "view"

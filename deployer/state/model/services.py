@@ -21,6 +21,7 @@ ServiceKind = Literal[
     "INGEST",
     "EXPIRE",
     "BACKFILL",
+    "REFRESH",
 ]
 TriggerMode = Literal["AUTOMATIC", "ON_DEMAND"]
 RunStatus = Literal["QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
@@ -44,11 +45,12 @@ EXCLUDES: Mapping[ServiceKind, tuple[ServiceKind, ...]] = {
     "CLEAN": ("RESTORE",),
     "METASYNC": (),
     "AUTOSAVEPOINT": (),
-    "RESTORE": ("COMPACT", "CLUSTER", "CLEAN", "LOAD_COLUMNS", "EXPIRE", "INGEST", "BACKFILL"),
+    "RESTORE": ("COMPACT", "CLUSTER", "CLEAN", "LOAD_COLUMNS", "EXPIRE", "INGEST", "BACKFILL", "REFRESH"),
     "LOAD_COLUMNS": ("RESTORE",),
     "EXPIRE": ("COMPACT", "CLUSTER", "RESTORE"),
     "INGEST": ("RESTORE",),
     "BACKFILL": ("RESTORE",),
+    "REFRESH": ("RESTORE",),
 }
 
 #: The services whose runs write columns: of all of them together, no two open runs write the same column.

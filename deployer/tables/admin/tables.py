@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, assert_never
 
 from deployer.datasets.dataset import create_dataset
@@ -84,8 +84,11 @@ def create_table(
     allow_destroy: bool = False,
     elsewhere: RewriteElsewhere | None = None,
     plan_build: PlanBuild = in_one_part,
+    declared: Mapping[str, JSON] | None = None,
 ) -> str:
     """Create the table and return its id; resumes a creation that was interrupted.
+
+    `declared` is remembered of a new table beside what `spec` declares.
 
     A table of that name that `owner` created before is brought up to `spec`. Raises Conflict when the name belongs to a
     table that `owner` does not manage, and as `delete_table` does where a deletion of that name was interrupted.
@@ -105,6 +108,7 @@ def create_table(
     dataset = _create_dataset(root, entry, spec)
     reached("tables.create.written")
     properties = declared_properties(spec, owner)
+    properties = replace(properties, declared={**properties.declared, **(declared or {})})
     schema = dataset.schema.serialize().to_pybytes()
     create = CreateTable(properties, schema, dataset.version, declared_partitions(spec))
     store.commit_all(

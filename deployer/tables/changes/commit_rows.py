@@ -52,6 +52,23 @@ class CommitReader:
         for batch in self._rows(written, wanted.written):
             yield from self._labelled(commit, batch, UPDATE)
 
+    def before_and_after(self, commit: Commit) -> Iterator[tuple[pa.RecordBatch, bool]]:
+        """Yields the rows that the commit took out, with False, and those that it put in, with True; rows that it wrote
+        values into are both. They have the columns of the feed without `META`.
+
+        A row that a restore did not change may be among both.
+        """
+        every = selection_of(commit, judged=self.reading.condition is not None)
+        after = self._version(commit.position.dataset, commit.after)
+        before = None if commit.before is None else self._before(commit, commit.before)
+        names = self.reading.schema.names[: -len(META)]
+        sides = [(Side(after, before, every.put), True), (Side(after, before, every.written), True)]
+        if before is not None:
+            sides += [(Side(before, after, every.took), False), (Side(before, after, every.written), False)]
+        for side, is_put in sides:
+            for batch in self._rows(side, side.pieces):
+                yield batch.select(names), is_put
+
     def _rows(self, side: Side, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
         if pieces:
             yield from side.rows(self.reading.columns, pieces, with_ids=self.reading.paired_by == "row ids")

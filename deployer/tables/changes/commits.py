@@ -247,3 +247,9 @@ def _ids(column: Any) -> Iterator[int]:
     yield column.id()
     for child in column.children():
         yield from _ids(child)
+
+
+def only_rearranges(dataset: LanceDataset, version: int) -> bool:
+    """Returns whether the commit that made the version left all rows as they are; False where that is not known."""
+    operation = getattr(transaction_of(dataset, version), "operation", None)
+    return type(operation).__name__ in _WITHOUT_ROWS

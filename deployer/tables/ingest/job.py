@@ -166,6 +166,7 @@ def _load(
     commit_load: CommitLoad | None,
 ) -> IngestResult:
     started = time.monotonic()
+    table.refuse_view()
     if job := done_before(table.store, table.root, table.entry, request):
         return _result(table, job, 0, 0, 0, "none", "the job was done before", started, already_done=True)
     if request.bad_rows is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from deployer.datasets.dataset import latest_version, open_dataset
 from deployer.datasets.storage.places import dataset_uri
@@ -31,6 +32,9 @@ from deployer.tables.partitions.split_points import declared_partitions
 from deployer.tables.rewrite.cleanup import give_up
 from deployer.tables.rewrite.progress import Progress
 from deployer.tables.rewrite.target import create_empty, target_without_rows
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
 
 ATTEMPTS = 20  #: how often it is tried again because others commit meanwhile
 _TARGET = "empty"  #: of the dataset that is to take the place: no rewrite has such a fingerprint
@@ -75,8 +79,10 @@ def swap_in_empty(
     tree: Sequence[Partition],
     *,
     forgets_jobs: bool = False,
+    then: Callable[[LanceDataset], Sequence[TableUpdate]] = lambda _: (),
 ) -> int | None:
-    """Swap in the dataset without rows that `create` makes at the location that it gets, together with `changes`.
+    """Swap in the dataset that `create` makes at the location that it gets, together with `changes`. It has no rows,
+    unless `then` gives the updates that record those it has.
 
     Returns when that was committed, in ms since 1970; None when the table has changed since it was opened.
     """
@@ -110,7 +116,7 @@ def swap_in_empty(
             after = store.commit_all(
                 [
                     Part(INSTANCE_LOG, [moved], [TableHasStatus(entry.table_id, "active")]),
-                    Part(entry.table_id, [*changes, rewritten], unchanged),
+                    Part(entry.table_id, [*changes, rewritten, *then(dataset)], unchanged),
                 ]
             )[entry.table_id]
         except Conflict:

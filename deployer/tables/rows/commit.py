@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from deployer.errors import Conflict, DeployerError, NotFound, OutcomeUnknown, R
 from deployer.live.reader import has_unique_keys
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.retry import Backoff
+from deployer.state.log.requirements import TableRequirement
 from deployer.state.log.updates import RowsChanged, TableUpdate
 from deployer.state.model.declared_properties import HOLDS
 from deployer.state.model.entities import Job, RowCounts
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
 ATTEMPTS = 20  #: how often a change is computed again because others committed first
+OF_VIEWS = ("refresh", "erase")  #: the kinds of changes that rows of views may have
 _BACKOFF = Backoff(first=0.02, longest=1.0)
 
 
@@ -45,6 +47,7 @@ class RowJob:
     `files` has the deletion files that the change writes. `may_empty` allows it to leave a protected table without
     rows. `owns_rows`: the rows of a plan are written for it, and removed where it is not committed; else each plan has
     the same, which the caller removes. `indexes`: those of the table are brought up to date afterwards, as by a load.
+    `also` is required with the intent beside what all changes of rows require, and where no row changes.
     """
 
     kind: str
@@ -56,6 +59,7 @@ class RowJob:
     sources: str = ""
     owns_rows: bool = True
     indexes: bool = False
+    also: Sequence[TableRequirement] = ()
     _sent_files: bool = False  #: Lance may have a commit with the files of the newest plan
 
     def run(self, table: OpenTable) -> RowChange:
@@ -72,6 +76,8 @@ class RowJob:
 
     def _run(self, table: OpenTable) -> RowChange:
         table = table.refreshed()
+        if self.kind not in OF_VIEWS:
+            table.refuse_view()
         if self.job_id and (job := find_job(table.store, table.root, table.entry.table_id, self.job_id)):
             return already_done(job)
         dataset = table.dataset()
@@ -128,8 +134,8 @@ class RowJob:
         out."""
         version, job = table.state.lance_version, None
         if self.job_id:
-            done: list[TableUpdate] = [RowsChanged((), (), (), version, job_id, self.kind)]
-            required = to_change_rows(job_id, table.state.schema, table.entry.dataset)
+            done: list[TableUpdate] = [RowsChanged((), (), (), version, job_id, self.kind, sources=self.sources)]
+            required = [*to_change_rows(job_id, table.state.schema, table.entry.dataset), *self.also]
             job = table.store.commit(table.entry.table_id, done, required).jobs[job_id]
         return RowChange(job, RowCounts(), (), FragmentCounts(), version)
 
@@ -144,7 +150,7 @@ class RowJob:
             if alone:
                 required = to_change_unique_rows(job_id, state.schema, dataset, dead)
             try:
-                return commits.begin([(job_id, self.kind)], plan.version, required, dead)
+                return commits.begin([(job_id, self.kind)], plan.version, [*required, *self.also], dead)
             except NotFound as removed:
                 raise moved(table, str(removed.what)) from removed
             except Conflict as conflict:

@@ -88,7 +88,7 @@ def commit_written(
     names = keys_of(on or None, table) if mode == "upsert" else ()
 
     def plan(now: OpenTable, dataset: LanceDataset) -> RowPlan:
-        _require_same_table(now, dataset, rows, job_id, mode)
+        require_same_table(now, dataset, rows, job_id, mode)
         on_progress(Progress("matching", 0, now.state.files.rows))
         if mode == "overwrite":
             refuse_held(now, ALL, "replaced")
@@ -98,7 +98,7 @@ def commit_written(
     return RowJob(mode, plan, files, job_id, sources=sources, owns_rows=False).run(table)
 
 
-def _require_same_table(table: OpenTable, dataset: LanceDataset, rows: WrittenRows, job_id: str, mode: str) -> None:
+def require_same_table(table: OpenTable, dataset: LanceDataset, rows: WrittenRows, job_id: str, mode: str) -> None:
     """Raises Conflict unless the table has the columns that the rows were written for, and the files are there."""
     pending = Pending.of(job_id, mode, rows.fragments, rows.schema, rows.dataset)
     is_same = schema_fingerprint(table.state.schema) == schema_fingerprint(rows.schema)

@@ -1,0 +1,1 @@
+"""The commands of `deployer view`: materialized views and their refreshes."""

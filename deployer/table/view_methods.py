@@ -1,0 +1,125 @@
+"""The methods of a table that refresh it, where it is a materialized view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deployer.columns.fill.checkpoints import checked_job_id
+from deployer.columns.jobs import JobFuture, report_ignored
+from deployer.platform.system.clock import Clock
+from deployer.table.opened import OpenedTable
+from deployer.tables.open_table import open_entry
+
+if TYPE_CHECKING:
+    from deployer.state.store import StateStore
+    from deployer.views.refresh.plan import RefreshPlan
+    from deployer.views.refresh.refresh import ViewJob
+    from deployer.views.refresh.results import RefreshJobResult
+
+
+class ViewMethods(OpenedTable):
+    """Refreshes of materialized views, and their plans."""
+
+    def refresh(
+        self,
+        *,
+        where: str | None = None,
+        src_version: int | None = None,
+        max_rows_per_fragment: int | None = None,
+        concurrency: int = 8,
+        intra_applier_concurrency: int = 1,
+        full: bool = False,
+        job_id: str | None = None,
+        _admission_check: bool | None = None,
+        _admission_strict: bool | None = None,
+        **kwargs: Any,
+    ) -> RefreshJobResult:
+        """Makes the materialized view the result of its query over the newest rows of its sources, and returns what it
+        did.
+
+        What changed since the last refresh is taken over as one version; readers see the view of before or of after.
+        All sources are read at one moment. Commits that only rearrange rows cost nothing. The first refresh, and one
+        after a change that cannot be taken over, computes all rows; the result says why, as `plan_refresh` does before.
+
+        `src_version` is a version of the source to reflect instead of the newest, of a view with one source. With
+        `where`, an SQL condition on the view's columns, its rows are computed again from the versions that the view
+        reflects already; other rows stay, and it reflects the same versions afterwards. `full` computes all rows again.
+        `max_rows_per_fragment` limits the files that are written. A `job_id` that is done does nothing again.
+
+        Raises RuntimeError (`NoStableRowIds`) for another `src_version` than the one reflected where the rows of the
+        source have neither row keys nor stable row ids; InvalidInput for a table that is not a view and for arguments
+        that cannot be; NotFound for a source, or a version of it, that is gone; Refused for one that was renamed, is
+        offline or lacks a column of the query; Conflict while another refresh runs. The view stays as it was then.
+        """
+        from deployer.views.refresh.refresh import refresh
+
+        _report(concurrency, intra_applier_concurrency, _admission_check, _admission_strict, kwargs)
+        return refresh(self._view_job(where, src_version, max_rows_per_fragment, full, job_id))
+
+    def refresh_async(
+        self,
+        *,
+        where: str | None = None,
+        src_version: int | None = None,
+        max_rows_per_fragment: int | None = None,
+        concurrency: int = 8,
+        intra_applier_concurrency: int = 1,
+        full: bool = False,
+        job_id: str | None = None,
+        _admission_check: bool | None = None,
+        _admission_strict: bool | None = None,
+        **kwargs: Any,
+    ) -> JobFuture[RefreshJobResult]:
+        """Starts `refresh` in a thread with a connection of its own, and returns the job.
+
+        Its `result()` waits and returns what `refresh` returns, or raises what it raises. The process ends only when
+        the refresh has ended.
+        """
+        from dataclasses import replace
+
+        from deployer.views.refresh.refresh import refresh
+
+        _report(concurrency, intra_applier_concurrency, _admission_check, _admission_strict, kwargs)
+        job = self._view_job(where, src_version, max_rows_per_fragment, full, job_id)
+
+        def work(store: StateStore) -> RefreshJobResult:
+            entry = store.instance().tables[job.table.entry.table_id]
+            return refresh(replace(job, table=open_entry(store, job.table.root, entry)))
+
+        return JobFuture(job.table.root, job.table.entry.table_id, job.job_id, work)
+
+    def plan_refresh(self, *, src_version: int | None = None, full: bool = False) -> RefreshPlan:
+        """Returns what `refresh` would do now: nothing, an incremental refresh or a full one and why, with the
+        fragments, rows and bytes that it would read. Logs and manifests are read, and no data file. Raises as
+        `refresh` does."""
+        from deployer.views.refresh.engine import queries_of
+        from deployer.views.refresh.refresh import plan_refresh
+        from deployer.views.refresh.results import RefreshRequest
+
+        table = self._newest()
+        request = RefreshRequest(src_version, full=full)
+        return plan_refresh(queries_of(table.root, self._trusted), table, request)
+
+    def _view_job(
+        self, where: str | None, src_version: int | None, most: int | None, full: bool, job_id: str | None
+    ) -> ViewJob:
+        from deployer.views.refresh.engine import queries_of
+        from deployer.views.refresh.queries import require_view
+        from deployer.views.refresh.refresh import ViewJob
+        from deployer.views.refresh.results import RefreshRequest
+
+        table = self._newest()
+        require_view(table)
+        own_id = Clock().new_id() if job_id is None else checked_job_id(job_id)
+        request = RefreshRequest(src_version, where, most, full)
+        return ViewJob(table, request, own_id, queries_of(table.root, self._trusted))
+
+
+def _report(concurrency: int, intra: int, check: bool | None, strict: bool | None, others: dict[str, Any]) -> None:
+    report_ignored(
+        concurrency=None if concurrency == 8 else concurrency,
+        intra_applier_concurrency=None if intra == 1 else intra,
+        _admission_check=check,
+        _admission_strict=strict,
+        **others,
+    )

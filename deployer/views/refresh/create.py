@@ -1,0 +1,140 @@
+"""Creates views: tables whose columns and rows come from a query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from deployer.errors import Conflict, InvalidInput
+from deployer.specs.model import Storage, TableSpec
+from deployer.specs.types.arrow import columns_of
+from deployer.state.reader import StateReader
+from deployer.state.store import StateStore
+from deployer.tables.admin.tables import create_table
+from deployer.tables.open_table import OpenTable, open_entry, read_entry
+from deployer.views.definition import VIEW, ViewDefinition, view_definition
+from deployer.views.query.model import ViewQuery
+from deployer.views.refresh.queries import Queries, names_read, parsed
+
+
+@dataclass(frozen=True, slots=True)
+class NewView:
+    """A view to create, by its full name. `row_keys` None: those that fit the query (see `ViewQuery.default_keys`)."""
+
+    database: str
+    name: str
+    definition: ViewDefinition
+    row_keys: tuple[str, ...] | None = None
+    sort_keys: tuple[str, ...] = ()
+    description: str = ""
+    deletion_protection: bool = True
+    storage: Storage = Storage()
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.database}.{self.name}"
+
+
+def create_view(store: StateStore, root: str, view: NewView, queries: Queries, owner: str = "") -> OpenTable:
+    """Creates the view without rows, and returns its table; the first refresh computes them.
+
+    A view of that name with the same query is returned as it is. Raises InvalidInput for a query that cannot be
+    maintained, that reads tables or columns that there are not, or that reads the view itself; Conflict where the name
+    is that of a table, or of a view with another query.
+    """
+    address = f"view/{view.full_name}"
+    found = parsed(queries, store, root, view.definition, address)
+    there = store.instance().by_name(view.full_name)
+    if there is not None and there.status == "active":
+        opened = open_entry(store, root, there)
+        known = view_definition(opened.state.properties, opened.address)
+        if known is not None and known.fingerprint == view.definition.fingerprint:
+            return opened
+        what = "a table" if known is None else "a view with another query"
+        raise Conflict(
+            f"there is {what} of that name already", where=opened.address, remedy="choose another name, or delete it"
+        )
+    refuse_cycle(store, root, queries, view.full_name, tuple(found.entries))
+    spec = spec_of(view, found.query)
+    table_id = create_table(store, root, spec, owner, declared={VIEW: view.definition.to_json()})
+    return open_entry(store, root, store.instance().tables[table_id])
+
+
+def spec_of(view: NewView, query: ViewQuery) -> TableSpec:
+    """Returns the table of a view: all stored columns, also hidden ones. Raises InvalidInput for keys that are not
+    columns of the query."""
+    keys = query.default_keys if view.row_keys is None else view.row_keys
+    for name in (*keys, *view.sort_keys):
+        if name not in query.schema.names:
+            raise InvalidInput(
+                f"{name!r} is to be a key of the view, and is not a column that its query gives",
+                where=f"view/{view.full_name}",
+                remedy=f"use one of {', '.join(query.schema.names)}",
+            )
+    schema = query.stored_schema
+    for place, each in enumerate(schema):
+        if each.name in keys and each.nullable:
+            schema = schema.set(place, each.with_nullable(False))
+    return TableSpec(
+        view.database,
+        view.name,
+        columns_of(schema),
+        tuple(keys),
+        view.sort_keys,
+        description=view.description,
+        deletion_protection=view.deletion_protection,
+        storage=view.storage,
+        unique=bool(keys) and query.unique_keys and view.row_keys in (None, query.default_keys),
+    )
+
+
+def refuse_cycle(store: StateStore, root: str, queries: Queries, name: str, sources: Sequence[str]) -> None:
+    """Raises InvalidInput, with the path, where a view would read itself, directly or through other views."""
+    if path := _path_to(sources_of_all(store, root, queries), name, sources, (name,)):
+        raise InvalidInput(
+            f"the view would read itself: {' → '.join(path)}",
+            where=f"view/{name}",
+            remedy="let its query read the tables that these views are made of",
+        )
+
+
+def sources_of_all(store: StateReader, root: str, queries: Queries) -> dict[str, tuple[str, ...]]:
+    """Returns the views of the instance, each with the tables that its query reads; of a query that does not fit its
+    sources any more, as far as it can be read."""
+    found = {}
+    for entry in store.instance().tables.values():
+        if entry.status != "active":
+            continue
+        table = read_entry(store, root, entry)
+        definition = view_definition(table.state.properties, table.address)
+        if definition is not None:
+            found[entry.full_name] = names_read(queries, table, definition)
+    return found
+
+
+def in_order(views: Mapping[str, Sequence[str]], *wanted: str) -> list[str]:
+    """Returns the views that are wanted, and those that they read, in an order in which each comes after the views that
+    it reads; all views unless some are named."""
+    done: dict[str, None] = {}
+
+    def visit(name: str, above: frozenset[str]) -> None:
+        if name in done or name in above or name not in views:
+            return
+        for source in sorted(views[name]):
+            visit(source, above | {name})
+        done[name] = None
+
+    for name in wanted or sorted(views):
+        visit(name, frozenset())
+    return list(done)
+
+
+def _path_to(
+    views: Mapping[str, Sequence[str]], name: str, sources: Sequence[str], so_far: tuple[str, ...]
+) -> tuple[str, ...]:
+    for each in sources:
+        if each == name:
+            return (*so_far, name)
+        if each not in so_far and (found := _path_to(views, name, views.get(each, ()), (*so_far, each))):
+            return found
+    return ()

@@ -1,0 +1,69 @@
+"""The queries of this release, parsed and computed by `deployer.views.query`, with the functions that they call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from deployer.functions.model import UDF
+from deployer.functions.packages.stored import function_info, load_function
+from deployer.platform.isolation.trusted_functions import TrustedFunctions
+from deployer.views.definition import ViewDefinition
+from deployer.views.query.model import (
+    FunctionSignature,
+    SourceChanges,
+    SourceReader,
+    SourceSchema,
+    StoredView,
+    ViewDelta,
+    ViewQuery,
+)
+from deployer.views.query.parse import parse_view
+from deployer.views.refresh.queries import Queries
+
+
+@dataclass(frozen=True)
+class StoredQueries:
+    """Queries of the views of the instance at `root`. Functions run where they are trusted."""
+
+    root: str
+    trusted: TrustedFunctions
+
+    def parse(self, definition: ViewDefinition, source_schema: Callable[[str], SourceSchema], where: str) -> ViewQuery:
+        """Returns the query; of its functions only what their packages say is read, and nothing of them runs."""
+        functions = {
+            name: FunctionSignature.of_package(function_info(self.root, package)[0])
+            for name, package in definition.functions.items()
+        }
+        return parse_view(definition.query, source_schema, functions, where)
+
+    def build(self, definition: ViewDefinition, query: ViewQuery, reader: SourceReader) -> Iterator[pa.RecordBatch]:
+        """Yields all rows. Raises as `deployer.views.query.build.build`, and Refused for a function that is not
+        trusted."""
+        from deployer.views.query.build import build
+
+        return build(query, reader, self._functions(definition))
+
+    def delta(
+        self,
+        definition: ViewDefinition,
+        query: ViewQuery,
+        changes: SourceChanges,
+        reader: SourceReader,
+        view: StoredView,
+    ) -> ViewDelta:
+        """Returns what changes. Raises as `deployer.views.query.delta.delta`, and Refused for a function that is not
+        trusted."""
+        from deployer.views.query.delta import delta
+
+        return delta(query, changes, reader, view, self._functions(definition))
+
+    def _functions(self, definition: ViewDefinition) -> dict[str, UDF]:
+        return {name: load_function(self.root, each, self.trusted) for name, each in definition.functions.items()}
+
+
+def queries_of(root: str, trusted: TrustedFunctions) -> Queries:
+    """Returns what parses and computes the queries of an instance's views."""
+    return StoredQueries(root, trusted)

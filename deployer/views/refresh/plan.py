@@ -1,0 +1,211 @@
+"""What a refresh of a view would do now: decided from logs and manifests, without opening a data file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from deployer.errors import NotFound
+from deployer.platform.text.formatting import count
+from deployer.tables.changes.commits import Commit
+from deployer.tables.changes.feed import commits_of
+from deployer.tables.changes.reading import Reading, reading_of
+from deployer.tables.changes.timeline import Position
+from deployer.tables.open_table import ReadTable
+from deployer.views.definition import Reflected, SourceVersion
+from deployer.views.query.model import ROW_ID, ChangeKind, ViewQuery, ViewSource
+from deployer.views.refresh.record import changed_by_others, reflected
+from deployer.views.refresh.results import RefreshMode
+from deployer.views.refresh.sources import Source
+
+MOST_CHANGED = 0.5  #: the share of a source's rows from which on all of it is read instead of its changes
+MOST_BYTES = 1 << 30  #: of changed rows, which are in memory at once
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshPlan:
+    """What a refresh would do. `reason` says why it is a full one, or that there is nothing to do.
+
+    `fragments`, `rows` and `bytes` are of the sources, and are read: all of them in a full refresh, else those that
+    commits have touched since the last one. `stored_rows` are those that the view has. `reflects` and `would_reflect`
+    are the versions of the sources, by their names, before and after it.
+    """
+
+    table: str
+    mode: RefreshMode
+    reason: str
+    fragments: int
+    rows: int
+    bytes: int
+    commits: int
+    reflects: Mapping[str, str]
+    would_reflect: Mapping[str, str]
+    stored_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceChange:
+    """What changed of one source: the commits that touched rows, and what is read of them."""
+
+    source: Source
+    reading: Reading
+    commits: tuple[Commit, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(part.rows for commit in self.commits for part in commit.parts)
+
+    @property
+    def bytes(self) -> int:
+        return sum(part.bytes for commit in self.commits for part in commit.parts)
+
+    @property
+    def fragments(self) -> int:
+        return len({(commit.position.dataset, part.fragment_id) for commit in self.commits for part in commit.parts})
+
+    @property
+    def kinds(self) -> frozenset[ChangeKind]:
+        """The kinds of changes that there can be among the commits."""
+        found = set[ChangeKind]()
+        took = put = False
+        for commit in self.commits:
+            if commit.written:
+                found.add("update")
+            took |= bool(commit.gone or commit.masked) and commit.before is not None
+            put |= bool(commit.added or commit.restores)
+        if put:
+            found.add("insert")
+        if took:
+            found.add("delete")
+        if took and put:
+            found.add("update")
+        return frozenset(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """How a refresh is done. `changes` are those of the sources that have some, for an incremental one."""
+
+    mode: RefreshMode
+    reason: str
+    base: Reflected | None
+    changes: Mapping[str, SourceChange] = field(default_factory=dict)
+    moves: bool = False  #: the view would reflect other versions than before
+
+
+def decide(
+    view: ReadTable, query: ViewQuery, fingerprint: str, sources: Mapping[str, Source], *, full: bool = False
+) -> Decision:
+    """Returns how the view is refreshed from the sources at their versions, by manifests and logs alone."""
+    base = reflected(view.state)
+    if base is None:
+        return Decision("full", "the view was never refreshed", None)
+    if full:
+        return Decision("full", "a full refresh was asked for", base)
+    if base.fingerprint != fingerprint:
+        return Decision("full", "the view's query was changed", base)
+    if missing := [name for name in query.stored_schema.names if name not in view.schema.names]:
+        lacks = f"its sources have other keys than when the view was created, and it has no column {missing[0]}"
+        return Decision("full", lacks, base)
+    if other := changed_by_others(view):
+        return Decision("full", other, base)
+    known = {each.table_id: each for each in base.sources}
+    changes: dict[str, SourceChange] = {}
+    moves = False
+    for read in query.sources:
+        source = sources[read.table]
+        since = known.get(source.table.entry.table_id)
+        if since is None:
+            return Decision("full", f"another table is called {read.table} since", base)
+        moves |= (since.dataset, since.lance_version) != (source.position.dataset, source.position.version)
+        found = _change_of(source, read, since)
+        if isinstance(found, str):
+            return Decision("full", found, base)
+        if found is None or not found.commits:
+            continue
+        for kind in sorted(found.kinds):
+            if why := query.full_refresh.get((read.table, kind)):
+                return Decision("full", why, base)
+        changes[read.table] = found
+    if not changes:
+        return Decision("none", "no row of a source has changed", base, moves=moves)
+    return _worth_it(Decision("incremental", "", base, changes, moves=True))
+
+
+def _change_of(source: Source, read: ViewSource, since: SourceVersion) -> SourceChange | str | None:
+    """Returns what changed of a source; a text says why that is not known, or is not to be taken over."""
+    table, line = source.table, source.line
+    begin = Position(since.dataset, since.lance_version)
+    if begin == source.position:
+        return None
+    if since.dataset != source.position.dataset and (why := _other_identity(source, since)):
+        return why
+    columns = [name for name in read.columns if name != ROW_ID]
+    try:
+        if line.is_behind(begin, source.position):
+            return f"version {source.position} of {source.name} is before {begin}, which the view reflects"
+        dataset = source.dataset
+        commits = tuple(commits_of(table, line, columns).between(begin, source.position))
+    except NotFound as removed:
+        return f"the changes of {source.name} are not kept: {removed.what}"
+    reading = reading_of(table, dataset, columns)
+    if not source.is_newest:
+        reading = replace(reading, home=source.position)
+    return SourceChange(source, reading, commits)
+
+
+def _other_identity(source: Source, since: SourceVersion) -> str:
+    """Returns why rows of a source that was rewritten since are not known again; empty where they are."""
+    rewritten = f"{source.name} was rewritten since"
+    if not source.row_keys:
+        return f"{rewritten}, and its rows have no keys by which they are known"
+    try:
+        before = source.table.store.table(since.table_id, at=since.state_version).properties.row_keys
+    except NotFound:
+        return f"{rewritten}, and the row keys of before are not known any more"
+    return "" if before == source.row_keys else f"{source.name} has other row keys since"
+
+
+def _worth_it(found: Decision) -> Decision:
+    """Returns a full refresh instead where reading what changed is more than reading everything."""
+    for name, change in found.changes.items():
+        rows = change.source.table.state.files.rows
+        if change.rows > max(MOST_CHANGED * rows, 100_000):
+            why = f"{count(change.rows, 'row')} of {name} were touched, which has {count(rows, 'row')}"
+            return replace(found, mode="full", reason=why, changes={})
+        if change.bytes > MOST_BYTES and change.rows > MOST_CHANGED * rows / 2:
+            why = f"the changes of {name} are more than fit into memory"
+            return replace(found, mode="full", reason=why, changes={})
+    return found
+
+
+def plan_of(view: ReadTable, query: ViewQuery, found: Decision, sources: Mapping[str, Source]) -> RefreshPlan:
+    """Returns the decision as a plan, with what would be read."""
+    by_id = {} if found.base is None else {each.table_id: each for each in found.base.sources}
+    since, until = dict[str, str](), dict[str, str]()
+    fragments = rows = size = 0
+    for read in query.sources:
+        source = sources[read.table]
+        known = by_id.get(source.table.entry.table_id)
+        if known is not None:
+            since[read.table] = f"{known.dataset}:{known.lance_version}"
+        until[read.table] = str(source.position)
+        if found.mode == "full":
+            parts = _whole(source)
+        else:
+            change = found.changes.get(read.table)
+            parts = (0, 0, 0) if change is None else (change.fragments, change.rows, change.bytes)
+        fragments, rows, size = fragments + parts[0], rows + parts[1], size + parts[2]
+    commits = sum(len(change.commits) for change in found.changes.values())
+    name = view.entry.full_name
+    stored = view.state.files.rows
+    return RefreshPlan(name, found.mode, found.reason, fragments, rows, size, commits, since, until, stored)
+
+
+def _whole(source: Source) -> tuple[int, int, int]:
+    """Returns the fragments, rows and bytes of a source, by its files' records where it is the newest version."""
+    if source.is_newest:
+        files = source.table.state.files
+        return files.count, files.rows, sum(file.bytes for file in files)
+    found: Sequence[object] = [each.metadata for each in source.dataset.get_fragments()]
+    return len(found), int(source.dataset.count_rows()), 0

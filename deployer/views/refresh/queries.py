@@ -1,0 +1,182 @@
+"""The query of a view over its sources: found, parsed for their columns, and what computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from deployer.errors import DeployerError, InvalidInput, NotFound, Refused
+from deployer.live.reader import has_unique_keys
+from deployer.state.model.entities import TableEntry
+from deployer.tables.open_table import ReadTable, read_entry
+from deployer.views.definition import Reflected, ViewDefinition, view_definition
+from deployer.views.query.model import (
+    HIDDEN,
+    SourceChanges,
+    SourceReader,
+    SourceSchema,
+    StoredView,
+    ViewDelta,
+    ViewQuery,
+)
+from deployer.views.refresh.record import reflected
+from deployer.views.refresh.sources import Source, find_source
+
+if TYPE_CHECKING:
+    from deployer.state.reader import StateReader
+
+
+class Queries(Protocol):
+    """Parses and computes queries. `deployer.views.query` has the one of this release."""
+
+    def parse(
+        self, definition: ViewDefinition, source_schema: Callable[[str], SourceSchema], where: str
+    ) -> ViewQuery: ...
+
+    def build(self, definition: ViewDefinition, query: ViewQuery, reader: SourceReader) -> Iterator[pa.RecordBatch]: ...
+
+    def delta(
+        self,
+        definition: ViewDefinition,
+        query: ViewQuery,
+        changes: SourceChanges,
+        reader: SourceReader,
+        view: StoredView,
+    ) -> ViewDelta: ...
+
+
+@dataclass(frozen=True)
+class FoundQuery:
+    """A query as it was parsed for the columns of its sources, and the sources' entries by their names."""
+
+    query: ViewQuery
+    entries: Mapping[str, TableEntry]
+    schemas: Mapping[str, SourceSchema]
+
+
+def require_view(table: ReadTable) -> ViewDefinition:
+    """Returns the definition of a view. Raises InvalidInput for a table that is not one."""
+    definition = view_definition(table.state.properties, table.address)
+    if definition is None:
+        raise InvalidInput(
+            f"{table.entry.full_name} is a table and not a view",
+            where=table.address,
+            remedy="`deployer view list` lists the views",
+        )
+    return definition
+
+
+def find_query(queries: Queries, table: ReadTable, definition: ViewDefinition) -> FoundQuery:
+    """Returns the query of a view, parsed for its sources as they are now.
+
+    Raises NotFound and Refused for a source that is gone or renamed, Refused for a query that does not fit the columns
+    of its sources any more.
+    """
+    known = _names_then(table.store, reflected(table.state))
+    return parsed(queries, table.store, table.root, definition, table.address, known)
+
+
+def names_read(queries: Queries, table: ReadTable, definition: ViewDefinition) -> tuple[str, ...]:
+    """Returns the names of the tables that the query of a view reads, also where it does not fit them; then the tables
+    behind the first that it does not fit are missing."""
+    names: dict[str, None] = {}
+
+    def schema_of(name: str) -> SourceSchema:
+        names[name] = None
+        entry = find_source(table.store.instance().tables, name, None, table.address)
+        return source_schema(name, read_entry(table.store, table.root, entry), stable_row_ids=False)
+
+    with suppress(DeployerError):
+        queries.parse(definition, schema_of, table.address)
+    return tuple(names)
+
+
+def parsed(
+    queries: Queries,
+    store: StateReader,
+    root: str,
+    definition: ViewDefinition,
+    view: str,
+    known: Mapping[str, str] | None = None,
+) -> FoundQuery:
+    """Returns a query, parsed for its sources as they are now. `known` are the ids of sources that had a name at the
+    last refresh; None for a view that is created, whose errors are those of the parser."""
+    entries, schemas = dict[str, TableEntry](), dict[str, SourceSchema]()
+
+    def schema_of(name: str) -> SourceSchema:
+        if name not in schemas:
+            entry = find_source(store.instance().tables, name, (known or {}).get(name), view)
+            source = read_entry(store, root, entry)
+            entries[name] = entry
+            schemas[name] = source_schema(name, source, stable_row_ids=bool(source.dataset().has_stable_row_ids))
+        return schemas[name]
+
+    return FoundQuery(_parsed(queries, definition, schema_of, view, is_new=known is None), entries, schemas)
+
+
+def parsed_again(
+    queries: Queries, found: FoundQuery, definition: ViewDefinition, sources: Mapping[str, Source], view: str
+) -> ViewQuery:
+    """Returns the query for the versions of the sources that are read; the same one where their columns are the same.
+
+    Raises Refused for a query that does not fit them.
+    """
+    schemas = {
+        name: source_schema(name, each.table, each.schema, stable_row_ids=each.stable_row_ids)
+        for name, each in sources.items()
+    }
+    if schemas == found.schemas:
+        return found.query
+
+    def schema_of(name: str) -> SourceSchema:
+        if name not in schemas:
+            raise NotFound(f"there is no table {name}, which the view reads", where=view, remedy="refresh again")
+        return schemas[name]
+
+    return _parsed(queries, definition, schema_of, view, is_new=False)
+
+
+def source_schema(
+    name: str, source: ReadTable, schema: pa.Schema | None = None, *, stable_row_ids: bool
+) -> SourceSchema:
+    """Returns what a query knows of a source: of a view, its visible columns."""
+    own = source.schema if schema is None else schema
+    if view_definition(source.state.properties, source.address) is not None:
+        own = pa.schema([each for each in own if not each.name.startswith(HIDDEN)])
+    return SourceSchema(name, own, source.row_keys, has_unique_keys(source.state), stable_row_ids)
+
+
+def _parsed(
+    queries: Queries,
+    definition: ViewDefinition,
+    schema_of: Callable[[str], SourceSchema],
+    view: str,
+    *,
+    is_new: bool,
+) -> ViewQuery:
+    try:
+        return queries.parse(definition, schema_of, view)
+    except InvalidInput as error:
+        if is_new:
+            raise
+        raise Refused(
+            f"the view's query does not fit its sources any more: {error.what}",
+            where=view,
+            remedy=f"{error.remedy}; the view stays as it is until its query is changed or its sources fit again",
+        ) from error
+
+
+def _names_then(store: StateReader, record: Reflected | None) -> dict[str, str]:
+    """Returns the ids of the sources by the names that they had at the last refresh, as far as that is kept."""
+    if record is None:
+        return {}
+    try:
+        then = store.instance(at=record.log_version).tables if record.log_version else {}
+    except NotFound:
+        return {}
+    ids = [each.table_id for each in record.sources]
+    return {then[table_id].full_name: table_id for table_id in ids if table_id in then}

@@ -1,0 +1,180 @@
+"""Reads sources, their changes and the view's own rows for a query, as `deployer.views.query.model` asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deployer.errors import DeployerError, NotFound
+from deployer.tables.ingest.keys.sets import KeySet
+from deployer.tables.open_table import OpenTable
+from deployer.tables.read.conditions import check_condition, read_errors
+from deployer.tables.read.scan_plan import Condition
+from deployer.tables.read.table import Table as Reader
+from deployer.tables.rows.candidates import fragments_for
+from deployer.tables.rows.matching import ADDRESS, rows_at
+from deployer.views.query.model import ROW_ID
+from deployer.views.refresh.net_changes import NetChanges, net_changes
+from deployer.views.refresh.plan import SourceChange
+from deployer.views.refresh.sources import Source
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from deployer.datasets.lance_types import LanceDataset
+
+OnRows = Callable[[int], None]  #: is told of rows as they are read
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The sources of a view at the versions that it is to reflect."""
+
+    by_name: Mapping[str, Source]
+    on_rows: OnRows = lambda _rows: None
+
+    def read(self, table: str, columns: Sequence[str], where: str) -> Iterator[pa.RecordBatch]:
+        """Yields rows with the columns, in the order of the columns; `where` only leaves out what it can."""
+        source = self.by_name[table]
+        condition, fragments = _chosen(source, where)
+        names = [name for name in columns if name != ROW_ID]
+        address = source.table.address
+        dataset = source.dataset
+        with read_errors(str(dataset.uri), address, dataset.schema, where or None):
+            scanner = dataset.scanner(
+                columns=names,
+                filter=None if condition is None else condition.sql,
+                fragments=fragments,
+                with_row_id=ROW_ID in columns,
+                blob_handling="all_binary",
+            )
+            for batch in scanner.to_batches():
+                if batch.num_rows:
+                    self.on_rows(batch.num_rows)
+                    yield batch.select(list(columns))
+
+
+def _chosen(source: Source, where: str) -> tuple[Condition | None, list[Any] | None]:
+    """Returns the condition and the fragments that can hold it; none where Lance cannot use the condition."""
+    if not where:
+        return None, None
+    try:
+        if source.is_newest:
+            condition, fragments = Reader(source.table, source.dataset).candidates(where)
+            fragments = fragments or list(source.dataset.get_fragments())[:1]
+        else:
+            check_condition(where, source.table.address, source.dataset.schema)
+            condition, fragments = Condition.typed(where, source.dataset.schema), None
+        source.dataset.scanner(columns=[], filter=condition.sql, with_row_id=True).explain_plan()
+    except (DeployerError, OSError, ValueError):
+        return None, None
+    return condition, fragments
+
+
+@dataclass
+class Changes:
+    """What changed in the sources, net, as far as it is read. Raises NotFound for versions that were removed."""
+
+    by_name: Mapping[str, SourceChange]
+    on_rows: OnRows = lambda _rows: None
+    _read: dict[str, NetChanges] = field(default_factory=dict)
+
+    @property
+    def tables(self) -> Sequence[str]:
+        """The sources in which a row changed; a commit may have touched rows and have changed none."""
+        return [name for name in self.by_name if not self._of(name).is_empty]
+
+    def before(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yields rows that were deleted or updated, as they were."""
+        yield from self._of(table).removed.select(list(columns)).to_batches()
+
+    def after(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yields rows that were inserted or updated, as they are."""
+        yield from self._of(table).added.select(list(columns)).to_batches()
+
+    def _of(self, table: str) -> NetChanges:
+        if table not in self._read:
+            change = self.by_name.get(table)
+            if change is None:
+                raise NotFound(f"there are no changes of {table}", where="view", remedy="read those of its sources")
+            found = net_changes(change.reading, change.commits)
+            self.on_rows(found.removed.num_rows + found.added.num_rows)
+            self._read[table] = found
+        return self._read[table]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The rows of a view at one version."""
+
+    table: OpenTable
+    dataset: LanceDataset
+    identity: tuple[str, ...]
+
+    def rows(self, identities: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of these identities."""
+        addresses = self.addresses(identities)
+        place = (self.table.location, self.table.address)
+        for batch in rows_at(place, self.dataset, addresses, self.table.schema.names):
+            yield batch.select(self.table.schema.names)
+
+    def addresses(self, identities: pa.Table) -> NDArray[np.uint64]:
+        """Returns the ascending addresses of the rows that have these identities. Null is equal to null.
+
+        Only the columns of the identity are read, of the fragments whose ranges of row keys can hold one.
+        """
+        none = np.zeros(0, np.uint64)
+        if not identities.num_rows:
+            return none
+        wanted = Identities(identities.select(list(self.identity)))
+        scanner = self.dataset.scanner(
+            columns=list(self.identity), fragments=self._fragments(identities), with_row_address=True
+        )
+        found = [none]
+        for batch in scanner.to_batches():
+            places = wanted.places_in([batch.column(name) for name in self.identity])
+            found.append(np.asarray(batch.column(ADDRESS))[places])
+        return np.sort(np.concatenate(found))
+
+    def _fragments(self, identities: pa.Table) -> list[Any] | None:
+        """Returns the fragments that can hold one of the identities; None for all."""
+        names = [name for name in self.table.row_keys if name in self.identity]
+        if not names or names[0] != self.table.row_keys[0]:
+            return None
+        keys = identities.select(names)
+        if any(keys[name].null_count for name in names):
+            return None
+        schema = pa.schema([self.table.schema.field(name) for name in names])
+        return fragments_for(self.table, self.dataset, keys.cast(schema))
+
+
+class Identities:
+    """Distinct identities of rows, in which others are looked up. Null is equal to null."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._fills = [_a_value(column) for column in rows.columns]
+        self._keys = KeySet(self._plain(rows.columns))
+
+    def places_in(self, columns: Sequence[Any]) -> NDArray[np.int64]:
+        """Returns the places of the rows that have one of the identities."""
+        return self._keys.matches(self._plain(columns))[1]
+
+    def _plain(self, columns: Sequence[Any]) -> list[Any]:
+        found = []
+        for values, fill in zip(columns, self._fills, strict=True):
+            array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+            found.append(pc.is_null(array).cast(pa.int8()))
+            if fill is not None:
+                found.append(pc.fill_null(array, fill.cast(array.type)))
+        return found
+
+
+def _a_value(column: Any) -> Any:
+    """Returns a value of the column that takes the place of null; None where all are null."""
+    valid = column.drop_null()
+    return valid[0] if len(valid) else None

@@ -1,0 +1,97 @@
+"""What a refresh is asked for, and what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from deployer.errors import InvalidInput, Refused
+from deployer.state.model.services import Figures, FinalStatus
+
+#: How a view is refreshed: not at all, from what changed in its sources, or computed as a whole.
+RefreshMode = Literal["none", "incremental", "full"]
+
+
+class NoStableRowIds(Refused, RuntimeError):
+    """A view cannot be refreshed to another version of a source whose rows have neither row keys nor stable row ids."""
+
+    kind = "NoStableRowIds"
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshRequest:
+    """What a refresh is asked for. `src_version` is a version of the view's only source; None: the newest versions.
+
+    With `where`, a condition on the view's columns, the rows that hold it are computed again from the versions that the
+    view reflects. `full`: all rows are computed again. `max_rows_per_fragment` limits the files that are written.
+    """
+
+    src_version: int | str | None = None
+    where: str | None = None
+    max_rows_per_fragment: int | None = None
+    full: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_rows_per_fragment is not None and self.max_rows_per_fragment < 1:
+            raise InvalidInput(
+                f"max_rows_per_fragment is {self.max_rows_per_fragment}",
+                where="refresh",
+                remedy="give a number above 0, or leave it out",
+            )
+        if self.where is not None and (self.src_version is not None or self.full):
+            other = "full" if self.src_version is None else "src_version"
+            raise InvalidInput(
+                f"`where` and `{other}` are both given: `where` computes rows again of the versions that the view "
+                "reflects",
+                where="refresh",
+                remedy=f"leave one of them out; `{other}` alone refreshes all rows",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshJobResult:
+    """What a refresh did. `mode` is how, and `reason` why it was a full one. `already_done`: the job was done before.
+
+    `rows_read` are rows of sources, or of their changes; the other rows are those of the view. `sources` are the
+    versions `DATASET:VERSION` that the view reflects now, by the tables' names. `why` is the reason where it is
+    SKIPPED.
+    """
+
+    job_id: str
+    table: str
+    mode: RefreshMode
+    reason: str = ""
+    run_id: str = ""
+    rows_read: int = 0
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    fragments: int = 0
+    bytes: int = 0
+    sources: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    already_done: bool = False
+    lance_version_before: int = 0
+    lance_version_after: int = 0
+    status: FinalStatus = "SUCCEEDED"
+    why: str = ""
+
+    @property
+    def figures(self) -> Figures:
+        """The figures of the run record."""
+        return Figures(
+            rows_in=self.rows_read,
+            rows_out=self.rows_inserted + self.rows_updated,
+            bytes_out=self.bytes,
+            lance_version_before=self.lance_version_before,
+            lance_version_after=self.lance_version_after,
+            after={
+                "mode": self.mode,
+                "reason": self.reason,
+                "deleted": self.rows_deleted,
+                "fragments": self.fragments,
+                "sources": dict(self.sources),
+                "seconds": self.seconds,
+            },
+        )

@@ -1,0 +1,214 @@
+"""The tables that a view reads, all at one moment, and kept from CLEAN while a refresh reads them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+import pyarrow as pa
+
+from deployer.datasets.dataset import open_dataset
+from deployer.errors import CommitTimedOut, Conflict, NotFound, Refused
+from deployer.platform.system.clock import Clock
+from deployer.specs.yaml.suggestions import nearest
+from deployer.state.commits import Part
+from deployer.state.log.service_updates import PastVersion, SavepointRemoved, SavepointTaken
+from deployer.state.log.updates import TableUpdate
+from deployer.state.model.entities import TableEntry, TableState
+from deployer.state.model.services import CHANGES_LEASE
+from deployer.state.store import StateStore
+from deployer.state.transactions.services import to_remove_savepoint, to_take_savepoint
+from deployer.tables.changes.timeline import Position, Timeline, position_of, timeline
+from deployer.tables.open_table import ReadTable, open_entry
+from deployer.views.definition import SourceVersion
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
+    from deployer.state.reader import StateReader
+
+HOLD_MS = 3_600_000  #: a lease of a refresh that dies holds versions for so long
+ATTEMPTS = 5  #: how often the sources are read again because a rewrite puts another dataset in the place of one
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source of a view at the version that a refresh reads. `name` is as the query has it; `table` is at the moment
+    that the sources were read together, and `position` the version to read, the table's newest or an earlier one."""
+
+    name: str
+    table: ReadTable
+    position: Position
+    line: Timeline = field(compare=False)
+
+    @property
+    def is_newest(self) -> bool:
+        return self.position == Position(self.table.state.dataset, self.table.state.lance_version)
+
+    @cached_property
+    def version(self) -> SourceVersion:
+        """What a refresh from this source records."""
+        own = self.table.state.version if self.is_newest else _recorded_in(self.table, self.position)
+        return SourceVersion(self.table.entry.table_id, own, self.position.dataset, self.position.version)
+
+    @cached_property
+    def dataset(self) -> LanceDataset:
+        """The Lance dataset at the version. Raises NotFound where it was removed."""
+        location = self.line.segments[self.line.place_of(self.position)].location
+        if not location:
+            raise NotFound(f"version {self.position} was removed", where=self.table.address, remedy="name a later one")
+        return open_dataset(location, self.position.version)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of the version, as scans give them."""
+        return self.table.schema if self.is_newest else self.dataset.schema
+
+    @property
+    def row_keys(self) -> tuple[str, ...]:
+        return self.table.row_keys
+
+    @cached_property
+    def stable_row_ids(self) -> bool:
+        return bool(self.dataset.has_stable_row_ids)
+
+
+def find_source(entries: Mapping[str, TableEntry], name: str, known_id: str | None, view: str) -> TableEntry:
+    """Returns the table that a view reads under that name. `known_id` is the id of the table that had it at the last
+    refresh.
+
+    Raises Refused where that table has another name now, NotFound where there is none of that name.
+    """
+    for entry in entries.values():
+        if entry.full_name == name and entry.status == "active":
+            return entry
+    former = entries.get(known_id or "")
+    if former is not None and former.status == "active":
+        raise Refused(
+            f"the table {name}, which the view reads, was renamed to {former.full_name}",
+            where=view,
+            remedy=f"let the view's query read {former.full_name}, or rename the table back",
+        )
+    near = nearest(name, [each.full_name for each in entries.values() if each.status == "active"])
+    raise NotFound(
+        f"there is no table {name}, which the view reads",
+        where=view,
+        remedy=f"did you mean {near!r}?" if near else "create it, or delete the view; its rows stay as they are",
+    )
+
+
+def read_sources(store: StateReader, root: str, entries: Mapping[str, TableEntry]) -> dict[str, Source]:
+    """Returns the sources, by their names in the query, at their newest versions of one moment.
+
+    Nothing is written or held: for plans. What Lance has and the log lacks is not in them.
+    """
+    for _ in range(ATTEMPTS):
+        states = store.tables([entry.table_id for entry in entries.values()])
+        found = _at(store, root, entries, states)
+        if found is not None:
+            return found
+    raise _restless(entries)
+
+
+def require_online(source: Source) -> None:
+    """Raises Refused for a source that is offline."""
+    if not source.table.state.properties.online:
+        raise Refused(
+            f"the table {source.name}, which the view reads, is offline",
+            where=source.table.address,
+            remedy="take it online first; the view stays as it is until then",
+        )
+
+
+def at_version(source: Source, version: int | str) -> Source:
+    """Returns the source at an earlier version. Raises InvalidInput and NotFound for one that there is not."""
+    position = position_of(source.table, source.line, version, "src_version")
+    return Source(source.name, source.table, position, source.line)
+
+
+@contextmanager
+def held_sources(
+    store: StateStore, root: str, entries: Mapping[str, TableEntry], since: Mapping[str, SourceVersion]
+) -> Iterator[dict[str, Source]]:
+    """Yields the sources at their newest versions of one moment, with all that Lance has.
+
+    Within the block, CLEAN removes neither these versions nor, of a source in `since`, any after that version. One
+    transaction reads the states and takes the leases, so no commit to one source is seen without those before it to
+    another.
+    """
+    lease = f"{CHANGES_LEASE}refresh-{uuid.uuid4().hex}"
+    for entry in entries.values():
+        open_entry(store, root, entry)  # records what Lance alone has
+    states = _leased(store, entries, since, lease)
+    try:
+        for _ in range(ATTEMPTS):
+            found = _at(store, root, entries, states)
+            if found is not None:
+                break
+            _release(store, entries, lease)
+            states = _leased(store, entries, {}, lease)
+        else:
+            raise _restless(entries)
+        yield found
+    finally:
+        _release(store, entries, lease)
+
+
+def _leased(
+    store: StateStore, entries: Mapping[str, TableEntry], since: Mapping[str, SourceVersion], lease: str
+) -> dict[str, TableState]:
+    if not entries:
+        return {}
+    now = Clock().now()
+    parts = []
+    for name, entry in entries.items():
+        of = since.get(name)
+        past = None if of is None else PastVersion(of.dataset, of.lance_version, of.state_version)
+        taken: list[TableUpdate] = [SavepointTaken(lease, now + HOLD_MS, "a refresh reads it", past)]
+        parts.append(Part(entry.table_id, taken, to_take_savepoint(lease)))
+    states = store.commit_all(parts, durable=False)  # a crash of the machine ends the refresh, too
+    return {entry.table_id: cast(TableState, states[entry.table_id]) for entry in entries.values()}
+
+
+def _release(store: StateStore, entries: Mapping[str, TableEntry], lease: str) -> None:
+    for entry in entries.values():
+        with suppress(Conflict, NotFound):  # its time was over and it was removed, or the whole table
+            store.commit(entry.table_id, [SavepointRemoved(lease)], to_remove_savepoint(lease), durable=False)
+
+
+def _at(
+    store: StateReader, root: str, entries: Mapping[str, TableEntry], states: Mapping[str, TableState]
+) -> dict[str, Source] | None:
+    """Returns the sources in these states; None where a rewrite gave one another dataset meanwhile."""
+    now = store.instance().tables
+    found = {}
+    for name, known in entries.items():
+        entry, state = now.get(known.table_id, known), states[known.table_id]
+        if entry.dataset != state.dataset:
+            return None
+        table = ReadTable(store, root, entry, state)
+        found[name] = Source(name, table, Position(state.dataset, state.lance_version), timeline(table))
+    return found
+
+
+def _recorded_in(table: ReadTable, position: Position) -> int:
+    """Returns the version of the table's log that recorded a version of its dataset; the newest where it is not
+    known."""
+    recorded, dataset = 0, 1
+    for entry in table.store.log(table.entry.table_id):
+        for update in entry.updates:
+            dataset = getattr(update, "number", dataset)
+            version = getattr(update, "lance_version", 0) or 0
+            if dataset == position.dataset and 0 < version <= position.version:
+                recorded = entry.version
+    return recorded or table.state.version
+
+
+def _restless(entries: Mapping[str, TableEntry]) -> CommitTimedOut:
+    names: Sequence[str] = [entry.full_name for entry in entries.values()]
+    return CommitTimedOut(
+        f"others rewrite {', '.join(names)} faster than they can be read", where="view", attempts=ATTEMPTS
+    )

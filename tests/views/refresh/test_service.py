@@ -1,0 +1,159 @@
+"""The service REFRESH: its runs, what starts them, OVERDUE, and what its forecast and its list say."""
+
+from __future__ import annotations
+
+import datetime as dt
+from contextlib import closing
+
+import pytest
+
+from deployer.errors import Conflict, InvalidInput
+from deployer.platform.system.clock import Clock
+from deployer.runs.records import begin_runs, cancel_run, queue_run, runs_of
+from deployer.services.agent.watch import Watch
+from deployer.services.api import management
+from deployer.services.refresh import REFRESH
+from deployer.services.registry import forecast, run_service
+from deployer.services.triggers.due import due_services
+from deployer.services.triggers.upstream import Written, written_since
+from deployer.state import open_reader
+from deployer.state.model.services import EXCLUDES
+from deployer.table import connect
+from deployer.tables.read.table import open_table
+from deployer.tables.rows.delete import delete_rows
+from deployer.views.refresh.create import in_order, sources_of_all
+from deployer.views.refresh.listing import views_of
+from deployer.views.refresh.record import reflected
+from deployer.views.refresh.results import RefreshJobResult
+from spark_jobs.service import run_scheduled
+from tests.views.refresh.conftest import COUNTS, LATE, Views, rows
+
+GRACE = 3_600_000  #: ms
+
+
+def test_a_run_refreshes_the_view(views: Views) -> None:
+    table = views.view()
+    assert forecast(table, "REFRESH").startswith("computes all rows again from 300 rows in 3 files")
+    done = run_service(views.lake.root, "late", "refresh")
+    assert isinstance(done, RefreshJobResult) and (done.mode, done.job_id) == ("full", f"{done.run_id}-refresh")
+    views.add(rows(300, 350))
+    assert forecast(views.open("late"), "REFRESH") == "takes over 1 commit that touched 50 rows in 1 file"
+    assert REFRESH.run(views.lake.root, "late", {"max_rows_per_fragment": 10}).mode == "incremental"
+    assert views.rows() == views.expected()
+    again = REFRESH.run(views.lake.root, "late")
+    assert (again.status, again.why) == ("SKIPPED", "no row of a source has changed")
+    assert REFRESH.run(views.lake.root, "late", {"full": True}).reason == "a full refresh was asked for"
+    with pytest.raises(InvalidInput, match=r"air.flights is a table and not a view"):
+        REFRESH.run(views.lake.root, "flights")
+
+
+def attach(views: Views, **trigger: str) -> None:
+    management.attach(views.open("late"), "REFRESH", "AUTOMATIC", dict(trigger))
+
+
+def test_rows_of_the_source_start_it(views: Views) -> None:
+    views.view()
+    attach(views, rows="50")
+    assert [each.why for each in due_services(views.open("late"))] == ["it was never refreshed"]
+    REFRESH.run(views.lake.root, "late")
+    assert not due_services(views.open("late"))
+    views.add(rows(300, 340))
+    assert not due_services(views.open("late"))
+    delete_rows(views.open(), "id < 10")
+    assert [each.why for each in due_services(views.open("late"))] == ["50 rows written to its sources"]
+    with closing(open_reader(views.lake.root)) as store:
+        watch = Watch(store, views.lake.root)
+        due = watch.look(Clock().now()).tables[views.open("late").entry.table_id].due
+        assert [each.service for each in due] == ["REFRESH"]
+        REFRESH.run(views.lake.root, "late")
+        assert not watch.look(Clock().now()).tables[views.open("late").entry.table_id].due
+        views.add(rows(340, 400))  # the state of the view is as before
+        assert watch.look(Clock().now()).tables[views.open("late").entry.table_id].due
+
+
+def test_versions_of_the_source_start_it(views: Views) -> None:
+    views.view()
+    attach(views, commits="2")
+    REFRESH.run(views.lake.root, "late")
+    views.add(rows(300, 301))
+    assert not due_services(views.open("late"))
+    views.add(rows(301, 302))
+    assert [each.why for each in due_services(views.open("late"))] == ["2 commits to its sources"]
+
+
+def test_it_is_overdue(views: Views) -> None:
+    views.view()
+    attach(views, rows="50")
+    REFRESH.run(views.lake.root, "late")
+    views.add(rows(300, 400))
+    table_id = views.open("late").entry.table_id
+    with closing(open_reader(views.lake.root)) as store:
+        for later, words in ((0, ""), (2 * GRACE, "100 rows written to its sources")):
+            seen = Watch(store, views.lake.root).look(Clock().now() + later).tables[table_id]
+            assert words in seen.service_statuses[0].overdue and bool(seen.service_statuses[0].overdue) == bool(words)
+
+
+def test_schedules_pauses_and_cancelled_runs(views: Views) -> None:
+    table_id = views.view().entry.table_id
+    attach(views, schedule="0 3 * * *")
+    run_scheduled(views.lake.root, "air.late", "REFRESH", scheduled="2030-01-01T03:00:00Z")
+    assert views.rows() == views.expected()
+    management.pause(views.open("late"), "REFRESH")
+    with pytest.raises(Conflict, match="paused"):
+        views.refresh()
+    management.resume(views.open("late"), "REFRESH")
+    run = queue_run(views.store, table_id, "REFRESH", cause="a test")
+    cancel_run(views.store, table_id, run.run_id)
+    assert runs_of(views.open("late").state, "REFRESH")[0].status == "CANCELLED"
+
+
+@pytest.mark.parametrize("kind", EXCLUDES["REFRESH"])
+def test_what_it_does_not_run_beside(views: Views, kind: str) -> None:
+    table_id = views.view().entry.table_id
+    for running, other in ((kind, "REFRESH"), ("REFRESH", kind)):
+        [held] = begin_runs(views.store, [table_id], running, cause="a test")  # type: ignore[arg-type]
+        with pytest.raises(Conflict, match=f"of {running} is RUNNING"):
+            begin_runs(views.store, [table_id], other, cause="a test")  # type: ignore[arg-type]
+        held.finish()
+
+
+def test_what_was_written_is_counted_from_states(views: Views) -> None:
+    views.view()
+    views.refresh()
+    record = reflected(views.open("late").state)
+    assert record is not None
+    states = {views.open().entry.table_id: views.open().state}
+    assert written_since(record, states) == Written()
+    views.add(rows(300, 310))
+    states = {views.open().entry.table_id: views.open().state}
+    assert (written_since(record, states).commits, written_since(record, states).rows) == (1, 10)
+    assert written_since(record, {}) == Written()
+
+
+def test_views_are_listed_in_order(views: Views) -> None:
+    views.view()
+    views.view(COUNTS.replace("flights GROUP", "late GROUP"), "counts")
+    views.refresh()
+    [counts, late] = views_of(views.store, views.lake.root, views.queries)
+    assert (late.name, late.sources, late.plan and late.plan.mode) == ("air.late", ("air.flights",), "none")
+    assert (counts.sources, counts.plan and counts.plan.mode, counts.failure) == (("air.late",), "full", "")
+    found = sources_of_all(views.store, views.lake.root, views.queries)
+    assert in_order(found) == in_order(found, "air.counts") == ["air.late", "air.counts"]
+
+
+def test_python_api(views: Views) -> None:
+    with connect(views.lake.root) as connection:
+        view = connection.create_materialized_view("air.late", LATE, max_staleness=dt.timedelta(hours=1))
+        assert view.row_keys == ("id",) and view.plan_refresh().mode == "full"
+        assert connection.create_materialized_view("air.late", LATE).name == "air.late"
+        with pytest.raises(Conflict, match="a view with another query"):
+            connection.create_materialized_view("air.late", COUNTS)
+        with pytest.raises(Conflict, match="a table of that name"):
+            connection.create_materialized_view("air.flights", "SELECT id FROM air.late")
+        job = view.refresh_async(job_id="monday")
+        assert job.result(60).rows_inserted == view.count_rows() == len(views.expected())
+        assert (job.describe().kind, job.status, view.list_jobs()[0].job_id) == ("REFRESH", "DONE", "monday")
+        assert view.refresh(job_id="monday").already_done
+        assert open_table(views.lake.root, "late").scan("delay = 11").to_table().num_rows == 6
+        with pytest.raises(InvalidInput, match=r"air.flights is a table and not a view"):
+            connection.open_table("air.flights").refresh()
