@@ -1,5 +1,5 @@
 """The record of a table's declaration in the state: its properties, and beside them its owner, split points, limit of
-leaves, unique keys, retention, legal holds, kept changes and embedding function."""
+leaves, unique keys, retention, legal holds, kept changes, embedding function and, of a view, its query."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from deployer.specs.declarations.embeddings import embedding_to_json
 from deployer.specs.model import TableSpec
 from deployer.specs.serialized.retention import holds_to_json, retention_to_json
 from deployer.specs.serialized.specs import key_to_json, storage_in_full
+from deployer.specs.types.view import view_to_stored
 from deployer.state.log.updates import SetTableProperties, TableUpdate
 from deployer.state.model.declared_properties import (
     EMBEDDING,
@@ -20,6 +21,7 @@ from deployer.state.model.declared_properties import (
     RETENTION,
     SPLIT_POINTS,
     UNIQUE,
+    VIEW,
 )
 from deployer.state.model.entities import JSON, TableProperties
 from deployer.state.store import StateStore
@@ -47,6 +49,7 @@ def declared_properties(spec: TableSpec, owner: str) -> TableProperties:
             **({} if spec.retention is None else {RETENTION: retention_to_json(spec.retention)}),
             **({HOLDS: holds_to_json(spec.holds)} if spec.holds else {}),
             **({} if spec.retain_changes is None else {RETAIN_CHANGES: spec.retain_changes}),
+            **({} if spec.view is None else {VIEW: view_to_stored(spec.view)}),
         },
     )
 

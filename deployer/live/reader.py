@@ -28,6 +28,7 @@ from deployer.specs.model import Embedding, Hold, InstanceSpec, Retention, Table
 from deployer.specs.serialized.retention import holds_from_json, retained_changes_from_json, retention_from_json
 from deployer.specs.serialized.specs import instance_from_json, key_from_json, storage_from_json
 from deployer.specs.types.arrow import stored_columns
+from deployer.specs.types.view import HIDDEN, ViewSpec, view_from_stored
 from deployer.specs.validation.plain_values import flag, lists, mapping, optional_whole
 from deployer.state.model.declared_properties import (
     EMBEDDING,
@@ -39,6 +40,7 @@ from deployer.state.model.declared_properties import (
     SPEC,
     SPLIT_POINTS,
     UNIQUE,
+    VIEW,
 )
 from deployer.state.model.entities import InstanceState, TableEntry, TableState
 from deployer.state.model.services import SHARED_LEASE
@@ -271,6 +273,9 @@ def savepoint_names(state: TableState) -> tuple[str, ...]:
 def _spec(entry: TableEntry, state: TableState) -> TableSpec:
     properties = state.properties
     columns = stored_columns(state.schema)
+    view = view_of(state)
+    if view is not None:
+        columns = tuple(column for column in columns if not column.name.startswith(HIDDEN))
     by_name = {column.name: column for column in columns}
     keys = [by_name[name] for name in properties.row_keys if name in by_name]  # others may drop a key's column
     points = lists(properties.declared, SPLIT_POINTS) if len(keys) == len(properties.row_keys) else ()
@@ -294,6 +299,7 @@ def _spec(entry: TableEntry, state: TableState) -> TableSpec:
         retention=retention_of(state),
         holds=holds_of(state),
         retain_changes=retained_changes(state),
+        view=view,
     )
 
 
@@ -327,6 +333,12 @@ def retained_changes(state: TableState) -> str | None:
     """Returns how long changes of the table can be read; None: as long as versions are kept. Raises InvalidInput for
     what no spec could say."""
     return retained_changes_from_json(state.properties.declared.get(RETAIN_CHANGES))
+
+
+def view_of(state: TableState) -> ViewSpec | None:
+    """Returns how the rows of a view are made; None for a table that is not one. Raises InvalidInput for what is not a
+    definition."""
+    return view_from_stored(state.properties.declared.get(VIEW))
 
 
 def statistics(state: TableState) -> TableStatistics:

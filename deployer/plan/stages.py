@@ -160,7 +160,9 @@ def stages(changes: Iterable[c.TableAlteration], desired: TableSpec) -> list[Sta
                 c.SetUnique() | c.ChangeLeafLimit() | c.ChangeRetention() | c.ChangeHolds() | c.ChangeRetainedChanges()
             ):
                 constraints.append(change)
-            case c.ChangeRowKeys() | c.ChangeSortKeys() | c.ChangeSplitPoints() | c.ChangeStorage():
+            case (
+                c.ChangeRowKeys() | c.ChangeSortKeys() | c.ChangeSplitPoints() | c.ChangeStorage() | c.ChangeViewQuery()
+            ):
                 rewritten.append(change)
             case (
                 c.CreateService()
@@ -171,7 +173,12 @@ def stages(changes: Iterable[c.TableAlteration], desired: TableSpec) -> list[Sta
             ):
                 services.append(change)
             case (
-                c.ChangeEmbedding() | c.SetOnline() | c.SetDeletionProtection() | c.ChangeDescription() | c.ChangeTags()
+                c.ChangeEmbedding()
+                | c.ChangeMaxStaleness()
+                | c.SetOnline()
+                | c.SetDeletionProtection()
+                | c.ChangeDescription()
+                | c.ChangeTags()
             ):
                 properties.append(change)
             case _:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from deployer.errors import Position
 from deployer.specs.types.types import Column
+from deployer.specs.types.view import ViewSpec
 
 # A row-key value as `deployer.state.model.keys` encodes it: numbers, text, bytes and booleans as themselves; dates,
 # times, timestamps and durations as the integers that Arrow stores; decimals as text. See `deployer.specs.values.keys`.
@@ -181,7 +182,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """A table: columns, keys, partition tree and flags.
+    """A table, or a materialized view: columns, keys, partition tree and flags.
 
     `split_points` are prefixes of the row-key tuple in ascending order; leaf i holds the keys k with
     split_points[i-1] <= k < split_points[i], compared lexicographically.
@@ -207,6 +208,7 @@ class TableSpec:
     retention: Retention | None = None  #: None: rows never expire
     holds: tuple[Hold, ...] = ()  #: by name
     retain_changes: str | None = None  #: how long changes can be read, in canonical form; None: as long as versions are
+    view: ViewSpec | None = None  #: how the rows are made of other tables; None: they are loaded
     sources: Sources = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -227,7 +229,7 @@ class TableSpec:
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """Everything that one set of specs declares: exactly one instance and its tables, by full name."""
+    """Everything that one set of specs declares: exactly one instance and its tables, views among them."""
 
     instance: InstanceSpec
     tables: tuple[TableSpec, ...] = ()

@@ -23,6 +23,8 @@ def reference() -> str:
     for name in (
         *KINDS,
         "Include",
+        "view_column",
+        "view_function",
         "column",
         "computed",
         "element",

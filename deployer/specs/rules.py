@@ -121,3 +121,11 @@ class Rule(StrEnum):
     COMPUTED_INPUT = "computed-input"
     COMPUTED_CYCLE = "computed-cycle"
     COMPUTED_VERSION = "computed-version"
+    # views
+    VIEW_QUERY = "view-query"
+    VIEW_SOURCE = "view-source"
+    VIEW_CYCLE = "view-cycle"
+    VIEW_COLUMN = "view-column"
+    VIEW_FUNCTION = "view-function"
+    VIEW_STALENESS = "view-staleness"
+    VIEW_SERVICE = "view-service"

@@ -59,6 +59,8 @@ _PROPERTIES: Mapping[type, str] = {
     c.ChangeRetention: "declared",
     c.ChangeHolds: "declared",
     c.ChangeRetainedChanges: "declared",
+    c.ChangeViewQuery: "declared",
+    c.ChangeMaxStaleness: "declared",
 }
 
 

@@ -26,6 +26,7 @@ from deployer.specs.editing.nodes import Uneditable
 from deployer.specs.editing.write import service_document, table_document
 from deployer.specs.model import InstanceSpec, Lake, Storage, TableSpec
 from deployer.specs.serialized.specs import instance_to_json
+from deployer.specs.types.view import staleness_text, view_document
 from deployer.specs.values.root import resolve_root
 
 
@@ -168,6 +169,12 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
             after = table_document(live).get(property_name)
         case c.ChangeRetainedChanges(after=kept_for):
             property_name, after = "retain_changes", kept_for
+        case c.ChangeViewQuery(after=view) if view is not None:
+            document = view_document(view)
+            edits.set_property(_place(declared, "functions"), "functions", document.get("functions"))
+            property_name, after = "query", document["query"]
+        case c.ChangeMaxStaleness(after=most):
+            property_name, after = "max_staleness", None if most is None else staleness_text(most)
         case c.ChangeStorage(after=storage):
             kept = {
                 key: value for key in Storage.__slots__ if (value := getattr(storage, key)) != getattr(Storage(), key)

@@ -16,9 +16,10 @@ from deployer.plan.outside_targets import begins_to_send, places
 from deployer.platform.text.formatting import describe_seconds
 from deployer.platform.text.units import parse_duration
 from deployer.specs.model import Hold, IndexSpec, Retention
-from deployer.specs.types.column_names import shown
+from deployer.specs.types.column_names import listed, shown
 from deployer.specs.types.computed import is_stale, readers_of
 from deployer.specs.types.types import Column
+from deployer.specs.types.view import ViewSpec, staleness_text
 
 
 class Risk(StrEnum):
@@ -100,6 +101,14 @@ def assess(
             if kept_for is None:
                 return Assessment(Risk.SAFE, why="CLEAN removes old versions as its options say")
             return Assessment(Risk.SAFE, why=f"CLEAN keeps the versions of the last {kept_for}")
+        case c.ChangeViewQuery(before=made, after=make):
+            return _rebuilt(statistics, made, make)
+        case c.ChangeMaxStaleness(after=latest):
+            if latest is None:
+                return Assessment(Risk.SAFE, why="no check says that it is late")
+            return Assessment(
+                Risk.SAFE, why=f"checks say when it shows a state that is older than {staleness_text(latest)}"
+            )
         case c.SetUnique(unique=True):
             return Assessment(Risk.SAFE, why="existing rows are checked first")
         case c.SetUnique():
@@ -183,6 +192,15 @@ def with_expected_time(assessment: Assessment, rate: float | None) -> Assessment
         return assessment
     time = describe_seconds(assessment.rows / rate)
     return replace(assessment, why=f"{assessment.why}, which takes about {time} at the rate of the last one")
+
+
+def _rebuilt(statistics: TableStatistics, before: ViewSpec | None, after: ViewSpec | None) -> Assessment:
+    if before is None or after is None:
+        return Assessment(Risk.SAFE)  # refused
+    reads = f"reads {listed(after.tables)} from the start"
+    if statistics.known and statistics.rows == 0:
+        return Assessment(Risk.SAFE, why=f"the view holds no rows; the next refresh {reads}")
+    return _rewrite(statistics, f"the view is built again beside its rows, which it then replaces; that {reads}")
 
 
 def _expiring(statistics: TableStatistics, before: Retention | None, after: Retention | None) -> Assessment:

@@ -38,6 +38,10 @@ def refusal(change: c.Change, keys: Mapping[str, str] = _NO_KEYS, *, has_rows: b
             return f"values may be lost: say with `using:`, a SQL expression, how they become {format_type(after)}"
         case c.ConvertColumn(column=(name, _, *_)) if has_rows:
             return f"values may be lost: say with `using:` of column {name}, a SQL expression, its whole new value"
+        case c.ChangeViewQuery(before=None):
+            return "a table does not become a view: declare the view under another name, and remove the table"
+        case c.ChangeViewQuery(after=None):
+            return "a view does not become a table: declare the table under another name, and remove the view"
         case c.ChangeRoot(found=False):
             return f"no data is moved for you: {MOVE}"
         case c.ChangeStateBackend(found=False):

@@ -53,6 +53,7 @@ from deployer.plan.changes.table import (
     ChangeEmbedding,
     ChangeHolds,
     ChangeLeafLimit,
+    ChangeMaxStaleness,
     ChangeRetainedChanges,
     ChangeRetention,
     ChangeRowKeys,
@@ -60,6 +61,7 @@ from deployer.plan.changes.table import (
     ChangeSplitPoints,
     ChangeStorage,
     ChangeTags,
+    ChangeViewQuery,
     CreateTable,
     DeleteTable,
     RenameTable,
@@ -82,6 +84,7 @@ __all__ = [
     "ChangeEngine",
     "ChangeHolds",
     "ChangeLeafLimit",
+    "ChangeMaxStaleness",
     "ChangeNotify",
     "ChangeRetainedChanges",
     "ChangeRetention",
@@ -94,6 +97,7 @@ __all__ = [
     "ChangeStorage",
     "ChangeTags",
     "ChangeTrigger",
+    "ChangeViewQuery",
     "ColumnChange",
     "ColumnPath",
     "Constraint",
@@ -140,10 +144,12 @@ InstanceChange = (
     | ChangeDescription
     | ChangeTags
 )
-RewriteChange = WidenColumn | ChangeRowKeys | ChangeSortKeys | ChangeSplitPoints | ChangeStorage
+RewriteChange = WidenColumn | ChangeRowKeys | ChangeSortKeys | ChangeSplitPoints | ChangeStorage | ChangeViewQuery
 #: What is set of a table after its rows have their new keys and leaves.
 Constraint = SetUnique | ChangeLeafLimit | ChangeRetention | ChangeHolds | ChangeRetainedChanges
-PropertyChange = ChangeEmbedding | SetOnline | SetDeletionProtection | ChangeDescription | ChangeTags
+PropertyChange = (
+    ChangeEmbedding | ChangeMaxStaleness | SetOnline | SetDeletionProtection | ChangeDescription | ChangeTags
+)
 #: What can change of a table that exists and stays.
 TableAlteration = RenameTable | ColumnChange | RewriteChange | Constraint | IndexChange | ServiceChange | PropertyChange
 TableChange = CreateTable | DeleteTable | TableAlteration

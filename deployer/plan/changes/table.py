@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from deployer.specs.model import Embedding, Hold, KeyValue, Retention, Storage, TableSpec
 from deployer.specs.types.types import Column
+from deployer.specs.types.view import ViewSpec
 
 SplitPoints = tuple[tuple[KeyValue, ...], ...]
 
@@ -132,6 +133,28 @@ class ChangeHolds:
     address: str
     before: tuple[Hold, ...]
     after: tuple[Hold, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeViewQuery:
+    """How the rows of a view are made; None: they are loaded, as those of a table are."""
+
+    kind = "ChangeViewQuery"
+
+    address: str
+    before: ViewSpec | None
+    after: ViewSpec | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeMaxStaleness:
+    """How late a view may be, in milliseconds; None: as late as it gets."""
+
+    kind = "ChangeMaxStaleness"
+
+    address: str
+    before: int | None
+    after: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from deployer.plan.changes import (
     ChangeEngine,
     ChangeHolds,
     ChangeLeafLimit,
+    ChangeMaxStaleness,
     ChangeNotify,
     ChangeRetainedChanges,
     ChangeRetention,
@@ -28,6 +29,8 @@ from deployer.plan.changes import (
     ChangeStorage,
     ChangeTags,
     ChangeTrigger,
+    ChangeViewQuery,
+    ColumnChange,
     CreateInstance,
     CreateService,
     CreateTable,
@@ -48,7 +51,7 @@ from deployer.plan.diff.indexes import diff_indexes
 from deployer.plan.graph.build import Spec
 from deployer.plan.stages import in_order
 from deployer.specs.model import InstanceSpec, ServiceSpec, TableSpec
-from deployer.specs.types.types import Column
+from deployer.specs.types.types import Column, format_type
 
 
 def diff(live: Spec | None, desired: Spec | None, *, read: bool = False) -> tuple[Change, ...]:
@@ -101,7 +104,13 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[TableAlteration
     address = desired.address
     if live.full_name != desired.full_name:
         yield RenameTable(address, live.full_name, desired.full_name)
-    columns = tuple(diff_columns(address, live.columns, desired.columns))
+    columns: tuple[ColumnChange, ...] = ()
+    if live.view is None and desired.view is None:
+        columns = tuple(diff_columns(address, live.columns, desired.columns))
+    elif makes_other_rows(live, desired):
+        yield ChangeViewQuery(address, live.view, desired.view)  # the view that is built has its own columns
+    else:
+        columns = tuple(diff_columns(address, live.columns, desired.columns))
     yield from columns
     names = {each.column[0]: each.after for each in columns if isinstance(each, RenameColumn) and len(each.column) == 1}
     row_keys, sort_keys = (tuple(names.get(key, key) for key in keys) for keys in (live.row_keys, live.sort_keys))
@@ -133,6 +142,8 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[TableAlteration
         yield ChangeStorage(address, live.storage, desired.storage)
     yield from diff_indexes(address, live.indexes, desired.indexes, columns)
     yield from service_changes(address, live.services, desired.services)
+    if live.view is not None and desired.view is not None and live.view.max_staleness != desired.view.max_staleness:
+        yield ChangeMaxStaleness(address, live.view.max_staleness, desired.view.max_staleness)
     if live.embedding != desired.embedding:
         yield ChangeEmbedding(address, live.embedding, desired.embedding)
     if live.online != desired.online:
@@ -140,6 +151,16 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[TableAlteration
     if live.deletion_protection != desired.deletion_protection:
         yield SetDeletionProtection(address, desired.deletion_protection)
     yield from _diff_annotations(live, desired)
+
+
+def makes_other_rows(live: TableSpec, desired: TableSpec) -> bool:
+    """Returns whether the rows of a view are to be made otherwise: by another query, or of columns of other names
+    or types by now."""
+    if live.view is None or desired.view is None:
+        return live.view is not desired.view
+    shapes = ([(column.name, format_type(column.type)) for column in each.columns] for each in (live, desired))
+    before, after = shapes
+    return not live.view.makes_the_rows_of(desired.view) or before != after
 
 
 def _diff_annotations(live: Spec, desired: Spec) -> Iterator[ChangeDescription | ChangeTags]:

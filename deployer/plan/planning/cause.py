@@ -25,6 +25,8 @@ _PROPERTY: dict[type, str] = {
     c.ChangeRetainedChanges: "retain_changes",
     c.ChangeStorage: "storage",
     c.ChangeEmbedding: "embedding",
+    c.ChangeViewQuery: "query",
+    c.ChangeMaxStaleness: "max_staleness",
     c.SetOnline: "online",
     c.SetDeletionProtection: "deletion_protection",
     c.ChangeDescription: "description",

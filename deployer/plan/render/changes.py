@@ -7,11 +7,13 @@ from typing import assert_never
 
 from deployer.plan import changes as c
 from deployer.plan.render.services import describe_service_change, service_names
+from deployer.platform.sql.select import without_comments
 from deployer.platform.text.formatting import count
 from deployer.specs.model import Embedding, Hold, IndexSpec, Retention
 from deployer.specs.types.column_names import listed, shown
 from deployer.specs.types.computed import describe_computed
 from deployer.specs.types.types import Column, format_type
+from deployer.specs.types.view import ViewFunction, ViewSpec, staleness_text
 
 _POINTS, _LONGEST = 3, 40  #: how many split points are shown, and characters of a value in one
 
@@ -38,6 +40,10 @@ def describe(change: c.Change) -> str:
             )
         case c.ChangeNotify(before=old_names, after=new_names):
             return f"notified of failed runs {_names(old_names)} → {_names(new_names)}"
+        case c.CreateTable(spec=spec) if spec.view is not None:
+            keys = f", row keys {listed(spec.row_keys)}" if spec.row_keys else ""
+            services = f", services {service_names(spec.services)}" if spec.services else ""
+            return f"create view of {listed(spec.view.tables)}: {count(len(spec.columns), 'column')}{keys}{services}"
         case c.CreateTable(spec=spec):
             leaves = len(spec.split_points) + 1
             keys = f", row keys {listed(spec.row_keys)}" if spec.row_keys else ", no keys"
@@ -103,6 +109,11 @@ def describe(change: c.Change) -> str:
             return describe_holds(old_holds, new_holds)
         case c.ChangeRetainedChanges(before=old_time, after=new_time):
             return f"changes kept {old_time or 'while versions are'} → {new_time or 'while versions are'}"
+        case c.ChangeViewQuery(before=old_view, after=new_view):
+            return f"query {_view(old_view)} → {_view(new_view)}" + _functions(old_view, new_view)
+        case c.ChangeMaxStaleness(before=old_time, after=new_time):
+            times = ("any time" if time is None else staleness_text(time) for time in (old_time, new_time))
+            return f"late after {' → '.join(times)}"
         case c.ChangeStorage(before=old_storage, after=new_storage):
             return "storage " + ", ".join(
                 f"{name} {getattr(old_storage, name)} → {getattr(new_storage, name)}"
@@ -173,6 +184,25 @@ def _points(before: c.SplitPoints, after: c.SplitPoints, keys: Sequence[Column])
 def _value(value: object) -> str:
     text = repr(value)[1:-1] if isinstance(value, str) else str(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _view(view: ViewSpec | None) -> str:
+    return "none" if view is None else f"“{' '.join(without_comments(view.query).split())}”"
+
+
+def _functions(before: ViewSpec | None, after: ViewSpec | None) -> str:
+    """`, function embed features.text:embed@1 → features.text:embed@2`: functions that are other ones than before."""
+    if before is None or after is None:
+        return ""
+    return "".join(
+        f", function {name} {_source(before.functions.get(name))} → {_source(after.functions.get(name))}"
+        for name in sorted({*before.functions, *after.functions})
+        if before.functions.get(name) != after.functions.get(name)
+    )
+
+
+def _source(function: ViewFunction | None) -> str:
+    return "none" if function is None else function.source
 
 
 def _names(names: Iterable[str]) -> str:

@@ -11,10 +11,12 @@ from deployer.platform.text.formatting import count
 
 SPEC_DURATION = "^[0-9]{1,5}[dh]$"
 OPTION_DURATION = "^[0-9]{1,6}[smh]$"
+STALENESS_DURATION = "^[0-9]{1,9}(ms|s|m|h|d)$"
 GO_DURATION = r"^([0-9]+(\.[0-9]*)?(h|ms|m|s|us|µs|ns))+$"
 _DURATION_REMEDIES = {
     SPEC_DURATION: "write a number and d or h, such as 7d",
     OPTION_DURATION: "write it as 90s, 5m or 1h",
+    STALENESS_DURATION: "write it as 90s, 15m, 1h or 7d",
     GO_DURATION: "write it like `5m` or `1h30m`",
 }
 _PARTS = re.compile(r"([0-9]+(?:\.[0-9]*)?)(d|h|ms|m|s|us|µs|ns)")

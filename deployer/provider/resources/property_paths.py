@@ -55,6 +55,8 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
             return _property("holds", olds, news)
         case c.ChangeRetainedChanges():
             return _property("retain_changes", olds, news)
+        case c.ChangeViewQuery() | c.ChangeMaxStaleness():
+            return _property("view", olds, news)
         case c.ChangeStorage():
             return _property("storage", olds, news)
         case c.CreateIndex() | c.DropIndex() | c.RebuildIndex() | c.RenameIndex():

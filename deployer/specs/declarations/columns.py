@@ -86,7 +86,7 @@ def _named(node: Node, name: str) -> Column:
     )
     return Column(
         name,
-        _type(properties["type"]),
+        column_type_of(properties["type"]),
         nullable is None or nullable.value is True,
         str(description.value).strip() if description else "",
         str(renamed_from.value) if renamed_from else None,
@@ -98,7 +98,8 @@ def _named(node: Node, name: str) -> Column:
     )
 
 
-def _type(node: Node) -> ColumnType:
+def column_type_of(node: Node) -> ColumnType:
+    """Returns the type that a node declares, as text or in the long form."""
     if isinstance(node.value, str):
         return parse_type(node.value)
     name, inner = _nested(node)
@@ -118,7 +119,7 @@ def _type(node: Node) -> ColumnType:
 
 
 def _element(node: Node, name: str) -> Column:
-    return _named(node, name) if _is_element(node) else Column(name, _type(node), at=node.at)
+    return _named(node, name) if _is_element(node) else Column(name, column_type_of(node), at=node.at)
 
 
 def _is_element(node: Node) -> bool:

@@ -31,9 +31,11 @@ from deployer.specs.types.types import (
     children,
     format_type,
 )
+from deployer.specs.types.view import view_document
 from deployer.specs.values.key_times import PER_SECOND
 from deployer.specs.yaml.nodes import resolve_plain
 
+_OF_VIEWS = ("query", "functions", "max_staleness")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -50,13 +52,14 @@ def instance_to_yaml(spec: InstanceSpec) -> str:
 
 
 def table_to_yaml(spec: TableSpec) -> str:
-    """Returns the Table document that declares `spec`."""
+    """Returns the Table or View document that declares `spec`."""
     return to_yaml(table_document(spec))
 
 
 def table_document(spec: TableSpec) -> dict[str, Any]:
-    """Returns the Table document as plain values, in the order in which people write it."""
+    """Returns the Table or View document as plain values, in the order in which people write it."""
     form: dict[str, Any] = table_to_json(spec)
+    form.pop("view", None)
     form["columns"] = [column_document(column) for column in spec.columns]
     if spec.split_points:
         by_name = {column.name: column for column in spec.columns}
@@ -68,8 +71,20 @@ def table_document(spec: TableSpec) -> dict[str, Any]:
     for service in spec.services:
         if service.kind in OWN_PROPERTY:
             form[OWN_PROPERTY[service.kind]] = ingest_document(service_document(service))
-    first = ("database", "name", "renamed_from", "description", "columns")
-    return {"kind": "Table"} | {name: form[name] for name in first if name in form} | form
+    if spec.view is not None:
+        form |= view_document(spec.view)
+        form["columns"] = [_view_column(column, spec) for column in form["columns"]]
+    first = ("database", "name", "renamed_from", "description", *_OF_VIEWS, "columns")
+    return (
+        {"kind": "Table" if spec.view is None else "View"} | {name: form[name] for name in first if name in form} | form
+    )
+
+
+def _view_column(form: dict[str, Any], spec: TableSpec) -> dict[str, Any]:
+    """Returns what a view says of a column: its type only where nothing else tells it."""
+    types_are_known = spec.view is not None and all(each.returns for each in spec.view.functions.values())
+    names = ("name", "nullable", "description") if types_are_known else ("name", "type", "nullable", "description")
+    return {name: form[name] for name in names if name in form}
 
 
 def service_document(service: ServiceSpec) -> dict[str, Any]:

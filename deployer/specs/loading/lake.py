@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from deployer.errors import InvalidSpecs, NotFound, Position, Problem
@@ -13,6 +14,7 @@ from deployer.specs.loading.instances import read_instance
 from deployer.specs.loading.known import find_known
 from deployer.specs.loading.schemas import Schemas
 from deployer.specs.loading.tables import read_table
+from deployer.specs.loading.view_properties import OF_VIEWS_ALONE, without_services
 from deployer.specs.model import InstanceSpec, Lake, TableSpec
 from deployer.specs.rules import Rule
 from deployer.specs.sources.files import Document, Sources, read_sources
@@ -144,10 +146,15 @@ def _defaults(sources: Sources, instance: InstanceSpec | None) -> Defaults:
 def _tables(
     sources: Sources, schemas: Schemas, defaults: Defaults, problems: list[Problem], versions: VersionOf
 ) -> list[TableSpec]:
+    of_tables = replace(defaults, services=without_services(defaults.services, OF_VIEWS_ALONE))
     tables = [
-        (read_table(document, schemas, defaults, problems, versions), document)
+        (read_table(document, schemas, of_tables, problems, versions), document)
         for document in _of_kind(sources, "Table")
     ]
+    if views := _of_kind(sources, "View"):
+        from deployer.specs.loading.views import ViewReader, read_views  # most lakes have none
+
+        tables += read_views(views, tables, ViewReader(schemas, defaults, problems, versions, sources.incomplete))
     named = [pair for pair in tables if not pair[1].invalid & {"database", "name"}]
     seen: dict[str, TableSpec] = {}
     for table, document in named:
@@ -155,7 +162,7 @@ def _tables(
         if first is not table:
             twice = first.full_name == table.full_name
             same = "is declared already" if twice else f"differs only in case from `{first.full_name}`"
-            what = f"table `{table.full_name}` {same} ({first.sources['']})"
+            what = f"{document.kind.lower()} `{table.full_name}` {same} ({first.sources['']})"
             node = document.get("name")
             assert node is not None  # noqa: S101
             problems.append(Problem(node.at, what, "rename or remove one of them", Rule.DUPLICATE_TABLE))

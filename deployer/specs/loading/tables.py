@@ -56,7 +56,7 @@ def read_table(
         problems.append(Problem(at, what, remedy, rule))
 
     database, name = _text(document, "database"), _text(document, "name")
-    label = f"table `{database}.{name}`"
+    label = f"{document.kind.lower()} `{database}.{name}`"
     if database.lower() in RESERVED:
         at = document.get("database") or document.node
         what = f"a database cannot be called `{database}`, which is a folder of deployer's own in the root"

@@ -32,6 +32,7 @@ from deployer.specs.schema.tables import (
     STORAGE,
     TABLE,
 )
+from deployer.specs.schema.views import VIEW, VIEW_COLUMN, VIEW_FUNCTION
 from deployer.specs.types import column_names
 from deployer.state.model.names import MAX_NAME, NAME
 
@@ -39,7 +40,7 @@ _NAME_HINT = "use letters, digits and _, and start with a letter or _"
 
 _DASHED_HINT = "use letters, digits, _ and -, and start with a letter or _"
 
-KINDS = ("Instance", "Schema", "Table", "Variables", "Overlay")
+KINDS = ("Instance", "Schema", "Table", "View", "Variables", "Overlay")
 
 
 @cache
@@ -54,10 +55,13 @@ def json_schema() -> Json:
             "Instance": INSTANCE,
             "Schema": SCHEMA,
             "Table": TABLE,
+            "View": VIEW,
             "Variables": VARIABLES,
             "Overlay": OVERLAY,
             "Include": INCLUDE,
             "column": COLUMN,
+            "view_column": VIEW_COLUMN,
+            "view_function": VIEW_FUNCTION,
             "computed": COMPUTED,
             "type": {
                 "description": "Type of the values, as text such as `int64` or `list<string>`, or in the long form.",

@@ -48,6 +48,7 @@ from deployer.specs.types.types import (
     children,
     format_type,
 )
+from deployer.specs.types.view import view_from_json, view_to_json
 from deployer.specs.validation.plain_values import (
     flag,
     lists,
@@ -226,6 +227,7 @@ def table_to_json(spec: TableSpec) -> dict[str, JSON]:
         "retention": retention_to_json(spec.retention) if spec.retention else None,
         "holds": holds_to_json(spec.holds),
         "retain_changes": spec.retain_changes,
+        "view": view_to_json(spec.view) if spec.view else {},
     }
     form = {name: value for name, value in form.items() if value or name == "columns"}
     if not spec.online:
@@ -273,6 +275,7 @@ def table_from_json(form: Mapping[str, JSON]) -> TableSpec:
         retention=retention_from_json(form.get("retention")),
         holds=holds_from_json(form.get("holds")),
         retain_changes=retained_changes_from_json(form.get("retain_changes")),
+        view=view_from_json(mapping(form, "view", {})),
     )
 
 

@@ -26,7 +26,7 @@ def address_of(document: Node) -> str | None:
     kind, database, name = (
         node.value if (node := document.value.get(key)) else None for key in ("kind", "database", "name")
     )
-    if kind == "Table" and database is not None and name is not None:
+    if kind in ("Table", "View") and database is not None and name is not None:
         return f"table/{database}.{name}"
     return f"{str(kind).lower()}/{name}" if kind in ("Instance", "Schema") and name is not None else None
 

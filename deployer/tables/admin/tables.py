@@ -26,6 +26,7 @@ from deployer.specs.declarations.embeddings import embedding_to_json
 from deployer.specs.model import TableSpec
 from deployer.specs.serialized.retention import holds_to_json, retention_to_json
 from deployer.specs.types.arrow import arrow_schema
+from deployer.specs.types.view import view_to_stored
 from deployer.state.commits import Part
 from deployer.state.log.requirements import LogEmpty, TableHasStatus
 from deployer.state.log.updates import (
@@ -42,6 +43,7 @@ from deployer.state.model.declared_properties import (
     RETAIN_CHANGES,
     RETENTION,
     UNIQUE,
+    VIEW,
 )
 from deployer.state.model.entities import INSTANCE_LOG, JSON, TableEntry
 from deployer.state.model.location import new_location
@@ -273,7 +275,10 @@ def _execute(
                 apply_service_change(store, table_id, service)
         case s.SetProperties(properties):
             for change in properties:
-                if isinstance(change, c.ChangeEmbedding):
+                if isinstance(change, c.ChangeMaxStaleness):
+                    if spec.view is not None:
+                        declare(store, table_id, {VIEW: view_to_stored(spec.view)})
+                elif isinstance(change, c.ChangeEmbedding):
                     form = embedding_to_json(change.after) if change.after is not None else None
                     declare(store, table_id, {EMBEDDING: form})
                 else:

@@ -1,0 +1,148 @@
+"""How the rows of a materialized view are made: a query over other tables, which a refresh brings up to date.
+
+The state keeps the definition in what is declared of the view's table, in the form that `deployer.views` reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from deployer.errors import InvalidInput
+from deployer.platform.sql.select import NotOneSelect, canonical_select, named_tables
+from deployer.platform.text.units import STALENESS_DURATION, parse_duration
+from deployer.platform.text.visible import shortened
+
+JSON = Any
+HIDDEN = "__"  #: with which the names of columns begin that a view keeps for its refreshes
+_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))
+_SOURCE = re.compile(r"[0-9a-f]{16,128}|[^\s@]{1,200}@[^\s@]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class ViewFunction:
+    """A function that a view's query calls. `source` is `package.module:function@version` of the project, or the hash
+    of a package below the root. `returns` is the text of the type of its values, empty where nobody says it."""
+
+    source: str
+    returns: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSpec:
+    """The query of a view, its functions by their names in it, and how late the view may be, in milliseconds.
+
+    `reads` are the columns that the query reads, by the full names of its tables, and `lineage` the tables' columns of
+    which each of its columns is made; both are known of declared views only.
+    """
+
+    query: str
+    functions: Mapping[str, ViewFunction] = field(default_factory=dict)
+    max_staleness: int | None = None
+    reads: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
+    lineage: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict, compare=False)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The full names of the tables that the query reads."""
+        try:
+            return named_tables(self.query).full
+        except NotOneSelect:
+            return ()
+
+    def makes_the_rows_of(self, other: ViewSpec) -> bool:
+        """Returns whether both give the same rows: the queries differ only in how they are written."""
+        if dict(self.functions) != dict(other.functions):
+            return False
+        return self.query == other.query or canonical_select(self.query) == canonical_select(other.query)
+
+
+def staleness_text(milliseconds: int) -> str:
+    """Returns the time as specs write it: `1h`, `90s`, `1500ms`."""
+    for unit, size in _UNITS:
+        if milliseconds and not milliseconds % size:
+            return f"{milliseconds // size}{unit}"
+    return f"{milliseconds}ms"
+
+
+def staleness_of(text: str) -> int:
+    """Returns the milliseconds of a time. Raises InvalidInput for a text that is not one."""
+    return parse_duration(text, STALENESS_DURATION) // timedelta(milliseconds=1)
+
+
+def view_to_stored(view: ViewSpec) -> dict[str, JSON]:
+    """Returns the definition as the state has it."""
+    functions = {name: each.source for name, each in sorted(view.functions.items())}
+    form: dict[str, JSON] = {"query": view.query, "functions": functions, "max_staleness": view.max_staleness}
+    if returns := {name: each.returns for name, each in sorted(view.functions.items()) if each.returns}:
+        form["returns"] = returns
+    return form
+
+
+def view_from_stored(form: JSON) -> ViewSpec | None:
+    """Returns the definition that the state has; None for None. Raises InvalidInput for what is not one."""
+    if form is None:
+        return None
+    match form:
+        case {"query": str(query), "functions": Mapping() as functions, "max_staleness": int() | None as most}:
+            types = form.get("returns", {})
+            returns = types if isinstance(types, Mapping) else {}
+            found = {
+                str(name): _function(name, {"source": each, "returns": returns.get(name, "")})
+                for name, each in functions.items()
+            }
+            return ViewSpec(query, found, most)
+    raise InvalidInput("the definition of the view cannot be read")
+
+
+def view_to_json(view: ViewSpec) -> dict[str, JSON]:
+    """Returns the definition as an input of Pulumi; what is empty is left out."""
+    functions = {
+        name: {"source": each.source} | ({"returns": each.returns} if each.returns else {})
+        for name, each in sorted(view.functions.items())
+    }
+    form: dict[str, JSON] = {"query": view.query}
+    if functions:
+        form["functions"] = functions
+    if view.max_staleness is not None:
+        form["max_staleness"] = staleness_text(view.max_staleness)
+    return form
+
+
+def view_from_json(form: Mapping[str, JSON]) -> ViewSpec | None:
+    """Returns the inverse of `view_to_json`; None for an empty form. Raises InvalidInput for what is not one."""
+    if not form:
+        return None
+    query, functions, most = form.get("query"), form.get("functions", {}), form.get("max_staleness")
+    if not isinstance(query, str) or not isinstance(functions, Mapping):
+        raise InvalidInput("`view` is not a query with its functions")
+    if most is not None and not isinstance(most, str):
+        raise InvalidInput("`max_staleness` of `view` is not a time")
+    found = {str(name): _function(name, each) for name, each in functions.items()}
+    return ViewSpec(query, found, None if most is None else staleness_of(most))
+
+
+def _function(name: object, form: JSON) -> ViewFunction:
+    source, returns = (form.get("source"), form.get("returns", "")) if isinstance(form, Mapping) else (None, "")
+    if not isinstance(source, str) or not _SOURCE.fullmatch(source) or not isinstance(returns, str):
+        raise InvalidInput(f"the function {shortened(str(name), 80)} of the view cannot be read")
+    return ViewFunction(source, returns)
+
+
+def view_document(view: ViewSpec) -> dict[str, JSON]:
+    """Returns the properties of a view's document that define its rows, as people write them."""
+    form: dict[str, JSON] = {"query": view.query}
+    if view.functions:
+        form["functions"] = {name: _function_document(each) for name, each in sorted(view.functions.items())}
+    if view.max_staleness is not None:
+        form["max_staleness"] = staleness_text(view.max_staleness)
+    return form
+
+
+def _function_document(function: ViewFunction) -> dict[str, JSON]:
+    udf, separator, version = function.source.partition("@")
+    form = {"udf": udf, "version": version} if separator else {"function": function.source}
+    return form | ({"returns": function.returns} if function.returns else {})
