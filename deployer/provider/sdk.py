@@ -25,7 +25,7 @@ class Instance(pulumi.CustomResource):
 
 
 class Table(pulumi.CustomResource):
-    """A table of `instance`: a Lance dataset and its log in the state store.
+    """A table of `instance`, or a materialized view: a Lance dataset and its log in the state store.
 
     Outputs beside the inputs: `table_id`; `location`, the dataset's path under the root.
     """
@@ -72,5 +72,10 @@ def declare_tables(lake: LakeSpec, needs: Sequence[pulumi.Resource] = (), prefix
     """Declare every node of the lake's graph. `needs` must exist before the lake does; `prefix` begins their names in
     Pulumi."""
     instance = Instance(lake.instance, pulumi.ResourceOptions(depends_on=list(needs)), prefix=prefix)
-    specs = [node.spec for node in build_graph(lake).nodes.values() if isinstance(node.spec, TableSpec)]
-    return LakeTables(instance, {spec.full_name: Table(instance, spec, prefix=prefix) for spec in specs})
+    tables: dict[str, Table] = {}
+    for node in build_graph(lake).nodes.values():
+        if isinstance(spec := node.spec, TableSpec):
+            read = [tables[name] for name in (spec.view.tables if spec.view is not None else ()) if name in tables]
+            options = pulumi.ResourceOptions(depends_on=read) if read else None
+            tables[spec.full_name] = Table(instance, spec, options, prefix=prefix)
+    return LakeTables(instance, tables)

@@ -172,7 +172,7 @@ def test_every_property_says_what_it_means() -> None:
 
 
 def test_every_kind_is_described() -> None:
-    assert {"Instance", "Schema", "Table", "Variables", "Overlay"} == set(KINDS) <= set(json_schema()["$defs"])
+    assert {"Instance", "Schema", "Table", "View", "Variables", "Overlay"} == set(KINDS) <= set(json_schema()["$defs"])
 
 
 def test_an_unknown_row_key_is_found_beside_columns_with_problems(tmp_path: Path) -> None:

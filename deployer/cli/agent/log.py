@@ -9,7 +9,7 @@ from typing import Any
 from deployer.cli.console.output import print_json_line, print_line
 from deployer.state.model.times import iso_utc
 
-_WARNINGS = frozenset({"trouble", "overdue", "dead", "not started", "left"})
+_WARNINGS = frozenset({"trouble", "overdue", "late", "dead", "not started", "left"})
 
 
 class AgentLog:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName
 
 if TYPE_CHECKING:
-    from deployer.tables.inspect.describe import TableDescription
+    from deployer.tables.inspect.describe import TableDescription, ViewInfo
 
 
 def describe(
@@ -76,6 +76,8 @@ def _print(found: TableDescription) -> None:
         in_files = [repr(column.source) if column.source is not None else ""] if has_sources else []
         columns.add_row(column.name, column.type, null, column.key, *in_files, column.description.strip())
     console.print(columns)
+    if found.view is not None:
+        _print_view(found.view)
     if found.computed:
         computed = Table("computed column", "by", "rows", box=SIMPLE_HEAD, pad_edge=False)
         for each in found.computed:
@@ -106,6 +108,28 @@ def _print(found: TableDescription) -> None:
         one = found.unplaced_files == 1
         lie, whose = ("file lies", "its") if one else ("files lie", "their")
         console.print(f"{found.unplaced_files:,} {lie} across leaves; look-ups find {whose} rows by key")
+
+
+def _print_view(view: ViewInfo) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from deployer.cli.console.output import stdout
+
+    refreshed = view.refreshed_at.strftime("%Y-%m-%d %H:%M:%S UTC") if view.refreshed_at else "never"
+    behind = [f"{name} changed {at:%Y-%m-%d %H:%M:%S} UTC" for name, at in sorted(view.behind.items())]
+    facts = Table(box=None, show_header=False, pad_edge=False)
+    facts.add_row("query", view.query)
+    for name, source in sorted(view.functions.items()):
+        facts.add_row(f"function {name}", source)
+    facts.add_row("refreshed", refreshed)
+    facts.add_row("not in it yet", view.unknown or ", ".join(behind) or "nothing")
+    facts.add_row("late after", view.max_staleness or "any time")
+    stdout().print(facts)
+    lineage = Table("column", "made of", "indexes", box=SIMPLE_HEAD, pad_edge=False)
+    for each in view.lineage:
+        lineage.add_row(each.column, ", ".join(each.sources), ", ".join(each.indexes))
+    stdout().print(lineage)
 
 
 def _key(key: tuple[Any, ...] | None, none: str) -> str:

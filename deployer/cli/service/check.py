@@ -24,8 +24,9 @@ def check(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Check that services run as their triggers ask: exit code 2, and a line each, for those that are overdue, whose
-    newest run failed, or whose table cannot be read. For monitoring; runs nothing."""
+    """Check that services run as their triggers ask, and that views are not later than `max_staleness`: exit code 2, and
+    a line each, for services that are overdue or whose newest run failed, for views that are late, and for tables that
+    cannot be read. For monitoring; runs nothing."""
     from deployer.cli.console.output import print_json, stdout
     from deployer.cli.inputs.lake_root import root_to_read
     from deployer.cli.service.look import look_at_services
@@ -40,10 +41,14 @@ def check(
     for table in seen:
         if table.trouble:
             lines.append((table.entry.full_name, None, "UNREADABLE", table.trouble))
+        if table.freshness is not None and (why := table.freshness.why_late(look.at) or table.freshness.unknown):
+            status = "UNKNOWN" if table.freshness.unknown else "LATE"
+            lines.append((table.entry.full_name, None, status, why))
         for each in table.service_statuses:
             why = each.overdue or each.failed
             if why:
                 lines.append((table.entry.full_name, each.service, "OVERDUE" if each.overdue else "FAILED", why))
+    views = sum(table.freshness is not None for table in seen)
     services = sum(len(table.service_statuses) for table in seen)
     if as_json:
         print_json(
@@ -61,5 +66,6 @@ def check(
     if not lines and not as_json:
         stdout().print(
             f"{count(services, 'service')} of {count(len(seen), 'table')}: none is overdue, none failed last"
+            + (f"; {count(views, 'view')}: none is late" if views else "")
         )
     return NOT_WELL if lines else 0

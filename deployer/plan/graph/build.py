@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from deployer.specs.model import InstanceSpec, Lake, TableSpec
 
 Spec = InstanceSpec | TableSpec
+NodeKind = Literal["Instance", "Table", "View"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,12 @@ class Node:
     @property
     def address(self) -> str:
         return self.spec.address
+
+    @property
+    def kind(self) -> NodeKind:
+        if isinstance(self.spec, InstanceSpec):
+            return "Instance"
+        return "Table" if self.spec.view is None else "View"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +42,25 @@ class Graph:
 
 
 def build_graph(lake: Lake) -> Graph:
-    """Returns the graph of a lake: the instance, then its tables by address, each of which needs the instance."""
+    """Returns the graph of a lake: the instance, its tables by address, each of which needs the instance, and its
+    views, each of which needs the tables and views that it reads too."""
     instance = Node(lake.instance)
-    tables = (Node(table, (instance.address,)) for table in sorted(lake.tables, key=lambda table: table.address))
-    return Graph({node.address: node for node in (instance, *tables)})
+    nodes = {instance.address: instance}
+    in_order = sorted(lake.tables, key=lambda table: table.address)
+    nodes |= {table.address: Node(table, (instance.address,)) for table in in_order if table.view is None}
+    for view in in_dependency_order([table for table in in_order if table.view is not None]):
+        sources = [f"table/{name}" for name in (view.view.tables if view.view is not None else ())]
+        nodes[view.address] = Node(view, (instance.address, *(each for each in sources if each in nodes)))
+    return Graph(nodes)
+
+
+def in_dependency_order(views: Iterable[TableSpec]) -> list[TableSpec]:
+    """Returns the views, each after those that it reads, else in their order. Those of a cycle come last."""
+    waiting = list(views)
+    order: list[TableSpec] = []
+    while waiting:
+        pending = {view.full_name for view in waiting}
+        ready = [view for view in waiting if view.view is None or not pending.intersection(view.view.tables)]
+        order += ready or waiting
+        waiting = [view for view in waiting if ready and view not in ready]
+    return order

@@ -24,6 +24,7 @@ _COLUMN_ROWS = 20  # a column may always be as tall as this
 _STYLE = """
 :root { color-scheme: light dark; }
 .page { fill: #ffffff; } .box { fill: #f3f6fd; stroke: #3157d5; } .instance .box { fill: #3157d5; }
+.view .box { stroke-dasharray: 5 3; }
 .name { fill: #1a2233; font-weight: 600; } .about { fill: #5b6579; }
 .instance .name, .instance .about { fill: #ffffff; }
 .edge { fill: none; stroke: #9aa7c4; stroke-width: 1.4; } .tip { fill: #9aa7c4; }
@@ -113,7 +114,7 @@ def _edge(start: Box, end: Box) -> str:
 
 def _box(box: Box, node: Node) -> str:
     name, about = _texts(node)
-    kind = "instance" if isinstance(node.spec, InstanceSpec) else "table"
+    kind = node.kind.lower()
     fits = int((box.width - _PADDING) / _CHARACTER)
     return (
         f'<g class="{kind}"><title>{_safe(node.address)}</title>'
@@ -130,7 +131,8 @@ def _texts(node: Node) -> tuple[str, str]:
         case TableSpec() as table:
             keys = f", keys {listed(table.row_keys)}" if table.row_keys else ""
             number = len(table.columns)
-            return table.full_name, f"{number} column{'' if number == 1 else 's'}{keys}"
+            view = "view, " if table.view is not None else ""
+            return table.full_name, f"{view}{number} column{'' if number == 1 else 's'}{keys}"
 
 
 def _width(node: Node) -> float:

@@ -14,11 +14,12 @@ from deployer.plan.assess.unsupported import kept_keys, refusal
 from deployer.plan.changes import ChangeColumnComputed, DeleteTable
 from deployer.plan.diff.lakes import diff
 from deployer.plan.graph import Graph
-from deployer.plan.graph.build import Spec
+from deployer.plan.graph.build import Spec, in_dependency_order
 from deployer.plan.model import Action, Foreign, Plan, PlannedChange, ResourcePlan
 from deployer.plan.pending_backfills import PendingBackfill, pending_backfills
 from deployer.plan.planning.cause import cause
 from deployer.plan.planning.taken_names import refuse_taken_names
+from deployer.plan.planning.view_sources import refuse_losses_of_views
 from deployer.specs.model import IndexSpec, InstanceSpec, TableSpec
 from deployer.specs.types.types import Column
 
@@ -58,16 +59,24 @@ def make_plan(
         if table is not None and table.uncomputed and isinstance(node.spec, TableSpec):
             changes = [each.change for each in resources[-1].changes]
             pending += pending_backfills(node.address, table, node.spec, changes)
-    for now, table in sorted(live.tables.items()):
+    for now, table in _deletion_order(live):
         if now not in declared and (table.owner == owner or now in live.resources):
             address = live.resources.get(now, now)
             deleted = _plan_resource(address, table.spec, None, table, allow_destroy)
             resources.append(_with_savepoints(deleted, table.savepoints, allowed=delete_savepoints))
     resources = refuse_taken_names(resources, graph, live)
+    resources = refuse_losses_of_views(resources, graph, live)
     if live.instance is not None and not graph.nodes:
         resources.append(_plan_resource(live.instance.address, live.instance, None, None, allow_destroy))
     unreadable = tuple(table for _, table in sorted(live.unreadable.items()))
     return Plan(instance, tuple(resources), tuple(foreign), unreadable=unreadable, pending_backfills=tuple(pending))
+
+
+def _deletion_order(live: LiveLake) -> list[tuple[str, LiveTable]]:
+    """Returns the live tables by their addresses: views first, each before what it reads, then the others by name."""
+    views = [table.spec for _, table in sorted(live.tables.items()) if table.spec.view is not None]
+    last = {spec.address: number for number, spec in enumerate(reversed(in_dependency_order(views)))}
+    return sorted(live.tables.items(), key=lambda each: (last.get(each[1].spec.address, len(last)), each[0]))
 
 
 def _plan_resource(

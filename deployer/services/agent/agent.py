@@ -243,6 +243,8 @@ def _wrong(look: Look) -> Iterator[tuple[_Fault, str]]:
     for seen in look.tables.values():
         if seen.trouble:
             yield _Fault("trouble", seen.entry.full_name, ""), seen.trouble
+        if seen.freshness is not None and seen.freshness.why_late(look.at):
+            yield _Fault("late", seen.entry.full_name, ""), seen.freshness.why_late(look.at)
         for each in seen.service_statuses:
             if each.overdue:
                 yield _Fault("overdue", seen.entry.full_name, each.service), each.overdue

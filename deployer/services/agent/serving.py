@@ -129,8 +129,23 @@ class AgentMetrics:
                     runs.add_metric([*labels, status], sum(run.status == status for run in kept))
         yield from (overdue, failed, due, paused, success, seconds, following, runs)
 
+    def _views(self, label: list[str]) -> Iterator[Metric]:
+        age = GaugeMetricFamily(
+            "deployer_view_staleness_seconds", "Age of the oldest change that the view does not reflect.", labels=label
+        )
+        late = GaugeMetricFamily(
+            "deployer_view_late_seconds", "By how much the view is later than its max_staleness.", labels=label
+        )
+        look = self._agent.last
+        for seen in look.tables.values():
+            if seen.freshness is not None and not seen.freshness.unknown:
+                age.add_metric([seen.entry.full_name], seen.freshness.age(look.at) / 1000)
+                late.add_metric([seen.entry.full_name], seen.freshness.late_by(look.at) / 1000)
+        yield from (age, late)
+
     def _tables(self) -> Iterator[Metric]:
         label = ["table"]
+        yield from self._views(label)
         trouble = GaugeMetricFamily("deployer_table_unreadable", "1: it cannot be looked at.", labels=label)
         rows = GaugeMetricFamily("deployer_table_rows", "Rows.", labels=label)
         size = GaugeMetricFamily("deployer_table_bytes", "Bytes of the newest version's files.", labels=label)

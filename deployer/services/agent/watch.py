@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from deployer.compute.jobs.code import REMOTE_KINDS
@@ -19,6 +19,7 @@ from deployer.compute.schedules.schedules import default_cluster
 from deployer.datasets.dataset import dataset_location, latest_version
 from deployer.datasets.errors import as_deployer_error
 from deployer.errors import DeployerError
+from deployer.live.freshness import Freshness, freshness_of
 from deployer.live.reader import READERS, live_instance, live_table, read_table
 from deployer.runs.records import dead_runs
 from deployer.services.compact.planning import small_files
@@ -59,6 +60,7 @@ class WatchedTable:
     again_at: int = NEVER  #: ms
     sources: Mapping[str, int] = field(default_factory=dict)  #: of a view: the versions of their logs, by their ids
     trouble: str = ""  #: why the table cannot be looked at
+    freshness: Freshness | None = None  #: of a view
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +195,13 @@ class Watch:
                 read_table(self._store, self._root, entry, state)
             else:  # whose files cost a request each
                 live_table(entry, state)
+            freshness = freshness_of(self._store, state)
+            if freshness is not None:  # it ages, and what it reads changes, while it stays as it is
+                again_at = min(again_at, now + EXAMINE_AGAIN)
             if not state.services and not state.runs:
-                return WatchedTable(entry, state, again_at=again_at)
-            return self._examined_services(entry, state, now)
+                return WatchedTable(entry, state, again_at=again_at, freshness=freshness)
+            found = self._examined_services(entry, state, now)
+            return replace(found, freshness=freshness, again_at=min(again_at, found.again_at)) if freshness else found
         except Exception as error:  # a fault of one table, such as an unreadable file, does not affect others
             trouble = str(as_deployer_error(error, dataset_location(self._root, entry)))
             return WatchedTable(entry, state, trouble=trouble, again_at=now + EXAMINE_AGAIN)

@@ -82,6 +82,8 @@ def _planned(
         near = nearest(missing, names) if missing else None
         near = near if near is None or near == near.lower() else f'"{near}", in quotes'
         remedy = f"did you mean {near}?" if near else _otherwise(missing, tables)
+        if str(wrong).startswith("invalid function"):
+            remedy = "declare it in `functions:`, or use a function that DataFusion has"
         report(at, Rule.VIEW_QUERY, f"the query of view `{view.full_name}` cannot be planned: {wrong}", remedy)
         return None
     columns: list[Column] = []

@@ -163,7 +163,10 @@ def _read(view: DeclaredView, known: Mapping[str, TableSpec | None], reader: Vie
     functions = read_functions(view, reader.versions, report)
     staleness = read_staleness(document.get("max_staleness"), report)
     sources = {name: known.get(name) for name in view.sources}
-    columns = columns_of_view(view, sources, functions, report) if planned and view.plannable else None
+    given = document.get("functions")
+    are_known = given is None or (isinstance(given.value, dict) and given.value.keys() == functions.keys())
+    planned = planned and view.plannable and are_known and "functions" not in document.invalid
+    columns = columns_of_view(view, sources, functions, report) if planned else None
     check_own_services(document.get("services"), _OF_TABLES_ALONE, report)
     assert isinstance(document.node.value, dict)  # noqa: S101
     properties = {name: node for name, node in document.node.value.items() if name in VIEW["properties"]}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,19 +14,24 @@ import pyarrow as pa
 from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.errors import lance_errors
 from deployer.datasets.files.local_files import require_whole
+from deployer.datasets.indexes.read import live_indexes
 from deployer.datasets.recovery.as_recorded import as_recorded
 from deployer.errors import DeployerError
+from deployer.live.freshness import freshness_of
 from deployer.live.model import Unreadable
-from deployer.live.reader import active_tables, has_unique_keys, live_table, retained_changes, unreadable
-from deployer.specs.types.arrow import columns_of
+from deployer.live.reader import active_tables, has_unique_keys, live_table, retained_changes, unreadable, view_of
+from deployer.platform.sql.select import NotOneSelect, NotPlanned, plan_select
+from deployer.specs.types.arrow import arrow_type, columns_of, stored_schema
+from deployer.specs.types.parser import parse_type
 from deployer.specs.types.types import format_type
+from deployer.specs.types.view import HIDDEN, ViewSpec, staleness_text
 from deployer.state.model.entities import TableEntry, TableState
 from deployer.state.model.keys import decode_key
 from deployer.state.reader import StateReader
 from deployer.tables.indexes.build import IndexInfo, index_infos
 from deployer.tables.inspect.computed import ComputedColumnInfo, computed_infos
 from deployer.tables.inspect.versions import foreign_write_at, last_rows_at
-from deployer.tables.open_table import ReadTable
+from deployer.tables.open_table import ReadTable, find_entry
 from deployer.tables.partitions.sizes import sizes_of
 
 
@@ -100,6 +107,33 @@ class TableDescription:
     unique: bool = False  #: no two rows may have the same row keys
     computed: tuple[ComputedColumnInfo, ...] = ()
     retain_changes: str | None = None  #: how long changes can be read; None: as long as versions are kept
+    view: ViewInfo | None = None  #: how the rows of a view are made, and how current they are
+
+
+@dataclass(frozen=True, slots=True)
+class ViewInfo:
+    """The query of a view, the functions that it calls (as their sources), how late it may be, and how late it is.
+
+    `lineage` names, for each column, the tables' columns of which it is made, and the indexes on it. `unknown` says
+    why it is not known how current the view is.
+    """
+
+    query: str
+    functions: dict[str, str]
+    max_staleness: str | None
+    refreshed_at: dt.datetime | None
+    behind: dict[str, dt.datetime]
+    lineage: tuple[ColumnLineage, ...]
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLineage:
+    """Where a column of a view comes from, as `database.table.column`, and the indexes that it goes into."""
+
+    column: str
+    sources: tuple[str, ...]
+    indexes: tuple[str, ...]
 
 
 def summaries(store: StateReader, root: str) -> tuple[list[TableSummary], list[Unreadable]]:
@@ -154,10 +188,15 @@ def describe(table: ReadTable) -> TableDescription:
     state, properties = table.state, table.state.properties
     location = dataset_location(table.root, table.entry)
     leaves = _leaves(table)
+    is_view = view_of(state) is not None
     return TableDescription(
         _summary(table.entry, state, table.root),
         properties.description,
-        tuple(_column(column, properties.row_keys, properties.sort_keys) for column in columns_of(table.schema)),
+        tuple(
+            _column(column, properties.row_keys, properties.sort_keys)
+            for column in columns_of(table.schema)
+            if not (is_view and column.name.startswith(HIDDEN))
+        ),
         properties.row_keys,
         properties.sort_keys,
         leaves,
@@ -176,7 +215,62 @@ def describe(table: ReadTable) -> TableDescription:
         has_unique_keys(state),
         computed_infos(table),
         retained_changes(state),
+        _view(table),
     )
+
+
+def _view(table: ReadTable) -> ViewInfo | None:
+    view, freshness = view_of(table.state), freshness_of(table.store, table.state)
+    if view is None or freshness is None:
+        return None
+    refreshed = None if freshness.refreshed_at is None else _moment(freshness.refreshed_at)
+    return ViewInfo(
+        view.query,
+        {name: each.source for name, each in view.functions.items()},
+        None if view.max_staleness is None else staleness_text(view.max_staleness),
+        refreshed,
+        {name: _moment(at) for name, at in freshness.behind.items()},
+        _lineage(table, view),
+        freshness.unknown,
+    )
+
+
+def _moment(at: int) -> dt.datetime:
+    return dt.datetime.fromtimestamp(at / 1000, dt.UTC)
+
+
+def _lineage(table: ReadTable, view: ViewSpec) -> tuple[ColumnLineage, ...]:
+    """Returns the lineage of the visible columns, without sources where the query does not fit its tables now."""
+    found: Mapping[str, tuple[tuple[str, str], ...]] = {}
+    with suppress(DeployerError, NotOneSelect, NotPlanned, StopIteration):
+        found = plan_select(view.query, _source_schemas(table, view), _return_types(view)).lineage
+    indexed = live_indexes(table.state)
+    return tuple(
+        ColumnLineage(
+            name,
+            tuple(f"{source}.{column}" for source, column in found.get(name, ())),
+            tuple(index.name for index in indexed if index.columns[0].partition(".")[0] == name),
+        )
+        for name in table.schema.names
+        if not name.startswith(HIDDEN)
+    )
+
+
+def _source_schemas(table: ReadTable, view: ViewSpec) -> dict[str, pa.Schema]:
+    schemas = {}
+    for name in view.tables:
+        entry = find_entry(table.store.instance().tables.values(), name)
+        own = stored_schema(table.store.table(entry.table_id).schema, name)
+        schemas[name] = pa.schema([field for field in own if not field.name.startswith(HIDDEN)])
+    return schemas
+
+
+def _return_types(view: ViewSpec) -> dict[str, pa.DataType]:
+    """Returns the types that functions return; of those that do not say it, any type shows what is read."""
+    return {
+        name: arrow_type(parse_type(each.returns)) if each.returns else pa.string()
+        for name, each in view.functions.items()
+    }
 
 
 def _column(column: Any, row_keys: tuple[str, ...], sort_keys: tuple[str, ...]) -> ColumnInfo:
