@@ -27,6 +27,7 @@ from deployer.tables.inspect.recorded import recorded_table
 if TYPE_CHECKING:
     from deployer.tables.ingest.job import LoadWithSpark
     from deployer.tables.ingest.loading import LoadedFragments, LoadPlan
+    from deployer.views.refresh.queries import Queries
 
 _OWN_OUTPUTS = ("table_id", "location", "status")
 
@@ -71,7 +72,17 @@ class TableKind:
         with_spark, elsewhere = _with_spark(store), rewrites_elsewhere(stores, store, root)
         plan_build = plans_of_builds(stores, store, root, spec.address)
         if (former := _renamed_table(store, root, spec, owner)) is not None:
-            update_table(store, root, former, spec, with_spark, on_progress, elsewhere, plan_build=plan_build)
+            update_table(
+                store,
+                root,
+                former,
+                spec,
+                with_spark,
+                on_progress,
+                elsewhere,
+                plan_build=plan_build,
+                views=DeclaredViews(),
+            )
             table_id = former
         else:
             allowed = spec.address in stores.allow_destroy
@@ -85,6 +96,7 @@ class TableKind:
                 allow_destroy=allowed,
                 elsewhere=elsewhere,
                 plan_build=plan_build,
+                views=DeclaredViews(),
             )
         entry = store.instance().tables[table_id]
         return Resource(table_id, news, _outputs(news, entry.table_id, entry.location, entry.status))
@@ -123,6 +135,7 @@ class TableKind:
                 renamed=renamed,
                 planned_with=planned_with,
                 plan_build=plans_of_builds(stores, store, root, spec.address),
+                views=DeclaredViews(),
             )
         finally:
             stores.forget_table(news[ROOT], id)
@@ -152,6 +165,28 @@ class TableKind:
             delete_savepoints=stores.delete_savepoints,
             planned_with=stores.planned_with(root, id),
         )
+
+
+class DeclaredViews:
+    """Builds the views that specs declare. Functions of queries run where the environment says that they are trusted;
+    what that needs is imported when a view is made."""
+
+    def with_stored_columns(self, store: StateStore, root: str, spec: TableSpec) -> TableSpec:
+        from deployer.views.refresh.declared import with_stored_columns
+
+        return with_stored_columns(store, root, spec, _queries(root))
+
+    def rebuild(self, store: StateStore, root: str, table_id: str, spec: TableSpec, on_progress: OnProgress) -> None:
+        from deployer.views.refresh.declared import rebuild_view
+
+        rebuild_view(store, root, table_id, spec, _queries(root), on_progress)
+
+
+def _queries(root: str) -> Queries:
+    from deployer.platform.isolation.trusted_functions import TrustedFunctions
+    from deployer.views.refresh.engine import queries_of
+
+    return queries_of(root, TrustedFunctions.allowed())
 
 
 def _renamed_table(store: StateStore, root: str, spec: TableSpec, owner: str) -> str | None:

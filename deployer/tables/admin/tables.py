@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Protocol, assert_never
 
 from deployer.datasets.dataset import create_dataset
 from deployer.datasets.storage.places import dataset_uri
@@ -71,6 +71,19 @@ from deployer.specs.model import ServiceSpec
 from deployer.state.log.service_updates import PutService, RemoveService
 from deployer.state.transactions.services import to_alter_service, to_create_service, to_remove_service
 
+
+class ViewBuilder(Protocol):
+    """What makes the columns and rows of views; `deployer.views` has it, which knows their queries."""
+
+    def with_stored_columns(self, store: StateStore, root: str, spec: TableSpec) -> TableSpec:
+        """Returns the view with the columns that its refreshes keep beside those of its query."""
+        ...
+
+    def rebuild(self, store: StateStore, root: str, table_id: str, spec: TableSpec, on_progress: OnProgress) -> None:
+        """Builds the view again, beside its rows, for the query of `spec`."""
+        ...
+
+
 #: Rewrites a table on another machine, as `deployer.tables.rewrite.rewrite.rewrite_table` does on this one.
 RewriteElsewhere = Callable[[StateStore, str, str, TableSpec, OnProgress], None]
 
@@ -87,10 +100,12 @@ def create_table(
     elsewhere: RewriteElsewhere | None = None,
     plan_build: PlanBuild = in_one_part,
     declared: Mapping[str, JSON] | None = None,
+    views: ViewBuilder | None = None,
 ) -> str:
     """Create the table and return its id; resumes a creation that was interrupted.
 
-    `declared` is remembered of a new table beside what `spec` declares.
+    `declared` is remembered of a new table beside what `spec` declares. `views` builds views, for a `spec` with a
+    query.
 
     A table of that name that `owner` created before is brought up to `spec`. Raises Conflict when the name belongs to a
     table that `owner` does not manage, and as `delete_table` does where a deletion of that name was interrupted.
@@ -99,15 +114,20 @@ def create_table(
     if entry is not None and entry.status == "deleting":
         delete_table(store, root, entry.table_id, allow_destroy=allow_destroy)
         entry = None
+    stored = spec
+    if spec.view is not None and views is not None and (entry is None or entry.status == "creating"):
+        stored = views.with_stored_columns(store, root, spec)
     if entry is None:
         entry = _register(store, spec)
     if entry.status == "active":
         _refuse_unless_owned(recorded_table(store, root, entry), spec, owner)
-        update_table(store, root, entry.table_id, spec, with_spark, on_progress, elsewhere, plan_build=plan_build)
+        update_table(
+            store, root, entry.table_id, spec, with_spark, on_progress, elsewhere, plan_build=plan_build, views=views
+        )
         return entry.table_id
     remove_unfinished(store, root, entry)
     reached("tables.create.registered")
-    dataset = _create_dataset(root, entry, spec)
+    dataset = _create_dataset(root, entry, stored)
     reached("tables.create.written")
     properties = declared_properties(spec, owner)
     properties = replace(properties, declared={**properties.declared, **(declared or {})})
@@ -139,6 +159,7 @@ def update_table(
     renamed: bool = False,
     planned_with: TableSpec | None = None,
     plan_build: PlanBuild = in_one_part,
+    views: ViewBuilder | None = None,
 ) -> None:
     """Apply what differs between the live table and `spec`. Refused before anything is changed when a part of it is.
 
@@ -148,7 +169,8 @@ def update_table(
     Changes are made in the stages of `deployer.plan.stages`. Each change is complete on its own: after a failure, the
     next call makes the others. `with_spark`, where given, rewrites what is too much for one process;
     `elsewhere`, where given, rewrites a table with rows. `planned_with` is the table that a plan was made of: raises
-    Conflict when its declaration has changed since; its rows may have. `plan_build` says how indexes are built.
+    Conflict when its declaration has changed since; its rows may have. `plan_build` says how indexes are built, `views`
+    how a view with another query is.
     """
     entry = store.instance().tables.get(table_id)
     if entry is None or entry.status != "active":
@@ -180,6 +202,9 @@ def update_table(
         changes = diff_tables(live.spec, spec)
 
     def rewrite() -> None:
+        if views is not None and any(isinstance(change, c.ChangeViewQuery) for change in changes):
+            views.rebuild(store, root, table_id, spec, on_progress)
+            return
         if elsewhere is not None and live.statistics.rows:
             elsewhere(store, root, table_id, spec, on_progress)
             return

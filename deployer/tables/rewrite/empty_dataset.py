@@ -1,5 +1,5 @@
-"""Puts an empty dataset in the place of a table's dataset, by one commit: to empty the table, or to give a table
-without rows any other columns and keys.
+"""Puts another dataset in the place of a table's dataset, by one commit: to empty the table, to give a table without
+rows any other columns and keys, or to build a view again.
 
 The former dataset is kept for the table's `storage.keep_replaced_for`.
 """
@@ -34,7 +34,7 @@ from deployer.tables.rewrite.progress import Progress
 from deployer.tables.rewrite.target import create_empty, target_without_rows
 
 if TYPE_CHECKING:
-    from deployer.datasets.lance_types import LanceDataset
+    pass
 
 ATTEMPTS = 20  #: how often it is tried again because others commit meanwhile
 _TARGET = "empty"  #: of the dataset that is to take the place: no rewrite has such a fingerprint
@@ -61,30 +61,30 @@ def redeclare_empty(
                 remedy="preview again",
             )
 
-        def create(location: str, table: OpenTable = table) -> None:
+        def create(location: str, table: OpenTable = table) -> tuple[TableUpdate, ...]:
             create_empty(location, table, target, target.schema)
+            return ()
 
         changed = [SetTableProperties(target.properties(table.state))]
-        if swap_in_empty(table, create, changed, declared_partitions(spec)) is not None:
+        if swap_in(table, create, changed, declared_partitions(spec)) is not None:
             return recorded_table(store, root, store.instance().tables[live.table_id])
     raise CommitTimedOut(
         "others commit to the table faster than it can be changed", where=spec.address, attempts=ATTEMPTS
     )
 
 
-def swap_in_empty(
+def swap_in(
     table: OpenTable,
-    create: Callable[[str], None],
+    create: Callable[[str], Sequence[TableUpdate]],
     changes: Sequence[TableUpdate],
     tree: Sequence[Partition],
     *,
     forgets_jobs: bool = False,
-    then: Callable[[LanceDataset], Sequence[TableUpdate]] = lambda _: (),
 ) -> int | None:
-    """Swap in the dataset that `create` makes at the location that it gets, together with `changes`. It has no rows,
-    unless `then` gives the updates that record those it has.
+    """Swap in the dataset that `create` makes at the location that it gets, together with `changes`.
 
-    Returns when that was committed, in ms since 1970; None when the table has changed since it was opened.
+    `create` returns what is recorded of the rows that it wrote; nothing for a dataset without rows. Returns
+    when that was committed, in ms since 1970; None when the table has changed since it was opened.
     """
     store, state, entry = table.store, table.state, table.entry
     _give_up_others(table)
@@ -101,7 +101,7 @@ def swap_in_empty(
     reached("tables.reinitialise.started")
     with _held(table, location):
         new = dataset_uri(table.root, location)
-        create(new)
+        rows = create(new)
         reached("tables.reinitialise.created")
         dataset = open_dataset(new)
         schema = dataset.schema.serialize().to_pybytes()
@@ -116,7 +116,7 @@ def swap_in_empty(
             after = store.commit_all(
                 [
                     Part(INSTANCE_LOG, [moved], [TableHasStatus(entry.table_id, "active")]),
-                    Part(entry.table_id, [*changes, rewritten, *then(dataset)], unchanged),
+                    Part(entry.table_id, [*changes, rewritten, *rows], unchanged),
                 ]
             )[entry.table_id]
         except Conflict:

@@ -26,7 +26,7 @@ from deployer.tables.indexes.apply import settle_indexes
 from deployer.tables.inspect.protection import refuse_held_table, rows_held
 from deployer.tables.open_table import OpenTable, open_entry
 from deployer.tables.partitions.split_points import declared_partitions
-from deployer.tables.rewrite.empty_dataset import ATTEMPTS, swap_in_empty
+from deployer.tables.rewrite.empty_dataset import ATTEMPTS, swap_in
 from deployer.tables.rewrite.target import create_target, target_of
 
 
@@ -91,7 +91,12 @@ def _replace(table: OpenTable, wanted: TableSpec, tree: Sequence[Partition]) -> 
     changes: list[TableUpdate] = []
     if declared != list(state.properties.declared.get(SPLIT_POINTS) or ()):  # type: ignore[arg-type]
         changes.append(SetTableProperties({"declared": {**state.properties.declared, SPLIT_POINTS: declared}}))
-    after = swap_in_empty(table, lambda new: create_target(new, table, target), changes, tree, forgets_jobs=True)
+
+    def create(location: str) -> tuple[TableUpdate, ...]:
+        create_target(location, table, target)
+        return ()
+
+    after = swap_in(table, create, changes, tree, forgets_jobs=True)
     if after is None:
         return None
     files = state.files

@@ -177,7 +177,8 @@ def write(
 
 
 def fitted(schema: pa.Schema, batches: Iterable[pa.RecordBatch], address: str) -> Iterator[pa.RecordBatch]:
-    """Yields the rows with the types of the view's columns. Raises Refused for values that these cannot hold."""
+    """Yields the rows with the types of the view's columns. Raises Refused, naming the view's `address`, for values
+    that these cannot hold."""
     for batch in batches:
         columns = []
         for each in schema:
