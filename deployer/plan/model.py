@@ -13,6 +13,7 @@ from deployer.plan.changes import Change
 from deployer.plan.pending_backfills import PendingBackfill
 from deployer.plan.removals import Removal
 from deployer.plan.targets import Targets
+from deployer.plan.view_refreshes import ViewRefresh
 
 if TYPE_CHECKING:
     from deployer.plan.cost_delta import MonthlyCost
@@ -83,6 +84,7 @@ class Plan:
     unreadable: tuple[Unreadable, ...] = ()
     targets: Targets | None = None
     pending_backfills: tuple[PendingBackfill, ...] = ()
+    refreshes: tuple[ViewRefresh, ...] = ()  #: of the declared views, which `up` does not do
 
     @property
     def changes(self) -> tuple[PlannedChange, ...]:

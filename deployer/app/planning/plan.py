@@ -26,6 +26,7 @@ from deployer.app.planning.targeting import (
     refuse_unreached,
     scope_of,
 )
+from deployer.app.planning.view_refreshes import with_refreshes
 from deployer.app.reporter import SILENT, Reporter
 from deployer.app.stack.engine import PlannedEngine, prepare_for, stores_for
 from deployer.app.stack.fast_path import Recorded, engine_would_agree, is_packaged_program, read_recorded
@@ -135,6 +136,7 @@ def plan_lake(
         plan = limited(workspace, plan, wanted, live, recorded, targets)
     plan, live = looked_up(plan, wanted, live, root)
     plan = with_removals(workspace, lake, plan, live, root, allow_destroy)
+    plan = with_refreshes(plan, wanted, live, root)
     scope = scope_of(workspace, plan.targets, lake, live, recorded)
     refreshed: Refreshed | None = None
     with opened_policies(workspace, reporter) as policies:

@@ -11,6 +11,7 @@ from deployer.plan.pending_backfills import pending_as_json
 from deployer.plan.removals import removal_as_json
 from deployer.plan.render.changes import describe
 from deployer.plan.targets import Targets, targets_as_json
+from deployer.plan.view_refreshes import refresh_as_json
 from deployer.specs.declarations.indexes import index_to_json
 from deployer.specs.model import IndexSpec, InstanceSpec, ServiceSpec, TableSpec, Trigger
 from deployer.specs.serialized.services import service_to_json, trigger_to_json
@@ -45,6 +46,7 @@ def plan_as_json(plan: Plan, against: str | None = None, saved: SavedAs | None =
         "foreign": [{"address": item.address, "action": item.action, "detail": item.detail} for item in plan.foreign],
         **({"removals": [removal_as_json(each) for each in plan.removals]} if plan.removals else {}),
         **({"pending_backfills": list(map(pending_as_json, plan.pending_backfills))} if plan.pending_backfills else {}),
+        **({"refreshes": [refresh_as_json(each) for each in plan.refreshes]} if plan.refreshes else {}),
         **({"policy": verdict_as_json(plan.verdict)} if plan.verdict else {}),
         **({"cost": _cost(plan.cost)} if plan.cost else {}),
         **({"saved": saved_as_json(saved)} if saved else {}),

@@ -26,6 +26,7 @@ from deployer.plan.render.totals import (
 from deployer.plan.saved.seal import SavedAs
 from deployer.plan.targets import describe_targets
 from deployer.plan.verdict import Verdict, Violation
+from deployer.plan.view_refreshes import describe_refresh
 from deployer.platform.text.formatting import count, size
 
 #: GitHub refuses comments of more characters. We count UTF-8 bytes, of which a text has never fewer.
@@ -47,7 +48,7 @@ def plan_as_markdown(
     """
     head, risky, safe, foreign = (
         _head(plan, against, saved),
-        [*_unreadable(plan), *_removals(plan), *_risky(plan)],
+        [*_unreadable(plan), *_removals(plan), *_refreshes(plan), *_risky(plan)],
         _safe(plan),
         [_foreign(item) for item in plan.foreign],
     )
@@ -142,6 +143,12 @@ def _risky(plan: Plan) -> list[str]:
             lines.append(f"\n**{_title(resource)}**{_live(resource)}\n")
             lines += [_change(change) for change in changes]
     return lines
+
+
+def _refreshes(plan: Plan) -> list[str]:
+    found = [each for each in plan.refreshes if each.mode != "none"]
+    lines = ["\n**Refreshes of views** (not done by `up`)\n"] if found else []
+    return [*lines, *(f"- {markdown_text(describe_refresh(each))}" for each in found)]
 
 
 def _removals(plan: Plan) -> list[str]:

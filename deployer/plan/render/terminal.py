@@ -15,6 +15,7 @@ from deployer.plan.removals import Removal, describe_removal
 from deployer.plan.render.changes import describe
 from deployer.plan.render.totals import LEFT_ALONE, foreign_counts, note_of, removal_total
 from deployer.plan.targets import describe_targets
+from deployer.plan.view_refreshes import describe_refresh
 from deployer.platform.text.folding import FoldedLine
 from deployer.platform.text.formatting import count, size
 
@@ -36,7 +37,8 @@ def plan_as_tree(plan: Plan) -> RenderableType:
     notes = [_pending(each) for each in plan.pending_backfills]
     if plan.is_empty and not plan.unreadable:
         done = Text(f"{plan.instance}: nothing to do, {count(len(plan.resources), 'resource')} as declared")
-        return Group(FoldedLine(done, 4), *notes, *targeted, *(Text(), *policies[:1]) if policies else ())
+        judged = (Text(), *policies[:1]) if policies else ()
+        return Group(FoldedLine(done, 4), *notes, *targeted, *_refreshes(plan), *judged)
     tree = Tree(Text(plan.instance, style="bold"))
     for table in plan.unreadable:
         _add_unreadable(tree, table)
@@ -48,7 +50,7 @@ def plan_as_tree(plan: Plan) -> RenderableType:
     for removal in plan.removals:
         tree.add(_removal(removal))
     cost = [_cost(plan.cost)] if plan.cost else []
-    return Group(tree, Text(), *policies, FoldedLine(summary(plan), 6), *targeted, *cost, *notes)
+    return Group(tree, Text(), *policies, FoldedLine(summary(plan), 6), *targeted, *_refreshes(plan), *cost, *notes)
 
 
 def verdict_as_tree(verdict: Verdict) -> RenderableType:
@@ -91,6 +93,15 @@ def summary(plan: Plan) -> Text:
 
 def _targeted(targets: Targets) -> RenderableType:
     return FoldedLine(Text("Targeted: ", style="bold").append(describe_targets(targets), style="not bold"), 10)
+
+
+def _refreshes(plan: Plan) -> list[RenderableType]:
+    """Returns a line for each view that has something to refresh."""
+    return [
+        FoldedLine(Text("Refresh: ", style="bold").append(describe_refresh(each), style="not bold"), 9)
+        for each in plan.refreshes
+        if each.mode != "none"
+    ]
 
 
 def _add_unreadable(tree: Tree, table: Unreadable) -> None:

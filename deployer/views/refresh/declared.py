@@ -90,7 +90,8 @@ def rebuild_view(
 
             reader = Sources(sources, count)
             build = _Build(table, spec, target, query, queries, reader, record)
-            if swap_in(table, build.create, [build.properties()], build.tree) is not None:
+            # Its rows are other ones, not the former ones in another order: to change feeds, all of those are gone.
+            if swap_in(table, build.create, [build.properties()], build.tree, forgets_jobs=True) is not None:
                 return
     raise Conflict(
         "the view was changed again and again while it was built", where=spec.address, remedy="run `deployer up` again"
@@ -152,7 +153,7 @@ class _Build:
         dataset = open_dataset(location)
         written = self._written(location, dataset)
         reached("views.rebuild.written")
-        job_id = f"rebuild-{self._table.entry.table_id[:8]}-{location.rpartition('-')[2]}"
+        job_id = f"rebuild-{self._table.entry.table_id[:8]}-{location.rpartition('-')[2].partition('.')[0]}"
         rows = sum(each.rows for each in written)
         marks = tuple(each.marked for each in written)
         info = CommitMetadata(job_id, KIND, rows, marks, sources_of(self._record))
