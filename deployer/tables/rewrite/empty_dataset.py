@@ -7,13 +7,13 @@ The former dataset is kept for the table's `storage.keep_replaced_for`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from deployer.datasets.dataset import latest_version, open_dataset
 from deployer.datasets.storage.places import dataset_uri
 from deployer.datasets.storage.removal import require_removable
-from deployer.errors import CommitTimedOut, Conflict, Refused
+from deployer.errors import CommitTimedOut, Conflict, DeployerError, Refused
 from deployer.live.model import LiveTable
 from deployer.plan import changes as c
 from deployer.platform.system.failpoints import reached
@@ -101,7 +101,12 @@ def swap_in(
     reached("tables.reinitialise.started")
     with _held(table, location):
         new = dataset_uri(table.root, location)
-        rows = create(new)
+        try:
+            rows = create(new)
+        except Exception:  # such as a query that fails for a row: the table keeps its rows
+            with suppress(DeployerError):  # the next `up` removes what stays
+                give_up(store, table.root, entry.table_id, number, location)
+            raise
         reached("tables.reinitialise.created")
         dataset = open_dataset(new)
         schema = dataset.schema.serialize().to_pybytes()

@@ -165,7 +165,9 @@ class _Build:
     def _written(self, location: str, dataset: LanceDataset) -> Sequence[WrittenFragment]:
         layout = self._target.layout(location)
         address = self._spec.address
-        batches = fitted(layout.arrow_schema, self._queries.build(self._query, self._reader), address)
+        batches = fitted(
+            layout.arrow_schema, self._queries.build(definition_of(self._spec), self._query, self._reader), address
+        )
         leaves = sorted((each for each in self.tree if each.is_leaf), key=lambda leaf: leaf.lower)
         if not layout.order:
             return write_stream(layout, batches, leaves[0].partition_id if leaves else None, dataset)
