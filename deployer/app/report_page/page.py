@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.app.report_page.services import ServicesView
+from deployer.live.freshness import Freshness
 from deployer.plan.pending_backfills import describe_pending
 from deployer.plan.render.changes import describe_options
 from deployer.plan.render.html import render_page
 from deployer.platform.system.clock import utc
 from deployer.platform.text.formatting import count
+from deployer.specs.types.view import staleness_of
 from deployer.tables.inspect.report import Fragment, IndexReport, Span, TableReport, UnreadableTable
 from deployer.tables.inspect.versions import TableVersion
 
@@ -108,6 +110,7 @@ def report_page(
         views=[_view(table, services, largest, index) for index, table in enumerate(whole)],
         services=sum(len(view.report.services) for view in services.values()),
         wrong=[(name, each) for name, view in services.items() for each in view.wrong],
+        late=[(table.description.summary.name, why) for table in whole if (why := _late(table, now))],
         rows=sum(table.description.summary.rows for table in whole),
         bytes=sum(table.description.summary.bytes for table in whole),
         files=sum(table.description.summary.files for table in whole),
@@ -120,6 +123,7 @@ def _view(table: TableReport, services: Mapping[str, ServicesView], largest: int
         "id": f"t{index}",  # of a counter, so that no name can become part of an address
         "table": table,
         "services": services.get(summary.name),
+        "made_of": table.description.view,
         "share": 100 * summary.bytes / largest,
         "keys": key_space(table),
         "timeline": timeline(table.versions),
@@ -129,6 +133,16 @@ def _view(table: TableReport, services: Mapping[str, ServicesView], largest: int
         "what": what,
         "label": lambda version: label(version, table.versions),
     }
+
+
+def _late(table: TableReport, now: dt.datetime) -> str:
+    """Returns why a view is late, and by how much; empty for one that is not, and for tables."""
+    view = table.description.view
+    if view is None or view.max_staleness is None or not view.behind:
+        return ""
+    changed = {name: round(at.timestamp() * 1000) for name, at in view.behind.items()}
+    refreshed = None if view.refreshed_at is None else round(view.refreshed_at.timestamp() * 1000)
+    return Freshness(staleness_of(view.max_staleness), refreshed, changed).why_late(round(now.timestamp() * 1000))
 
 
 def _index_view(report: IndexReport) -> dict[str, Any]:

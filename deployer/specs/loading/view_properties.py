@@ -7,12 +7,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from deployer.errors import InvalidInput, Position
-from deployer.platform.isolation.trusted_functions import is_function_name
 from deployer.platform.sql.one_expression import names_in
 from deployer.platform.sql.select import without_comments
 from deployer.specs.rules import Rule
 from deployer.specs.sources.files import Document
-from deployer.specs.sources.modules import VersionOf
 from deployer.specs.types.view import ViewFunction, staleness_of
 from deployer.specs.yaml.nodes import Node
 
@@ -35,9 +33,8 @@ class DeclaredView:
     plannable: bool = False
 
 
-def read_functions(view: DeclaredView, versions: VersionOf, report: Report) -> dict[str, ViewFunction]:
-    """Returns the functions that the query calls, by their names in it; `versions` gives those of functions that are
-    declared without one."""
+def read_functions(view: DeclaredView, report: Report) -> dict[str, ViewFunction]:
+    """Returns the functions that the query calls, by their names in it."""
     node = view.document.valid("functions")
     found: dict[str, ViewFunction] = {}
     called = names_in(without_comments(view.query)) if view.query else frozenset()
@@ -51,37 +48,20 @@ def read_functions(view: DeclaredView, versions: VersionOf, report: Report) -> d
         if view.plannable and name not in called:
             what = f"the query of view `{view.full_name}` does not call the function `{name}`"
             report(declared.key_at, Rule.VIEW_FUNCTION, what, "remove it, or call it in the query")
-        function = _function(name, declared, versions, report)
+        function = _function(name, declared, report)
         if function is not None:
             found[name] = function
     return found
 
 
-def _function(name: str, node: Node, versions: VersionOf, report: Report) -> ViewFunction | None:
-    form: Mapping[str, Node] = node.value if isinstance(node.value, dict) else {"udf": node}
-    texts = {key: str(form[key].plain()) for key in ("udf", "function", "version") if key in form}
+def _function(name: str, node: Node, report: Report) -> ViewFunction | None:
+    form: Mapping[str, Node] = node.value if isinstance(node.value, dict) else {}
     returns = form["returns"].plain() if "returns" in form else ""
-    if ("udf" in texts) == ("function" in texts):
-        which = "both `udf` and" if "udf" in texts else "neither `udf` nor"
-        report(node.at, Rule.VIEW_FUNCTION, f"function `{name}` has {which} `function`", "write one of them")
-        return None
     if not isinstance(returns, str):
         what = f"`returns` of function `{name}` is in the long form"
         report(form["returns"].at, Rule.VIEW_FUNCTION, what, "write the type as text, such as list<string>")
         return None
-    if "function" in texts:
-        return ViewFunction(texts["function"], returns)
-    udf = texts["udf"]
-    if not is_function_name(udf):
-        what = f"`{udf}` of function `{name}` is not the name of a function"
-        report(form["udf"].at, Rule.VIEW_FUNCTION, what, "write package.module:function")
-        return None
-    version = texts.get("version") or versions(udf)
-    if version is None:
-        what = f"the project has no file of module `{udf.partition(':')[0]}`, so its version is unknown"
-        remedy = f'write `{name}: {{udf: {udf}, version: "1"}}`, and change it with the function'
-        report(form["udf"].at, Rule.VIEW_FUNCTION, what, remedy)
-    return ViewFunction(f"{udf}@{version or 'unknown'}", returns)
+    return ViewFunction(str(form["function"].value), returns)
 
 
 def read_staleness(node: Node | None, report: Report) -> int | None:

@@ -160,7 +160,7 @@ def _in_order(
 
 def _read(view: DeclaredView, known: Mapping[str, TableSpec | None], reader: ViewReader, *, planned: bool) -> TableSpec:
     document, report = view.document, reader.report
-    functions = read_functions(view, reader.versions, report)
+    functions = read_functions(view, report)
     staleness = read_staleness(document.get("max_staleness"), report)
     sources = {name: known.get(name) for name in view.sources}
     given = document.get("functions")

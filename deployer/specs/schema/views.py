@@ -5,7 +5,6 @@ from __future__ import annotations
 from deployer.platform.text.units import STALENESS_DURATION
 from deployer.specs.schema.parts import constant, list_of, object_schema, ref, text
 from deployer.specs.schema.tables import TABLE
-from deployer.specs.types.computed import VERSION
 
 VIEW_COLUMN = object_schema(
     "View column",
@@ -26,23 +25,16 @@ VIEW_COLUMN = object_schema(
 
 VIEW_FUNCTION = object_schema(
     "View function",
-    "A Python function that the query calls.",
-    (),
+    "A Python function that the query calls, packaged below the root.",
+    ("function",),
     {
-        "udf": text("The function as `package.module:function` of the project, which only jobs import."),
         "function": text(
-            "In place of `udf`: the hash of the function's package below the root.",
+            "The hash of the function's package, as `add_columns` and `create_materialized_view` make it.",
             pattern="^[0-9a-f]{16,128}$",
             patternErrorMessage="write the hash that `deployer describe` shows",
         ),
         "returns": ref(
             "type", "The type of its values. Unless given, `columns` must list all columns with their types."
-        ),
-        "version": text(
-            "The version of the function; another one makes a plan build the view again. Not given: a hash of the "
-            "module's source text.",
-            pattern=f"^{VERSION}$",
-            patternErrorMessage="use up to 64 letters, digits and . _ + -",
         ),
     },
 )
@@ -70,9 +62,7 @@ VIEW = object_schema(
         "functions": {
             "type": "object",
             "description": "Functions that the query calls, by their names in it.",
-            "additionalProperties": {
-                "anyOf": [text("The function as `package.module:function`."), ref("view_function")],
-            },
+            "additionalProperties": ref("view_function"),
             "default": {},
         },
         "max_staleness": text(

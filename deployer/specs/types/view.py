@@ -19,13 +19,13 @@ from deployer.platform.text.visible import shortened
 JSON = Any
 HIDDEN = "__"  #: with which the names of columns begin that a view keeps for its refreshes
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))
-_SOURCE = re.compile(r"[0-9a-f]{16,128}|[^\s@]{1,200}@[^\s@]{1,64}")
+_SOURCE = re.compile(r"[0-9a-f]{16,128}")
 
 
 @dataclass(frozen=True, slots=True)
 class ViewFunction:
-    """A function that a view's query calls. `source` is `package.module:function@version` of the project, or the hash
-    of a package below the root. `returns` is the text of the type of its values, empty where nobody says it."""
+    """A function that a view's query calls. `source` is the hash of its package below the root. `returns` is the text of
+    the type of its values, empty where nobody says it."""
 
     source: str
     returns: str = field(default="", compare=False)
@@ -143,6 +143,4 @@ def view_document(view: ViewSpec) -> dict[str, JSON]:
 
 
 def _function_document(function: ViewFunction) -> dict[str, JSON]:
-    udf, separator, version = function.source.partition("@")
-    form = {"udf": udf, "version": version} if separator else {"function": function.source}
-    return form | ({"returns": function.returns} if function.returns else {})
+    return {"function": function.source} | ({"returns": function.returns} if function.returns else {})
