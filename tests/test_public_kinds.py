@@ -20,6 +20,8 @@ CHANGES = [
     "ChangeColumnSource",
     "ChangeDescription",
     "ChangeEmbedding",
+    "ChangeMaxStaleness",
+    "ChangeViewQuery",
     "ChangeEngine",
     "ChangeHolds",
     "ChangeLeafLimit",

@@ -14,7 +14,6 @@ from deployer.specs.model import Embedding, Hold, IndexSpec, Retention, ServiceS
 from deployer.specs.schema.services import KINDS
 from deployer.specs.types.computed import ComputedBySql, ComputedByUdf
 from deployer.specs.types.types import Column, FixedSizeList, Scalar, Struct
-from deployer.specs.types.view import ViewSpec
 
 TEXT, INT64 = Scalar("string"), Scalar("int64")
 
@@ -201,8 +200,6 @@ EDITS: Mapping[type, tuple[Edit, ...]] = {
         table("rows kept for 400 days", retention=Retention("day", "400d")),
         table("rows kept for 30 days", retention=Retention("day", "30d")),
     ),
-    c.ChangeViewQuery: (table("a query", view=ViewSpec("SELECT carrier FROM nyc.flights")),),
-    c.ChangeMaxStaleness: (),
     c.ChangeRetainedChanges: (table("changes kept", retain_changes="7d"),),
     c.ChangeHolds: (table("a hold", holds=(Hold("audit", "flight = 7"),)),),
     c.SetUnique: (table("unique row keys", unique=True),),

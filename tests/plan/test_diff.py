@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from deployer.plan import diff, make_plan
-from deployer.plan.changes import Change, CreateIndex, DropIndex, RebuildIndex, RenameIndex
+from deployer.plan.changes import (
+    Change,
+    ChangeMaxStaleness,
+    ChangeViewQuery,
+    CreateIndex,
+    DropIndex,
+    RebuildIndex,
+    RenameIndex,
+)
 from deployer.plan.render.changes import describe
 from deployer.plan.render.json_form import plan_as_json
 from deployer.plan.render.terminal import plan_as_tree
@@ -244,6 +252,7 @@ def test_every_kind_of_change_has_a_golden_case() -> None:
     found |= {type(change) for after in (*INSTANCES.values(), None) for change in diff(INSTANCE, after)}
     found |= {type(change) for after in (FLIGHTS, INSTANCE) for change in diff(None, after)}
     found |= {CreateIndex, DropIndex, RebuildIndex, RenameIndex}  # tests/plan/test_indexes.py
+    found |= {ChangeMaxStaleness, ChangeViewQuery}  # tests/views/spec/test_plans.py
     assert found == set(get_args(Change))
 
 
