@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ def planned(before: LiveLake, *tables: TableSpec, allow: Sequence[str] = ()) -> 
     return make_plan("demo", build_graph(Lake(INSTANCE, tables)), before, owner=OWNER, allow_destroy=allow)
 
 
-def other(query: str = QUERY, *columns: Column, **more: object) -> TableSpec:
+def other(query: str = QUERY, *columns: Column, **more: Any) -> TableSpec:
     assert LATE.view is not None
     return replace(LATE, columns=columns or LATE.columns, view=replace(LATE.view, query=query, **more))
 

@@ -60,7 +60,7 @@ NOT_ONE = {
     "an open quote": ("SELECT 'x FROM nyc.a", "without its other half"),
     "a placeholder": ("SELECT $1 FROM nyc.a", "does not have"),
     "deep brackets": (f"SELECT {'(' * (DEEPEST_BRACKETS + 1)}", "brackets are inside of each other"),
-    "a long chain": (f"SELECT {'x + ' * MOST_IN_A_ROW} 1 AS y FROM nyc.a", "in a row"),
+    "a long chain": ("SELECT " + "x + " * MOST_IN_A_ROW + "1 AS y FROM nyc.a", "in a row"),
 }
 
 
@@ -119,7 +119,7 @@ NOT_PLANNED = {
     "a column": ("SELECT idd FROM nyc.flights", "no table that it reads has a column `idd`"),
     "a function": ("SELECT frobnicate(id) AS x FROM nyc.flights", "invalid function 'frobnicate'"),
     "its syntax": ("SELECT id FROM nyc.flights WHERE", "the SQL cannot be read"),
-    "a statement": ("WITH x AS (SELECT 1) INSERT INTO nyc.flights SELECT * FROM x", ""),
+    "a statement": ("WITH x AS (SELECT 1) INSERT INTO nyc.flights SELECT * FROM x", "SQL|not"),
 }
 
 
