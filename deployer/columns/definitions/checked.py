@@ -28,6 +28,12 @@ def checked_spec(before: TableSpec, after: TableSpec) -> TableSpec:
 
     Raises InvalidInput for all that specs could not say. What was so before is not reported.
     """
+    if after.view is not None:
+        raise InvalidInput(
+            "the columns of a view are those that its query gives",
+            where=after.address,
+            remedy="change the view's query and `columns` in the specs, and run `deployer up`",
+        )
     known = {problem.what for problem in table_of_document(table_document(before))[1]}
     found, problems = table_of_document(table_document(after))
     new = [problem for problem in problems if problem.what not in known]

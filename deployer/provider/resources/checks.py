@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from deployer.platform.sql.select import NotOneSelect, check_select
 from deployer.platform.text.visible import shortened
 from deployer.provider.resources.kind import CheckFailure, Properties
 from deployer.specs.editing.write import table_document
@@ -23,5 +25,11 @@ def check_names(news: Properties) -> Iterator[CheckFailure]:
 
 def check_table(spec: TableSpec) -> Iterator[CheckFailure]:
     """Yields what the rules of specs refuse in `spec`."""
+    if spec.view is not None:
+        try:
+            check_select(spec.view.query)
+        except NotOneSelect as wrong:
+            yield CheckFailure("view", f"the query is not one SELECT: {wrong}; write one SELECT")
+        spec = replace(spec, view=None)  # whose columns it has already, as a table has them
     for problem in problems_of_table(table_document(spec)):
         yield CheckFailure(problem.at.file, f"{problem.what}; {problem.remedy}")

@@ -151,6 +151,8 @@ def _tables(
         (read_table(document, schemas, of_tables, problems, versions), document)
         for document in _of_kind(sources, "Table")
     ]
+    for _, document in tables:
+        _refuse_services_of_views(document, problems)
     if views := _of_kind(sources, "View"):
         from deployer.specs.loading.views import ViewReader, read_views  # most lakes have none
 
@@ -168,6 +170,15 @@ def _tables(
             problems.append(Problem(node.at, what, "rename or remove one of them", Rule.DUPLICATE_TABLE))
     _check_renames(named, seen, problems)
     return [table for table, _ in tables]
+
+
+def _refuse_services_of_views(document: Document, problems: list[Problem]) -> None:
+    node = document.get("services")
+    own = node.value if node is not None and isinstance(node.value, dict) else {}
+    for kind in OF_VIEWS_ALONE:
+        if (declared := own.get(kind.lower())) is not None:
+            what = f"{kind} is a service of views: the rows of a table are not those of a query"
+            problems.append(Problem(declared.key_at, what, f"remove `{kind.lower()}`", Rule.VIEW_SERVICE))
 
 
 def _check_renames(

@@ -60,7 +60,7 @@ NOT_ONE = {
     "an open quote": ("SELECT 'x FROM nyc.a", "without its other half"),
     "a placeholder": ("SELECT $1 FROM nyc.a", "does not have"),
     "deep brackets": (f"SELECT {'(' * (DEEPEST_BRACKETS + 1)}", "brackets are inside of each other"),
-    "a long chain": ("SELECT " + "x + " * MOST_IN_A_ROW + "1 AS y FROM nyc.a", "in a row"),
+    "a long chain": ("SELECT " + "x + " * MOST_IN_A_ROW + "1", "in a row"),
 }
 
 

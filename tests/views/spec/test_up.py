@@ -99,6 +99,36 @@ def test_a_view_is_as_declared_until_its_query_changes_and_is_built_beside_its_r
     assert [row["id"] for row in rows(command, "atop")] == [3, 4]
 
 
+def test_pulumi_has_a_view_as_a_table_that_depends_on_what_it_reads(command: Run) -> None:
+    resources = json.loads(command("stack", "export")[1])["deployment"]["resources"]
+    found = {each["urn"].rpartition("::")[2]: each for each in resources}
+    late = found["air.late"]
+    assert late["type"] == "lake:index:Table"
+    assert late["inputs"]["view"] == {
+        "query": "SELECT id, delay FROM air.flights WHERE delay > 10",
+        "max_staleness": "1ms",
+    }
+    assert [urn.rpartition("::")[2] for urn in found["air.atop"]["dependencies"]] == ["demo", "air.late"]
+
+
+def test_a_saved_plan_applies_a_view_with_another_query(command: Run) -> None:
+    refreshed(command)
+    Path("specs/late.yaml").write_text(LATE.replace("10", "25"), encoding="utf-8")
+    assert command("preview", "--out", "plan.json")[0] == 0
+    assert command("up", "plan.json", "--yes")[0] == 0
+    assert [row["id"] for row in rows(command)] == [3]
+
+
+def test_rows_and_columns_of_a_view_are_changed_by_its_query_alone(command: Run) -> None:
+    for arguments in (
+        ("ingest", "late", "rows.csv"),
+        ("column", "add", "late", "twice", "--sql", "delay * 2"),
+        ("rows", "delete", "late", "--where", "id = 2"),
+    ):
+        code, _, err = command(*arguments)
+        assert code != 0 and "view" in err
+
+
 def test_a_view_that_cannot_be_built_keeps_its_rows(command: Run) -> None:
     refreshed(command)
     for query in (
