@@ -100,7 +100,8 @@ def test_a_view_is_as_declared_until_its_query_changes_and_is_built_beside_its_r
 
 
 def test_pulumi_has_a_view_as_a_table_that_depends_on_what_it_reads(command: Run) -> None:
-    resources = json.loads(command("stack", "export")[1])["deployment"]["resources"]
+    assert command("stack", "export", "dev.json")[0] == 0
+    resources = json.loads(Path("dev.json").read_text(encoding="utf-8"))["deployment"]["resources"]
     found = {each["urn"].rpartition("::")[2]: each for each in resources}
     late = found["air.late"]
     assert late["type"] == "lake:index:Table"
