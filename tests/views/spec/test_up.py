@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -128,6 +132,32 @@ def test_rows_and_columns_of_a_view_are_changed_by_its_query_alone(command: Run)
     ):
         code, _, err = command(*arguments)
         assert code != 0 and "view" in err
+
+
+POINTS = (
+    "tables.reinitialise.started",
+    "views.rebuild.written",
+    "views.rebuild.committed",
+    "tables.reinitialise.created",
+    "tables.reinitialise.swapped",
+)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_view_whose_build_is_killed_has_its_former_rows_or_the_new_ones(command: Run, point: str) -> None:
+    refreshed(command)
+    Path("specs/late.yaml").write_text(LATE.replace("10", "25"), encoding="utf-8")
+    killed = subprocess.run(
+        [sys.executable, "-m", "deployer", "up", "--yes"],
+        env={**os.environ, "DEPLOYER_FAILPOINT": point},
+        capture_output=True,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert [row["id"] for row in rows(command)] == ([3] if point == "tables.reinitialise.swapped" else [2, 3])
+    assert command("up", "--yes")[0] == 0
+    assert [row["id"] for row in rows(command)] == [3]
+    assert json.loads(command("preview", "--json")[1])["resources"] == []
 
 
 def test_a_view_that_cannot_be_built_keeps_its_rows(command: Run) -> None:
