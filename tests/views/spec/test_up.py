@@ -143,6 +143,7 @@ POINTS = (
 )
 
 
+@pytest.mark.thinned(5, to="full")
 @pytest.mark.parametrize("point", POINTS)
 def test_a_view_whose_build_is_killed_has_its_former_rows_or_the_new_ones(command: Run, point: str) -> None:
     refreshed(command)
