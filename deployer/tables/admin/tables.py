@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, assert_never
 
 from deployer.datasets.dataset import create_dataset
@@ -16,19 +17,22 @@ from deployer.datasets.storage.places import dataset_uri
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 from deployer.live.declared_properties import declare, declared_properties
 from deployer.live.model import LiveTable
+from deployer.live.services import declared_service, service_spec
 from deployer.plan import changes as c
 from deployer.plan import stages as s
 from deployer.plan.assess.unsupported import kept_keys, refusal, refuse_unsupported
 from deployer.plan.diff.lakes import diff_tables
+from deployer.plan.render.services import service_name
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.specs.declarations.embeddings import embedding_to_json
-from deployer.specs.model import TableSpec
+from deployer.specs.model import ServiceSpec, TableSpec
 from deployer.specs.serialized.retention import holds_to_json, retention_to_json
 from deployer.specs.types.arrow import arrow_schema
 from deployer.specs.types.view import view_to_stored
 from deployer.state.commits import Part
 from deployer.state.log.requirements import LogEmpty, TableHasStatus
+from deployer.state.log.service_updates import PutService, RemoveService
 from deployer.state.log.updates import (
     CreateTable,
     RegisterTable,
@@ -48,6 +52,7 @@ from deployer.state.model.declared_properties import (
 from deployer.state.model.entities import INSTANCE_LOG, JSON, TableEntry
 from deployer.state.model.location import new_location
 from deployer.state.store import StateStore
+from deployer.state.transactions.services import to_alter_service, to_create_service, to_remove_service
 from deployer.state.transactions.tables import to_register, to_rename
 from deployer.tables.admin.deletion import delete_table, remove_unfinished
 from deployer.tables.indexes.apply import apply_index_change, settle_indexes
@@ -63,25 +68,15 @@ if TYPE_CHECKING:
     from deployer.tables.ingest.job import LoadWithSpark
 
 
-from dataclasses import replace
-
-from deployer.live.services import declared_service, service_spec
-from deployer.plan.render.services import service_name
-from deployer.specs.model import ServiceSpec
-from deployer.state.log.service_updates import PutService, RemoveService
-from deployer.state.transactions.services import to_alter_service, to_create_service, to_remove_service
-
-
 class ViewBuilder(Protocol):
-    """What makes the columns and rows of views; `deployer.views` has it, which knows their queries."""
+    """What makes views: `with_stored_columns` returns one with the columns that its refreshes keep beside those of its
+    query, `rebuild` builds it again, beside its rows, for the query of `spec`. `deployer.views` knows queries."""
 
-    def with_stored_columns(self, store: StateStore, root: str, spec: TableSpec) -> TableSpec:
-        """Returns the view with the columns that its refreshes keep beside those of its query."""
-        ...
+    def with_stored_columns(self, store: StateStore, root: str, spec: TableSpec) -> TableSpec: ...
 
-    def rebuild(self, store: StateStore, root: str, table_id: str, spec: TableSpec, on_progress: OnProgress) -> None:
-        """Builds the view again, beside its rows, for the query of `spec`."""
-        ...
+    def rebuild(
+        self, store: StateStore, root: str, table_id: str, spec: TableSpec, on_progress: OnProgress
+    ) -> None: ...
 
 
 #: Rewrites a table on another machine, as `deployer.tables.rewrite.rewrite.rewrite_table` does on this one.
@@ -104,9 +99,7 @@ def create_table(
 ) -> str:
     """Create the table and return its id; resumes a creation that was interrupted.
 
-    `declared` is remembered of a new table beside what `spec` declares. `views` builds views, for a `spec` with a
-    query.
-
+    `declared` is remembered of a new table beside what `spec` declares. `views` makes views, for specs with a query.
     A table of that name that `owner` created before is brought up to `spec`. Raises Conflict when the name belongs to a
     table that `owner` does not manage, and as `delete_table` does where a deletion of that name was interrupted.
     """
