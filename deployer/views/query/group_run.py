@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
@@ -36,15 +35,13 @@ def states_of_source(
     if first is None:  # most changes only insert, and planning takes longer than the rest
         return _no_states(program)
     source = Stream(source.schema, chain((first,), source.batches))
-    rows, threads = program.rows, os.cpu_count() or 1
+    rows = program.rows
     computed = run_rows(runtime, rows, rows.outputs, source, smalls, matches=matches)
     if groups is not None:
         computed = _of_groups(program, computed, groups)
     parts, held = list[pa.Table](), 0
     for batch in gathered(computed.batches, CHUNK_ROWS):
-        part = _sketched(
-            program, run_table(_aggregation(program), {ROWS_TABLE: pa.Table.from_batches([batch])}, threads)
-        )
+        part = _sketched(program, run_table(_aggregation(program), {ROWS_TABLE: pa.Table.from_batches([batch])}))
         parts.append(part)
         held += part.num_rows
         if held > MERGED_ROWS:
