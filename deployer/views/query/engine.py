@@ -29,17 +29,16 @@ class Stream:
     batches: Iterator[pa.RecordBatch]
 
 
-def run_sql(sql: str, tables: Mapping[str, pa.Table | Stream], partitions: int = 1) -> Stream:
-    """Returns the result of a SELECT over tables by their names. With one partition, rows keep their order.
+def run_sql(sql: str, tables: Mapping[str, pa.Table | Stream]) -> Stream:
+    """Returns the result of a SELECT over tables by their names, in the order of the rows.
 
     One table may be a stream. Then the SELECT is computed for parts of it, one after another: it has no aggregates.
-    DataFusion gets each part in memory: a thread of its own that called Python for rows could wait forever for one of
-    Lance that writes the result. Raises InvalidInput, also while the result is read, for values that an expression
-    fails for.
+    Of several partitions, DataFusion sometimes waited forever while Lance wrote the result (tried on 2 cores), and
+    took longer. Raises InvalidInput, also while the result is read, for values that an expression fails for.
     """
     from datafusion import SessionConfig, SessionContext
 
-    context = SessionContext(SessionConfig().with_target_partitions(partitions))
+    context = SessionContext(SessionConfig().with_target_partitions(1))
     for name, table in tables.items():
         held = table.schema.empty_table() if isinstance(table, Stream) else table
         _register(context, name, held.to_batches() or [pa.RecordBatch.from_pylist([], held.schema)])
@@ -51,9 +50,9 @@ def run_sql(sql: str, tables: Mapping[str, pa.Table | Stream], partitions: int =
     return Stream(schema, _in_parts(context, sql, schema, name, stream))
 
 
-def run_table(sql: str, tables: Mapping[str, pa.Table | Stream], partitions: int = 1) -> pa.Table:
+def run_table(sql: str, tables: Mapping[str, pa.Table | Stream]) -> pa.Table:
     """Returns the result of a SELECT in memory. Raises InvalidInput as `run_sql` does."""
-    found = run_sql(sql, tables, partitions)
+    found = run_sql(sql, tables)
     return pa.Table.from_batches(found.batches, found.schema)
 
 
@@ -115,11 +114,7 @@ def select_sql(columns: Sequence[tuple[str, str]], source: str, conditions: Sequ
 
 
 def in_own_thread(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yields batches that a thread of its own computes, at most one ahead.
-
-    Lance takes what it writes in a thread of its runtime, and DataFusion that is called in such a thread may wait
-    forever.
-    """
+    """Yields batches that a thread of its own computes, at most one ahead, while the caller writes the one before."""
     ready: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(1)
     ended = threading.Event()
 

@@ -87,7 +87,6 @@ def run_rows(
     *,
     matches: Sequence[Matches] = (),
     keep: Literal["any", "none"] = "any",
-    partitions: int = 1,
 ) -> Stream:
     """Returns the outputs of the rows that hold the conditions of the SELECT.
 
@@ -126,7 +125,7 @@ def run_rows(
         either = " OR ".join(marks)
         chosen.insert(0, f"({either})" if keep == "any" else f"NOT ({either})")
     sql = select_sql([(each.name, each.value.sql) for each in first.columns], relation, chosen)
-    found = run_sql(sql, tables, partitions)
+    found = run_sql(sql, tables)
     if len(steps) == 1:
         return found
     schema = _output_schema(rows, outputs)

@@ -241,7 +241,7 @@ def check(states: list[Lake], query: str) -> None:
 
 @pytest.mark.parametrize("known_by", KNOWN_BY)
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.generate,), database=None
+    max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.generate,), database=None
 )
 @given(data=st.data())
 def test_a_view_that_is_maintained_has_the_rows_of_its_query(known_by: str, data: st.DataObject) -> None:
