@@ -71,9 +71,8 @@ def boundaries(steps: int) -> list[str]:
     return [f"{point}@{number}" for number in range(1, steps + 1) for point in POINTS] + list(LAST_POINTS)
 
 
-@pytest.mark.parametrize(
-    "part", [0, pytest.param(2, marks=pytest.mark.full), *(pytest.param(odd, marks=pytest.mark.slow) for odd in (1, 3))]
-)
+@pytest.mark.thinned(2)
+@pytest.mark.parametrize("part", range(4))
 def test_a_killed_up_is_taken_up_where_it_stopped(lab: Lab, tmp_path: Path, part: int) -> None:
     tried = boundaries(20)[part::4]
     for number, point in enumerate(tried):

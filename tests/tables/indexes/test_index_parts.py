@@ -53,7 +53,6 @@ def names_by_version(location: str, column: str) -> dict[int, list[str]]:
     return found
 
 
-@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("parts", [None, 3], ids=["one-call", "parts"])
 def test_no_version_is_without_an_index_while_it_is_replaced(indexed: Indexed, table: Table, parts: int | None) -> None:
     stop = threading.Event()
