@@ -119,7 +119,8 @@ def test_those_of_services_count_and_of_many_the_newest_are_named(saved: Run) ->
     )
 
 
-def test_plain_pulumi_refuses_them(saved: Run) -> None:
+def test_plain_pulumi_refuses_them(saved: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DEPLOYER_DELETE_SAVEPOINTS", raising=False)  # of the run of another test in this process
     [found] = Path.cwd().glob("**/_state")
     root = str(found.parent)
     with closing(open_reader(root)) as store:

@@ -71,7 +71,7 @@ def test_specs_in_the_documents_load(text: str, tmp_path: Path) -> None:
 def test_commands_in_the_documents_exist(text: str) -> None:
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
-    targets = re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    targets = re.findall(r"^([a-z0-9.-]+):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     for line in re.findall(r"^\$ (.*)$", text, re.MULTILINE):
         command, *arguments = shlex.split(line, comments=True)
         if command == "deployer":

@@ -119,9 +119,9 @@ def test_all_problems_of_views_come_at_once(tmp_path: Path) -> None:
     assert [(problem.at.line, problem.rule) for problem in caught.value.problems] == [
         (9, "view-source"),
         (15, "view-query"),
-        (20, "view-staleness"),
-        (32, "view-function"),
-        (33, "view-query"),
+        (21, "view-staleness"),
+        (34, "view-function"),
+        (35, "view-query"),
     ]
 
 
