@@ -5,13 +5,13 @@ A table that cannot be read is reported as such and does not keep the others fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
-from deployer.datasets.dataset import dataset_location, ids_by_name, open_dataset
-from deployer.datasets.errors import lance_errors
+from deployer.datasets.dataset import dataset_location
 from deployer.datasets.files.local_files import require_whole
 from deployer.datasets.indexes.read import live_indexes
 from deployer.datasets.recovery.as_recorded import as_recorded
@@ -20,7 +20,7 @@ from deployer.live.backfill_rates import backfill_rates
 from deployer.live.former_datasets import former_datasets
 from deployer.live.model import LiveLake, LiveTable, TableStatistics, UnfinishedTable, Unreadable
 from deployer.live.services import live_services
-from deployer.live.uncomputed import UncomputedColumn, uncomputed_columns
+from deployer.live.uncomputed import ids_of_columns, uncomputed_columns
 from deployer.platform.storage.envelope import FORGED
 from deployer.platform.text.visible import shortened
 from deployer.specs.declarations.embeddings import embedding_from_json
@@ -199,16 +199,9 @@ def read_table(store: StateReader, root: str, entry: TableEntry, state: TableSta
     seen = as_recorded(store, root, entry, state or store.table(entry.table_id))
     require_whole(dataset_location(root, seen.entry), seen.state.files.bytes, seen.manifest)
     table = live_table(seen.entry, seen.state)
-    return replace(table, recorded=seen.recorded, uncomputed=_uncomputed(root, table, seen.state))
-
-
-def _uncomputed(root: str, table: LiveTable, state: TableState) -> tuple[UncomputedColumn, ...]:
-    def ids_of(names: Sequence[str]) -> Mapping[str, int]:
-        location = f"{root.rstrip('/')}/{table.location}"
-        with lance_errors(location):
-            return ids_by_name(open_dataset(location), names)
-
-    return uncomputed_columns(state, table.spec.columns, ids_of)
+    ids_of = partial(ids_of_columns, dataset_location(root, seen.entry))
+    found = uncomputed_columns(seen.state, table.spec.columns, ids_of)
+    return replace(table, recorded=seen.recorded, uncomputed=found)
 
 
 def live_instance(state: InstanceState) -> InstanceSpec | None:

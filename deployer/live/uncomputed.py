@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from deployer.datasets.dataset import ids_by_name, open_dataset
+from deployer.datasets.errors import lance_errors
 from deployer.state.model.computed_by import definitions_of, has_others, is_computed
 
 if TYPE_CHECKING:
@@ -49,6 +51,12 @@ def uncomputed_columns(
     ids = ids_of(tuple(computed))
     found = (_uncomputed(name, one, ids[name], rows) for name, one in computed.items() if name in ids)
     return tuple(each for each in found if each.stale or each.missing)
+
+
+def ids_of_columns(location: str, names: Sequence[str]) -> Mapping[str, int]:
+    """Returns Lance's field ids of columns of the dataset at `location`. Raises Corrupt where it cannot be read."""
+    with lance_errors(location):
+        return ids_by_name(open_dataset(location), names)
 
 
 def _says_all(text: str, computed: Mapping[str, Computed]) -> bool:

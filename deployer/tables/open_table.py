@@ -21,6 +21,7 @@ from deployer.live.reader import live_table
 from deployer.specs.serialized.specs import storage_from_json
 from deployer.specs.types.arrow import arrow_schema, columns_of
 from deployer.specs.types.types import format_type
+from deployer.specs.types.view import HIDDEN
 from deployer.state import open_store
 from deployer.state.model.declared_properties import VIEW
 from deployer.state.model.entities import TableEntry, TableState
@@ -61,6 +62,13 @@ class ReadTable:
     def schema(self) -> pa.Schema:
         """The columns as rows are written: Arrow's types, descriptions in the fields' metadata."""
         return arrow_schema(columns_of(recorded_schema(self.state)))
+
+    @property
+    def visible_columns(self) -> list[str]:
+        """The names of the columns, without those that a view keeps for its refreshes."""
+        if VIEW not in self.state.properties.declared:
+            return list(self.schema.names)
+        return [name for name in self.schema.names if not name.startswith(HIDDEN)]
 
     @cached_property
     def key_columns(self) -> tuple[Column, ...]:

@@ -26,6 +26,7 @@ from deployer.app.planning.targeting import (
     refuse_unreached,
     scope_of,
 )
+from deployer.app.planning.view_queries import require_maintainable
 from deployer.app.planning.view_refreshes import with_refreshes
 from deployer.app.reporter import SILENT, Reporter
 from deployer.app.stack.engine import PlannedEngine, prepare_for, stores_for
@@ -119,6 +120,7 @@ def plan_lake(
     config = {SPECS_KEY: str(workspace.specs)}
     refuse_others_lake(workspace, wanted, live)
     refuse_other_name(workspace, wanted, live)
+    require_maintainable(lake, live, root)
     if live.instance is None:
         _refuse_unmoved(workspace, lake, recorded)
         if not workspace.new_state:

@@ -114,6 +114,8 @@ def query(
     found_keys = [parse_keys(then.schema, then.row_keys, text) for text in keys or ()]
     found_ranges = parse_ranges(then.schema, ranges or ())
     names = split_names(columns, "--columns") if columns is not None else None
+    if names is None and at is None and len(visible := opened.opened.visible_columns) < len(opened.schema):
+        names = tuple(visible)  # of a view
     for_people = format is RowFormat.TABLE and not as_json
     wanted = limit if limit is not None else SHOWN if for_people else None
     wanted = None if wanted == 0 else wanted

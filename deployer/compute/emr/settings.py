@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deployer.compute.clusters import most_workers, timeout_minutes
+from deployer.specs.values.target_server import HOSTS_VARIABLE
 
 #: What the driver's environment variables begin with.
 SERVERLESS_ENV, YARN_ENV = "spark.emr-serverless.driverEnv.", "spark.yarn.appMasterEnv."
@@ -20,12 +21,15 @@ _ALWAYS = {
 
 
 def settings(
-    options: Mapping[str, Any], region: str | None, driver_env: str, variables: Mapping[str, str]
+    options: Mapping[str, Any], region: str | None, driver_env: str, variables: Mapping[str, str] | str = ""
 ) -> dict[str, str]:
     """Spark's settings of a cluster. `driver_env` is what the driver's environment variables begin with there.
 
-    `variables` are those of the driver that the stack's settings give it (`job_variables`).
+    `variables` are those of the driver that the stack's settings give it (`job_variables`). Programs that `init` of
+    earlier releases wrote give the hosts of METASYNC alone, as a text.
     """
+    if isinstance(variables, str):
+        variables = {HOSTS_VARIABLE: variables} if variables else {}
     found = dict(_ALWAYS)
     if "cores" in options:
         found |= dict.fromkeys(("spark.driver.cores", "spark.executor.cores"), str(options["cores"]))
@@ -36,7 +40,9 @@ def settings(
     return found | {f"{driver_env}{name}": text for name, text in variables.items()}
 
 
-def serverless_settings(options: Mapping[str, Any], region: str | None, variables: Mapping[str, str]) -> dict[str, str]:
+def serverless_settings(
+    options: Mapping[str, Any], region: str | None, variables: Mapping[str, str] | str = ""
+) -> dict[str, str]:
     """Spark's settings of a cluster of kind emr-serverless: as many workers as it may have, which speak TLS.
 
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/interworker-encryption.html
@@ -48,7 +54,9 @@ def serverless_settings(options: Mapping[str, Any], region: str | None, variable
     }
 
 
-def step_settings(options: Mapping[str, Any], region: str | None, variables: Mapping[str, str]) -> dict[str, str]:
+def step_settings(
+    options: Mapping[str, Any], region: str | None, variables: Mapping[str, str] | str = ""
+) -> dict[str, str]:
     """Spark's settings of a step of a cluster of kind emr. A driver that ended is not started again, and ends itself in
     time: EMR has no limit for a step."""
     return {

@@ -69,8 +69,7 @@ if TYPE_CHECKING:
 
 
 class ViewBuilder(Protocol):
-    """What makes views: `with_stored_columns` returns one with the columns that its refreshes keep beside those of its
-    query, `rebuild` builds it again, beside its rows, for the query of `spec`. `deployer.views` knows queries."""
+    """Adds the columns that refreshes of a view keep, and builds a view again beside its rows, for another query."""
 
     def with_stored_columns(self, store: StateStore, root: str, spec: TableSpec) -> TableSpec: ...
 

@@ -17,9 +17,9 @@ from deployer.functions.model import UDF, Failure, Form
 from deployer.functions.packages.package import PackageInfo
 from deployer.specs.types.arrow import arrow_type
 from deployer.specs.types.parser import parse_type
+from deployer.specs.types.view import HIDDEN
 from deployer.views.query.program import GroupProgram, Program
 
-HIDDEN = "__"  #: with which the names of hidden columns of a view begin, and of no other ones
 ROW_ID = "_rowid"  #: the column of a source's stable row ids, as Lance names it; uint64 in Arrow
 
 ChangeKind = Literal["insert", "update", "delete"]

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from deployer.errors import DeployerError, InvalidInput, NotFound, Refused
 from deployer.live.reader import has_unique_keys
+from deployer.specs.types.view import HIDDEN
 from deployer.state.model.entities import TableEntry
 from deployer.tables.open_table import ReadTable, read_entry
 from deployer.views.definition import Reflected, ViewDefinition, view_definition
 from deployer.views.query.model import (
-    HIDDEN,
     SourceChanges,
     SourceReader,
     SourceSchema,

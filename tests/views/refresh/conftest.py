@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 from deployer.platform.isolation.trusted_functions import TrustedFunctions
+from deployer.specs.types.view import HIDDEN
 from deployer.state.store import StateStore
 from deployer.tables.append import Appender
 from deployer.tables.open_table import OpenTable, find_entry, open_entry
 from deployer.tables.read.table import open_table
 from deployer.views.definition import ViewDefinition
-from deployer.views.query.model import HIDDEN
 from deployer.views.refresh.create import NewView, create_view
 from deployer.views.refresh.engine import queries_of
 from deployer.views.refresh.plan import RefreshPlan

@@ -17,8 +17,9 @@ import pytest
 from deployer.cli.main import run
 from deployer.live.declared_properties import declare
 from deployer.live.freshness import Freshness
-from deployer.state import open_store
+from deployer.state import open_reader, open_store
 from deployer.state.model.declared_properties import VIEW
+from deployer.tables.open_table import find_entry, read_entry
 from tests.projects import INSTANCE, make_project, table
 
 LATE = """kind: View
@@ -64,6 +65,12 @@ def load(command: Run, rows: str) -> None:
 def rows(command: Run, name: str = "late") -> list[dict[str, Any]]:
     found = json.loads(command("query", name, "--json")[1])["rows"]
     return sorted(found, key=lambda row: int(row["id"]))
+
+
+def hidden_columns(name: str) -> list[str]:
+    with closing(open_reader("lakes/demo")) as store:
+        table = read_entry(store, "lakes/demo", find_entry(store.instance().tables.values(), name))
+        return [each for each in table.schema.names if each not in table.visible_columns]
 
 
 def refreshed(command: Run) -> None:
@@ -172,6 +179,34 @@ def test_a_view_that_cannot_be_built_keeps_its_rows(command: Run) -> None:
         assert [row["id"] for row in rows(command)] == [2, 3]
     Path("specs/late.yaml").write_text(LATE)
     assert json.loads(command("preview", "--json")[1])["resources"] == []
+
+
+def test_a_query_that_cannot_be_maintained_is_refused_by_preview_with_its_place(command: Run) -> None:
+    Path("specs/late.yaml").write_text(
+        LATE.replace("SELECT id, delay", "SELECT DISTINCT id, delay")
+        + "---\n"
+        + TOP.replace("atop", "sorted")
+        + "  ORDER BY 1\n"
+    )
+    for verb in (("preview",), ("up", "--yes")):
+        code, out, _ = command(*verb, "--json")
+        problems = json.loads(out)["error"]["problems"]
+        assert code == 1 and [(each["file"], each["line"], each["rule"]) for each in problems] == [
+            ("specs/late.yaml", 4, "view-query"),
+            ("specs/late.yaml", 13, "view-query"),
+        ]
+        assert "SELECT DISTINCT" in problems[0]["what"] and "ORDER BY" in problems[1]["what"]
+        assert "UNION ALL" in problems[0]["remedy"]
+
+
+def test_hidden_columns_are_shown_where_they_are_named(command: Run) -> None:
+    Path("specs/counts.yaml").write_text(
+        "kind: View\ndatabase: air\nname: counts\nquery: SELECT delay, sum(id) AS n FROM air.flights GROUP BY delay\n"
+    )
+    assert command("up", "--yes")[0] == 0 and command("view", "refresh", "counts")[0] == 0
+    assert set(json.loads(command("query", "counts", "--json")[1])["rows"][0]) == {"delay", "n"}
+    [name, *_] = hidden_columns("air.counts")
+    assert set(json.loads(command("query", "counts", "--columns", name, "--json")[1])["rows"][0]) == {name}
 
 
 def test_a_late_view_is_named_until_it_is_refreshed(command: Run) -> None:
