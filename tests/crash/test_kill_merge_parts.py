@@ -82,7 +82,7 @@ def test_a_merge_in_parts_that_is_killed(tmp_path: Path, point: str) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "point",
-    [PARTS[0], *(pytest.param(each, marks=pytest.mark.slow) for each in (*DRIVER[2:], PARTS[1]))],
+    [PARTS[0], *(pytest.param(each, marks=pytest.mark.slow) for each in DRIVER[2:])],
 )
 def test_a_merge_by_tasks_of_spark_that_is_killed(tmp_path: Path, point: str) -> None:
     check_killed(tmp_path, "spark", point)
