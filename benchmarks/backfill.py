@@ -4,8 +4,8 @@
 
 Each kind of function is measured in a process of its own, the loop and the backfill in turns: a scalar Python function,
 a function of Arrow arrays, and one that takes 1 ms, over `--calls` rows. The loop has as many threads as the backfill.
-With Spark running, tasks of a local session do the same, after a backfill of some files, which starts its workers. Of the
-last function, the figure is what the backfill takes over `calls × 1 ms / threads`, and over the loop. Then the
+With Spark running, tasks of a local session do the same, after a backfill of some files, which starts its workers.
+Of the last function, the figure is what the backfill takes over `calls × 1 ms / threads`, and over the loop. Then the
 seconds of `plan_backfill` of a table of `--fragments` fragments. Imports and making the tables are not counted; peak
 memory is the process's own.
 """
