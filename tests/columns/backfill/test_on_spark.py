@@ -18,7 +18,6 @@ from deployer.errors import FunctionFailed
 from deployer.functions import udf
 from deployer.functions.model import UDF
 from deployer.table import Table
-from tests.columns.backfill import functions
 from tests.columns.backfill.conftest import with_computed
 from tests.columns.backfill.functions import FORMS, picky, strict
 from tests.columns.rows import rows, values
@@ -53,11 +52,19 @@ def test_sql_and_a_condition(table: Table, spark: Any) -> None:
 
 
 @pytest.mark.parametrize("sizes", [TaskSizes(8, 3, 30), TaskSizes(1, 3, 30), TaskSizes(8, 25, 30)])
-def test_tasks_of_a_size(sizes: TaskSizes, table: Table, lake: Lake, spark: Any) -> None:
+def test_tasks_of_a_size(sizes: TaskSizes, table: Table, lake: Lake, spark: Any, tmp_path: Path) -> None:
     """Fragments that are split, in fewer tasks than the cluster has slots, and several fragments in a task."""
-    done = run(table, functions.counted, spark, sizes=sizes)
+    path = str(tmp_path / "calls")  # in the function, as workers keep the environment that the session began in
+
+    @udf(version="1")
+    def counted(id: int, rating: float) -> float:
+        with Path(path).open("a") as file:
+            file.write(f"{id}\n")
+        return rating * 2 + 1
+
+    done = run(table, counted, spark, sizes=sizes)
     assert values(table, "score") == {i: i * 2 + 1.0 for i in range(30)}
-    assert sorted(functions.calls()) == [*range(30)] and done.stats.fragments == 3
+    assert sorted(map(int, Path(path).read_text().split())) == [*range(30)] and done.stats.fragments == 3
     assert not [each for each in (Path(lake.root) / "_work").rglob("*") if each.is_file()]
 
 
