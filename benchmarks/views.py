@@ -25,7 +25,7 @@ from benchmarks.report import print_heading, print_table
 from deployer.views.query.build import build
 from deployer.views.query.delta import delta
 from deployer.views.query.model import SourceSchema, ViewQuery
-from deployer.views.query.parse import parse_view
+from deployer.views.query.parsing.parse import parse_view
 
 SOURCE = "nyc.flights"
 LOAD = 10_000

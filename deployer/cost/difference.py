@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from deployer.cost.estimate import CostLine, Estimate, Holding, StoredData
 from deployer.live.model import LiveLake, LiveTable
-from deployer.plan.cost_delta import MonthlyCost
+from deployer.plan.assess.cost_delta import MonthlyCost
 from deployer.plan.model import Plan
 from deployer.specs.model import Lake
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Literal
 
 from deployer.errors import Position
 from deployer.live.model import TableStatistics, Unreadable
+from deployer.plan.assess.pending_backfills import PendingBackfill
 from deployer.plan.assess.risk import Assessment, Risk
+from deployer.plan.assess.view_refreshes import ViewRefresh
 from deployer.plan.changes import Change
-from deployer.plan.pending_backfills import PendingBackfill
 from deployer.plan.removals import Removal
-from deployer.plan.targets import Targets
-from deployer.plan.view_refreshes import ViewRefresh
+from deployer.plan.targeting.targets import Targets
 
 if TYPE_CHECKING:
-    from deployer.plan.cost_delta import MonthlyCost
+    from deployer.plan.assess.cost_delta import MonthlyCost
     from deployer.plan.verdict import Verdict, Violation
 
 

@@ -14,9 +14,9 @@ from deployer.live.model import LiveLake, Unreadable
 from deployer.plan import changes as c
 from deployer.plan.graph.build import Spec
 from deployer.plan.model import Plan, PlannedChange, ResourcePlan
-from deployer.plan.outside_targets import begins_to_send
 from deployer.plan.render.changes import describe, dotted
 from deployer.plan.render.json_form import value_as_json
+from deployer.plan.targeting.outside_targets import begins_to_send
 from deployer.policy.rows import ChangeRow, ColumnRow, PlanView, ResourceRow
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.types.computed import Computed, describe_computed

@@ -9,8 +9,8 @@ from deployer.errors import InvalidInput
 from deployer.live.reader import has_unique_keys
 from deployer.tables.changes.reading import CHANGE, DELETE, TIME, VERSION
 from deployer.tables.open_table import open_to_change
-from deployer.tables.rows.merge import merge_rows
-from deployer.tables.rows.merge_rules import MergeRules
+from deployer.tables.rows.merging.merge import merge_rows
+from deployer.tables.rows.merging.rules import MergeRules
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

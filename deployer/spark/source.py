@@ -19,14 +19,14 @@ from pyspark.sql.types import StructType
 
 from deployer.errors import DeployerError, InvalidInput
 from deployer.spark.exchange import exchanged
-from deployer.spark.feed_readers import ChangesReader, ChangesStreamReader
-from deployer.spark.feed_source import FeedSource, checked_range, feed_source
-from deployer.spark.filters import conditions
 from deployer.spark.options import ReadOptions
-from deployer.spark.partitions import TaskPlan
+from deployer.spark.reading.feed_readers import ChangesReader, ChangesStreamReader
+from deployer.spark.reading.feed_source import FeedSource, checked_range, feed_source
+from deployer.spark.reading.filters import conditions
+from deployer.spark.reading.partitions import TaskPlan
+from deployer.spark.reading.reused_workers import freeze_modules, freezes_modules
+from deployer.spark.reading.snapshot import Snapshot, selected, take_snapshot, tasks
 from deployer.spark.reporting import reports_errors
-from deployer.spark.reused_workers import freeze_modules, freezes_modules
-from deployer.spark.snapshot import Snapshot, selected, take_snapshot, tasks
 from deployer.spark.type_mapping import exchange_type, spark_schema, spark_type
 from deployer.spark.writing.writers import stream_writer, table_writer
 from deployer.specs.types.arrow import arrow_schema

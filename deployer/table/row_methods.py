@@ -12,8 +12,8 @@ from deployer.tables.ingest.rows.load_functions import trusting
 from deployer.tables.open_table import OpenTable
 from deployer.tables.rows.change import RowChange
 from deployer.tables.rows.delete import delete_rows
-from deployer.tables.rows.merge import merge_rows
-from deployer.tables.rows.merge_rules import MergeRules, WhenMatched, WhenNotMatched, WhenNotMatchedBySource
+from deployer.tables.rows.merging.merge import merge_rows
+from deployer.tables.rows.merging.rules import MergeRules, WhenMatched, WhenNotMatched, WhenNotMatchedBySource
 from deployer.tables.rows.update import update_rows
 
 if TYPE_CHECKING:

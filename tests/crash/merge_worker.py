@@ -14,8 +14,8 @@ from deployer.compute.spark.local import LocalCluster, local_session
 from deployer.runs.rewriting.row_tasks import tasks_by
 from deployer.state import open_store
 from deployer.tables.open_table import find_entry, open_entry
-from deployer.tables.rows import merge, source_parts
-from deployer.tables.rows.merge import merge_rows
+from deployer.tables.rows.merging import merge, source_parts
+from deployer.tables.rows.merging.merge import merge_rows
 from deployer.tables.rows.tasks import run_here
 from tests.tables.lakes import FLIGHTS, flights
 

@@ -13,7 +13,7 @@ import lance
 import pytest
 
 from deployer.state import open_store
-from deployer.tables.rows.merge_rules import MergeRules
+from deployer.tables.rows.merging.rules import MergeRules
 from deployer.tables.verify.verify import repair, verify
 from tests import forks
 from tests.crash.merge_worker import JOB, source

@@ -11,10 +11,10 @@ from deployer.live.backfill_rates import backfill_rates
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
 from deployer.live.uncomputed import UncomputedColumn, uncomputed_columns
 from deployer.plan import make_plan
+from deployer.plan.assess.pending_backfills import describe_pending
 from deployer.plan.changes import ChangeColumnComputed, RenameColumn
 from deployer.plan.diff.columns import diff_columns
 from deployer.plan.model import Plan, PlannedChange
-from deployer.plan.pending_backfills import describe_pending
 from deployer.plan.render.changes import describe
 from deployer.plan.render.html import plan_as_html
 from deployer.plan.render.json_form import plan_as_json

@@ -19,7 +19,7 @@ from deployer.plan.render.escaping import markdown_code, markdown_text, plain
 from deployer.plan.render.html import plan_as_html
 from deployer.plan.render.json_form import plan_as_json
 from deployer.plan.render.markdown import COMMENT_LIMIT, plan_as_markdown
-from deployer.plan.targets import Targets
+from deployer.plan.targeting.targets import Targets
 from deployer.specs.model import TableSpec
 from deployer.specs.types.types import Column, Scalar
 from tests.plan.lakes import EMPTY, FLIGHTS, INSTANCE, LIVE, OWNER, graph

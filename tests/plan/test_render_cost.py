@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deployer.plan import Plan
-from deployer.plan.cost_delta import MonthlyCost, describe_cost
+from deployer.plan.assess.cost_delta import MonthlyCost, describe_cost
 from deployer.plan.render.html import plan_as_html
 from deployer.plan.render.json_form import plan_as_json
 from deployer.plan.render.markdown import COMMENT_LIMIT, plan_as_markdown

@@ -13,7 +13,7 @@ from deployer.live.model import LiveLake, TableStatistics
 from deployer.plan import make_plan
 from deployer.plan.render.json_form import plan_as_json
 from deployer.plan.saved.file import SavedPlan, facts, moved, read_plan, write_plan
-from deployer.plan.targets import Targets
+from deployer.plan.targeting.targets import Targets
 from deployer.specs.model import AwsSettings, Lake, TableSpec
 from tests.plan.lakes import EMPTY, FLIGHTS, INSTANCE, LIVE, OWNER, graph
 from tests.plan.test_diff import INSTANCES, TABLES

@@ -9,7 +9,7 @@ import pytest
 
 from deployer.errors import InvalidInput
 from deployer.plan import changes as c
-from deployer.plan.targets import (
+from deployer.plan.targeting.targets import (
     Targets,
     describe_targets,
     needs_instance,

@@ -16,7 +16,7 @@ from deployer.errors import InvalidInput
 from deployer.live.model import TableStatistics
 from deployer.plan import Risk, assess
 from deployer.plan.changes import ChangeServiceOptions, CreateService, CreateTable
-from deployer.plan.outside_targets import begins_to_send
+from deployer.plan.targeting.outside_targets import begins_to_send
 from deployer.services.metasync import NotPublished
 from deployer.services.metasync.registry import PREFIX
 from deployer.services.metasync.targets.checked_http import CheckedHttp, require_peer

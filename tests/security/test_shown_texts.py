@@ -39,7 +39,7 @@ from deployer.engine import Diagnostic, Event, StepFailed, StepFinished, StepPro
 from deployer.errors import DeployerError, InvalidInput, Position
 from deployer.live.model import LiveLake
 from deployer.plan import Foreign, make_plan
-from deployer.plan.cost_delta import MonthlyCost
+from deployer.plan.assess.cost_delta import MonthlyCost
 from deployer.plan.render.escaping import markdown_code, markdown_text
 from deployer.plan.render.terminal import plan_as_tree
 from deployer.plan.verdict import Enforcement, Verdict, Violation

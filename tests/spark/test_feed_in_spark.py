@@ -10,7 +10,7 @@ from pyspark.errors import StreamingQueryException
 
 from deployer.errors import InvalidInput
 from deployer.spark import apply_changes, register
-from deployer.spark.feed_readers import HAS_LIMITS
+from deployer.spark.reading.feed_readers import HAS_LIMITS
 from deployer.tables.changes.feed import open_feed
 from tests.spark.test_read import rows_of
 from tests.tables.changes.random_changes import SCHEMA, RandomChanges, by_key

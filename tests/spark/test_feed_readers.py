@@ -14,8 +14,8 @@ import pytest
 from deployer.errors import InvalidInput, NotFound
 from deployer.services.clean import clean_table
 from deployer.services.compact import compact_table
-from deployer.spark.feed_readers import HAS_LIMITS, ChangesReader, ChangesStreamReader, Offset
 from deployer.spark.options import OPTIONS
+from deployer.spark.reading.feed_readers import HAS_LIMITS, ChangesReader, ChangesStreamReader, Offset
 from deployer.spark.source import DeployerDataSource
 from deployer.state.model.services import CHANGES_LEASE
 from deployer.table import connect

@@ -32,7 +32,7 @@ from deployer.live.reader import unreadable as as_unreadable
 from deployer.plan import changes as c
 from deployer.plan.diff.lakes import diff
 from deployer.plan.render.services import service_name
-from deployer.plan.targets import Targets, resolve_targets
+from deployer.plan.targeting.targets import Targets, resolve_targets
 from deployer.provider.resources.inputs import table_of
 from deployer.specs.model import Lake, TableSpec
 from deployer.specs.serialized.specs import instance_from_json

@@ -14,7 +14,7 @@ from deployer.app.stack.engine import held
 from deployer.app.workspace import open_workspace
 from deployer.live.model import Unreadable
 from deployer.plan.render.changes import describe
-from deployer.plan.targets import Targets, targets_as_json
+from deployer.plan.targeting.targets import Targets, targets_as_json
 from deployer.platform.text import masking
 from deployer.state.model.times import iso_utc
 

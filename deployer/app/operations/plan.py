@@ -17,7 +17,7 @@ from deployer.plan.model import Action, Plan, PlannedChange
 from deployer.platform.text import masking
 
 if TYPE_CHECKING:
-    from deployer.plan.cost_delta import MonthlyCost
+    from deployer.plan.assess.cost_delta import MonthlyCost
     from deployer.plan.saved.seal import PlanSigner, SavedAs
     from deployer.plan.verdict import Verdict
 

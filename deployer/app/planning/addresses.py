@@ -9,7 +9,7 @@ from pathlib import Path
 
 from deployer.errors import InvalidInput
 from deployer.plan import Plan
-from deployer.plan.targets import nearest_address
+from deployer.plan.targeting.targets import nearest_address
 
 
 def check_addresses(option: str, given: Collection[str], plan: Plan) -> None:

@@ -43,7 +43,7 @@ from deployer.plan.assess.unsupported import MOVE
 from deployer.plan.changes import RenameTable
 from deployer.plan.graph import Graph, build_graph
 from deployer.plan.planning.work_places import builds_large_indexes, rewrites_tables, with_build_place, with_place
-from deployer.plan.targets import restricted
+from deployer.plan.targeting.targets import restricted
 from deployer.provider.resources.deletions import Deletions
 from deployer.specs import known_lake
 from deployer.specs.model import Lake

@@ -13,7 +13,7 @@ from deployer.app.workspace import Workspace
 from deployer.errors import NotFound
 from deployer.live.model import LiveLake
 from deployer.plan import Plan
-from deployer.plan.targets import describe_targets
+from deployer.plan.targeting.targets import describe_targets
 from deployer.provider.unplanned import POLICIES, has_policies
 from deployer.specs.model import Lake
 

@@ -12,7 +12,7 @@ from deployer.engine.project.backend_url import is_known
 from deployer.errors import InvalidInput, Refused
 from deployer.live.model import LiveLake, Unreadable
 from deployer.plan import Plan
-from deployer.plan.targets import Targets, matching, needs_instance, resolve_targets
+from deployer.plan.targeting.targets import Targets, matching, needs_instance, resolve_targets
 from deployer.provider.urn import address_of, urn_of
 from deployer.specs.model import Lake
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from deployer.errors import DeployerError
 from deployer.live.model import LiveLake, LiveTable
 from deployer.plan import changes as c
+from deployer.plan.assess.view_refreshes import ViewRefresh
 from deployer.plan.model import Plan
-from deployer.plan.view_refreshes import ViewRefresh
 from deployer.specs.model import Lake, TableSpec
 from deployer.state import open_reader
 

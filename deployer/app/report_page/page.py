@@ -10,7 +10,7 @@ from typing import Any
 
 from deployer.app.report_page.services import ServicesView
 from deployer.live.freshness import Freshness
-from deployer.plan.pending_backfills import describe_pending
+from deployer.plan.assess.pending_backfills import describe_pending
 from deployer.plan.render.changes import describe_options
 from deployer.plan.render.html import render_page
 from deployer.platform.system.clock import utc

@@ -20,7 +20,7 @@ from deployer.errors import InvalidInput, InvalidSpecs, Position, Problem
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
 from deployer.plan import Plan, make_plan
 from deployer.plan.graph import build_graph
-from deployer.plan.targets import needs_instance, resolve_targets, restricted
+from deployer.plan.targeting.targets import needs_instance, resolve_targets, restricted
 from deployer.platform.files.temporary import temporary_folder
 from deployer.specs.model import Lake, TableSpec
 from deployer.specs.serialized.specs import table_from_json, table_to_json

@@ -41,7 +41,7 @@ def _print(found: DriftResult) -> None:
     from deployer.platform.text.formatting import count
 
     if found.targets is not None:
-        from deployer.plan.targets import describe_targets
+        from deployer.plan.targeting.targets import describe_targets
 
         _line(f"Targeted: {describe_targets(found.targets)}")
     for table in found.unreadable:

@@ -217,10 +217,10 @@ def merge(
     from contextlib import ExitStack
 
     from deployer.tables.ingest.files.model import Format
-    from deployer.tables.rows.files import read_files
-    from deployer.tables.rows.merge import merge_rows
-    from deployer.tables.rows.merge_rules import MergeRules
-    from deployer.tables.rows.source_parts import MergeInput, merge_input
+    from deployer.tables.rows.merging.files import read_files
+    from deployer.tables.rows.merging.merge import merge_rows
+    from deployer.tables.rows.merging.rules import MergeRules
+    from deployer.tables.rows.merging.source_parts import MergeInput, merge_input
 
     options = read_options(null_value, delimiter, encoding, no_header, date_format, timezone)
     rules = MergeRules(when_matched.value, when_not_matched.value, when_not_matched_by_source.value, where)

@@ -12,7 +12,7 @@ from typing import assert_never
 from deployer.live.model import TableStatistics
 from deployer.plan import changes as c
 from deployer.plan.assess.column_bytes import Bytes, column_bytes
-from deployer.plan.outside_targets import begins_to_send, places
+from deployer.plan.targeting.outside_targets import begins_to_send, places
 from deployer.platform.text.formatting import describe_seconds
 from deployer.platform.text.units import parse_duration
 from deployer.specs.model import Hold, IndexSpec, Retention

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from deployer.live.model import LiveLake, LiveTable, TableStatistics, Unreadable
 from deployer.plan.assess.holds import hold_refusal
+from deployer.plan.assess.pending_backfills import PendingBackfill, pending_backfills
 from deployer.plan.assess.risk import Risk, assess, with_expected_time
 from deployer.plan.assess.savepoints import savepoint_loss, savepoint_refusal
 from deployer.plan.assess.unsupported import kept_keys, refusal
@@ -16,7 +17,6 @@ from deployer.plan.diff.lakes import diff
 from deployer.plan.graph import Graph
 from deployer.plan.graph.build import Spec, in_dependency_order
 from deployer.plan.model import Action, Foreign, Plan, PlannedChange, ResourcePlan
-from deployer.plan.pending_backfills import PendingBackfill, pending_backfills
 from deployer.plan.planning.cause import cause
 from deployer.plan.planning.taken_names import refuse_taken_names
 from deployer.plan.planning.view_sources import refuse_losses_of_views

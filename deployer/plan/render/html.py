@@ -11,9 +11,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from deployer.plan.cost_delta import describe_cost
+from deployer.plan.assess.cost_delta import describe_cost
+from deployer.plan.assess.pending_backfills import describe_pending
 from deployer.plan.model import Plan
-from deployer.plan.pending_backfills import describe_pending
 from deployer.plan.removals import describe_removal
 from deployer.plan.render.changes import describe
 from deployer.plan.render.escaping import plain
@@ -29,7 +29,7 @@ from deployer.plan.render.totals import (
     verdict_line,
 )
 from deployer.plan.saved.seal import SavedAs
-from deployer.plan.targets import describe_targets
+from deployer.plan.targeting.targets import describe_targets
 from deployer.plan.verdict import Verdict
 from deployer.platform.text.formatting import count, size
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from deployer.plan.assess.pending_backfills import pending_as_json
+from deployer.plan.assess.view_refreshes import refresh_as_json
 from deployer.plan.model import Plan, PlannedChange, ResourcePlan
-from deployer.plan.outside_targets import Outside, begins_to_send
-from deployer.plan.pending_backfills import pending_as_json
 from deployer.plan.removals import removal_as_json
 from deployer.plan.render.changes import describe
-from deployer.plan.targets import Targets, targets_as_json
-from deployer.plan.view_refreshes import refresh_as_json
+from deployer.plan.targeting.outside_targets import Outside, begins_to_send
+from deployer.plan.targeting.targets import Targets, targets_as_json
 from deployer.specs.declarations.indexes import index_to_json
 from deployer.specs.model import IndexSpec, InstanceSpec, ServiceSpec, TableSpec, Trigger
 from deployer.specs.serialized.services import service_to_json, trigger_to_json
@@ -21,7 +21,7 @@ from deployer.specs.types.types import Column, ColumnType, format_type
 
 if TYPE_CHECKING:
     from deployer.live.model import Unreadable
-    from deployer.plan.cost_delta import MonthlyCost
+    from deployer.plan.assess.cost_delta import MonthlyCost
     from deployer.plan.saved.seal import SavedAs
     from deployer.plan.verdict import Verdict, Violation
 

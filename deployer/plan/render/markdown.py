@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from deployer.plan.assess.cost_delta import describe_cost
+from deployer.plan.assess.pending_backfills import PendingBackfill, describe_pending
 from deployer.plan.assess.risk import Risk
-from deployer.plan.cost_delta import describe_cost
+from deployer.plan.assess.view_refreshes import describe_refresh
 from deployer.plan.model import GLYPHS, Foreign, Plan, PlannedChange, ResourcePlan
-from deployer.plan.pending_backfills import PendingBackfill, describe_pending
 from deployer.plan.removals import describe_removal
 from deployer.plan.render.changes import describe
 from deployer.plan.render.escaping import markdown_code, markdown_text
@@ -24,9 +25,8 @@ from deployer.plan.render.totals import (
     verdict_line,
 )
 from deployer.plan.saved.seal import SavedAs
-from deployer.plan.targets import describe_targets
+from deployer.plan.targeting.targets import describe_targets
 from deployer.plan.verdict import Verdict, Violation
-from deployer.plan.view_refreshes import describe_refresh
 from deployer.platform.text.formatting import count, size
 
 #: GitHub refuses comments of more characters. We count UTF-8 bytes, of which a text has never fewer.

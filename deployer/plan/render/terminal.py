@@ -8,21 +8,21 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
+from deployer.plan.assess.pending_backfills import PendingBackfill, describe_pending
 from deployer.plan.assess.risk import Risk
+from deployer.plan.assess.view_refreshes import describe_refresh
 from deployer.plan.model import GLYPHS, Action, Foreign, Plan, PlannedChange, ResourcePlan
-from deployer.plan.pending_backfills import PendingBackfill, describe_pending
 from deployer.plan.removals import Removal, describe_removal
 from deployer.plan.render.changes import describe
 from deployer.plan.render.totals import LEFT_ALONE, foreign_counts, note_of, removal_total
-from deployer.plan.targets import describe_targets
-from deployer.plan.view_refreshes import describe_refresh
+from deployer.plan.targeting.targets import describe_targets
 from deployer.platform.text.folding import FoldedLine
 from deployer.platform.text.formatting import count, size
 
 if TYPE_CHECKING:
     from deployer.live.model import Unreadable
-    from deployer.plan.cost_delta import MonthlyCost
-    from deployer.plan.targets import Targets
+    from deployer.plan.assess.cost_delta import MonthlyCost
+    from deployer.plan.targeting.targets import Targets
     from deployer.plan.verdict import Verdict, Violation
 
 _ACTION_STYLE: dict[Action, str] = {"create": "green", "update": "yellow", "delete": "red", "same": "dim"}
@@ -142,7 +142,7 @@ def _with_more(line: Text, more: Text, indent: int) -> RenderableType:
 
 
 def _cost(cost: MonthlyCost) -> RenderableType:
-    from deployer.plan.cost_delta import describe_cost
+    from deployer.plan.assess.cost_delta import describe_cost
 
     return FoldedLine(Text("Cost: ", style="bold").append(describe_cost(cost), style="not bold"), 6)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from deployer.live.model import TableStatistics
 from deployer.plan.assess.risk import Assessment, Risk
 from deployer.plan.model import Action, Plan, PlannedChange, ResourcePlan
-from deployer.plan.outside_targets import begins_to_send, places
+from deployer.plan.targeting.outside_targets import begins_to_send, places
 from deployer.plan.verdict import Enforcement, Verdict
 from deployer.platform.text.formatting import about_size, count, size
 

@@ -22,7 +22,7 @@ from deployer.plan.assess.risk import assess
 from deployer.plan.model import Plan, ResourcePlan
 from deployer.plan.removals import saved_names
 from deployer.plan.saved.seal import PlanSigner, SavedAs, check_signature, digest_of, read_file
-from deployer.plan.targets import Targets, targets_as_json, targets_from_json
+from deployer.plan.targeting.targets import Targets, targets_as_json, targets_from_json
 from deployer.platform.files.json_documents import NotADocument, format_of, read_document
 from deployer.platform.files.private import write_private
 from deployer.specs.model import InstanceSpec, Lake

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter
 from pyspark.sql.types import StructType
 
 from deployer.errors import DeployerError, InvalidInput
-from deployer.spark.reused_workers import freezes_modules
+from deployer.spark.reading.reused_workers import freezes_modules
 from deployer.spark.type_mapping import column_of, exchange_type
 from deployer.spark.writing.finish import Write
 from deployer.spark.writing.options import WriteOptions

@@ -15,7 +15,7 @@ from deployer.datasets.files.local_files import require_whole
 from deployer.errors import DeployerError
 from deployer.live.reader import live_table
 from deployer.live.uncomputed import uncomputed_columns
-from deployer.plan.pending_backfills import PendingBackfill, pending_backfills
+from deployer.plan.assess.pending_backfills import PendingBackfill, pending_backfills
 from deployer.state import open_reader
 from deployer.state.model.data_file import File
 from deployer.state.model.entities import TableEntry

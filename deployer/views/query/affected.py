@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from deployer.tables.read.predicate import speaks_sql, sql_literal
 from deployer.views.query.engine import ROWS_TABLE, run_table, select_sql
 from deployer.views.query.model import SourceChanges
-from deployer.views.query.parse import source_condition, source_name
+from deployer.views.query.parsing.parse import source_condition, source_name
 from deployer.views.query.program import Expression, Lookup, Rows, quoted
 from deployer.views.query.row_run import Matches, Runtime, flat_stream, small_table
 

@@ -10,7 +10,7 @@ from deployer.functions.model import UDF
 from deployer.views.query.engine import fitted, in_own_thread
 from deployer.views.query.group_run import states_of_source, view_rows
 from deployer.views.query.model import OnFailures, SourceReader, ViewQuery
-from deployer.views.query.parse import source_condition
+from deployer.views.query.parsing.parse import source_condition
 from deployer.views.query.program import RowProgram
 from deployer.views.query.row_run import Runtime, run_rows
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from deployer.datasets.errors import first_line
 from deployer.errors import InvalidInput
+from deployer.views.query.parsing.scope import stored_type
 from deployer.views.query.program import quoted
-from deployer.views.query.scope import stored_type
 
 ROWS_TABLE = "rows"  #: what the rows that stream by are called in SQL
 PART_ROWS = 262_144  #: of a stream that are computed at once

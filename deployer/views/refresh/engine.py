@@ -20,7 +20,7 @@ from deployer.views.query.model import (
     ViewDelta,
     ViewQuery,
 )
-from deployer.views.query.parse import parse_view
+from deployer.views.query.parsing.parse import parse_view
 from deployer.views.refresh.queries import Queries
 
 

@@ -169,7 +169,7 @@ def test_tasks_of_spark_compute_new_rows(table: Table, lake: Lake, monkeypatch: 
 
 
 def test_rows_of_a_merge_that_go_through_files_may_have_nulls(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deployer.tables.rows.source_parts.PART_ROWS", 4)
+    monkeypatch.setattr("deployer.tables.rows.merging.source_parts.PART_ROWS", 4)
     table.add_columns({"half": "rating / 2"}, on_load=True)
     table.merge(rows(30, 40).append_column("half", pa.nulls(10)))
     assert {i: half for i, half in values(table, "half").items() if i >= 30} == HALVES

@@ -21,7 +21,7 @@ from deployer.table import connect
 from deployer.tables.admin.tables import update_table
 from deployer.tables.changes.reading import DELETE, INSERT, UPDATE
 from deployer.tables.rewrite.truncate import reinitialise_table
-from deployer.tables.rows.merge_rules import WhenMatched
+from deployer.tables.rows.merging.rules import WhenMatched
 from tests.tables.lakes import Lake
 
 SCHEMA = pa.schema(

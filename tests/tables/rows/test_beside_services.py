@@ -13,7 +13,7 @@ from deployer.services.restore import restore_tables
 from deployer.services.restore.planning import preview_restore_at
 from deployer.tables.collect.garbage import collect_garbage
 from deployer.tables.rows.delete import delete_rows
-from deployer.tables.rows.merge import merge_rows
+from deployer.tables.rows.merging.merge import merge_rows
 from deployer.tables.rows.update import update_rows
 from tests.tables.lakes import Lake, flights, sorted_rows
 from tests.tables.rows.test_delete import differences, filled, opened

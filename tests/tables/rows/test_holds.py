@@ -13,8 +13,8 @@ from deployer.tables.admin.deletion import delete_table
 from deployer.tables.open_table import OpenTable, open_to_change
 from deployer.tables.rewrite.truncate import reinitialise_table
 from deployer.tables.rows.delete import delete_rows
-from deployer.tables.rows.merge import merge_rows
-from deployer.tables.rows.merge_rules import MergeRules
+from deployer.tables.rows.merging.merge import merge_rows
+from deployer.tables.rows.merging.rules import MergeRules
 from deployer.tables.rows.update import update_rows
 from tests.tables.lakes import Lake, flights, sorted_rows
 

@@ -15,7 +15,7 @@ from deployer.table import connect
 from deployer.tables.indexes.build import CaughtUp, build_index
 from deployer.tables.rows.change import RowChange
 from deployer.tables.rows.delete import delete_rows
-from deployer.tables.rows.merge import merge_rows
+from deployer.tables.rows.merging.merge import merge_rows
 from deployer.tables.rows.update import update_rows
 from tests.tables.lakes import Lake, flights
 from tests.tables.rows.test_delete import filled, opened

@@ -10,8 +10,8 @@ import pytest
 from deployer.errors import InvalidInput, Refused
 from deployer.specs.model import Storage
 from deployer.state.model.entities import RowCounts
-from deployer.tables.rows.merge import merge_rows
-from deployer.tables.rows.merge_rules import MergeRules
+from deployer.tables.rows.merging.merge import merge_rows
+from deployer.tables.rows.merging.rules import MergeRules
 from tests.tables.lakes import FLIGHTS, Lake, flights, sorted_rows
 from tests.tables.rows.test_delete import differences, filled, opened
 

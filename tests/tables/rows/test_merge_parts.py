@@ -16,10 +16,10 @@ import pytest
 from deployer.errors import DeployerError, InvalidInput, Refused
 from deployer.platform.system.progress import Progress
 from deployer.specs.model import Storage
-from deployer.tables.rows import merge, source_parts
-from deployer.tables.rows.merge import merge_rows
-from deployer.tables.rows.merge_rules import MergeRules
-from deployer.tables.rows.source_parts import MergeInput, RowBatches, StoredRows, merge_input
+from deployer.tables.rows.merging import merge, source_parts
+from deployer.tables.rows.merging.merge import merge_rows
+from deployer.tables.rows.merging.rules import MergeRules
+from deployer.tables.rows.merging.source_parts import MergeInput, RowBatches, StoredRows, merge_input
 from tests.tables.lakes import FLIGHTS, Lake, flights, sorted_rows
 from tests.tables.rows.test_delete import differences, filled, opened
 from tests.tables.rows.test_merge import KEY, RULES, merged

@@ -14,9 +14,9 @@ from deployer.errors import Interrupted, InvalidInput, Refused
 from deployer.platform.system.progress import Progress, no_progress
 from deployer.runs.rewriting.row_tasks import run_with_spark, tasks_by
 from deployer.specs.model import Storage
-from deployer.tables.rows import merge, source_parts
 from deployer.tables.rows.delete import delete_rows
-from deployer.tables.rows.merge import merge_rows
+from deployer.tables.rows.merging import merge, source_parts
+from deployer.tables.rows.merging.merge import merge_rows
 from deployer.tables.rows.tasks import RowsDone, tasks_of
 from deployer.tables.rows.update import update_rows
 from tests.tables.lakes import Lake, flights, sorted_rows

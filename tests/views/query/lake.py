@@ -13,7 +13,7 @@ from deployer.functions import UDF
 from deployer.views.query.build import build
 from deployer.views.query.delta import delta
 from deployer.views.query.model import ROW_ID, FunctionSignature, SourceSchema, ViewQuery
-from deployer.views.query.parse import parse_view
+from deployer.views.query.parsing.parse import parse_view
 
 Row = dict[str, Any]
 

@@ -8,8 +8,8 @@ import pytest
 
 from deployer.errors import InvalidInput, NotFound
 from deployer.views.query.model import FunctionSignature, SourceSchema, ViewQuery
-from deployer.views.query.parse import parse_view
-from deployer.views.query.rejections import POSSIBLE, function_kinds
+from deployer.views.query.parsing.parse import parse_view
+from deployer.views.query.parsing.rejections import POSSIBLE, function_kinds
 
 FLIGHTS = pa.schema(
     [

@@ -18,7 +18,7 @@ from deployer.services.compact import compact_table
 from deployer.services.restore import RESTORE
 from deployer.services.savepoints.savepoints import make_savepoint
 from deployer.tables.rows.delete import delete_rows
-from deployer.tables.rows.merge import merge_rows
+from deployer.tables.rows.merging.merge import merge_rows
 from deployer.tables.rows.update import update_rows
 from deployer.views.refresh.record import reflected
 from tests.views.refresh.conftest import COUNTS, LATE, Views, rows

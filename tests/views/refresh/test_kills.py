@@ -13,7 +13,7 @@ import pytest
 from deployer.platform.system.clock import Clock
 from deployer.runs.records import fail_dead_runs
 from deployer.tables.rows.delete import delete_rows
-from deployer.tables.rows.merge import merge_rows
+from deployer.tables.rows.merging.merge import merge_rows
 from tests.tables.lakes import Lake
 from tests.views.refresh.conftest import COUNTS, LATE, SCHEMA, Views, rows
 

@@ -24,7 +24,7 @@ from deployer.state.model.entities import INSTANCE_LOG
 from deployer.tables.admin.deletion import delete_table
 from deployer.tables.admin.tables import update_table
 from deployer.tables.rows.delete import delete_rows
-from deployer.tables.rows.merge import merge_rows
+from deployer.tables.rows.merging.merge import merge_rows
 from deployer.tables.rows.update import update_rows
 from deployer.views.refresh.results import NoStableRowIds
 from tests.views.refresh.conftest import COUNTS, SCHEMA, Views, rows

@@ -11,10 +11,10 @@ import pytest
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
 from deployer.plan import changes as c
 from deployer.plan import make_plan
+from deployer.plan.assess.view_refreshes import ViewRefresh, describe_refresh
 from deployer.plan.graph import build_graph
 from deployer.plan.model import Plan
 from deployer.plan.render.changes import describe
-from deployer.plan.view_refreshes import ViewRefresh, describe_refresh
 from deployer.specs.model import InstanceSpec, Lake, TableSpec
 from deployer.specs.types.types import Column, Scalar
 from deployer.specs.types.view import ViewFunction, ViewSpec

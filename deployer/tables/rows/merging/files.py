@@ -14,7 +14,7 @@ from deployer.tables.ingest.files.model import Format, ReadOptions, Source
 from deployer.tables.ingest.readers.splits import Reading, SplitReport, bad_by_file, checked_rows, plan_reading
 from deployer.tables.ingest.rows.bad_rows import refusal
 from deployer.tables.open_table import OpenTable
-from deployer.tables.rows.source_parts import RowBatches
+from deployer.tables.rows.merging.source_parts import RowBatches
 
 LISTED = 10  #: bad rows that an error lists
 _IGNORE_EXTRA = re.compile(r"out with --ignore-extra")

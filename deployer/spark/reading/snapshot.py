@@ -11,7 +11,7 @@ from deployer.errors import InvalidInput, NotFound, Refused
 from deployer.services.restore.points import version_point
 from deployer.services.savepoints.read_lease import hold_past, hold_shared
 from deployer.spark.options import ReadOptions
-from deployer.spark.partitions import TaskPlan, files_of, leaves_of, task_plans
+from deployer.spark.reading.partitions import TaskPlan, files_of, leaves_of, task_plans
 from deployer.specs.types.arrow import columns_of
 from deployer.specs.types.types import Column
 from deployer.state import open_reader, open_store

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from deployer.errors import InvalidInput
-from deployer.views.query.tokens import Token, closing
+from deployer.views.query.parsing.tokens import Token, closing
 
 AGGREGATES = ("count", "sum", "min", "max", "avg", "mean", "approx_distinct")  #: that are maintained
 POSSIBLE = (

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from deployer.errors import InvalidInput
-from deployer.views.query.rejections import CLAUSES, Rejections, ends_operand
-from deployer.views.query.tokens import Token, closing, split, text_of
+from deployer.views.query.parsing.rejections import CLAUSES, Rejections, ends_operand
+from deployer.views.query.parsing.tokens import Token, closing, split, text_of
 
 JoinKind = Literal["inner", "left"]
 _JOIN_WORDS = frozenset(("natural", "inner", "left", "right", "full", "cross", "join", "asof", "outer", "semi", "anti"))

@@ -11,11 +11,11 @@ from deployer.errors import InvalidInput
 from deployer.specs.types.arrow import columns_of
 from deployer.specs.types.types import Blob
 from deployer.specs.types.view import HIDDEN
-from deployer.views.query.clauses import ItemText, JoinText, SelectText, TableText, UnnestText
 from deployer.views.query.model import ROW_ID, SourceSchema
+from deployer.views.query.parsing.clauses import ItemText, JoinText, SelectText, TableText, UnnestText
+from deployer.views.query.parsing.scope import Relation, Scope
+from deployer.views.query.parsing.tokens import Token, closing, has_word, split, text_of
 from deployer.views.query.program import Expression, Identity, Lookup, Output, Rows, Scan, Unnest, quoted
-from deployer.views.query.scope import Relation, Scope
-from deployer.views.query.tokens import Token, closing, has_word, split, text_of
 
 SourceSchemas = Callable[[str], SourceSchema]
 

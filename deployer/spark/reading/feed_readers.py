@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 
 from deployer.errors import DeployerError, NotFound
 from deployer.spark.exchange import exchanged
-from deployer.spark.feed_source import (
+from deployer.spark.reading.feed_source import (
     BEFORE_SNAPSHOT,
     SNAPSHOT,
     FeedSource,

@@ -16,9 +16,9 @@ from deployer.platform.sql.planning import reason_of
 from deployer.platform.sql.renaming import is_word_of_sql
 from deployer.specs.yaml.suggestions import nearest, reference_remedy
 from deployer.views.query.model import FunctionSignature
+from deployer.views.query.parsing.rejections import AGGREGATES, Rejections
+from deployer.views.query.parsing.tokens import Token, closing, joined, split, text_of
 from deployer.views.query.program import Call, Expression, quoted
-from deployer.views.query.rejections import AGGREGATES, Rejections
-from deployer.views.query.tokens import Token, closing, joined, split, text_of
 
 _UNKNOWN = re.compile(r"No field named (.+?)\.(?: Valid| Did|\s|$)", re.IGNORECASE)
 _BARE = re.compile(r"[a-z_][a-z0-9_]*")

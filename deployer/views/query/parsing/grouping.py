@@ -8,7 +8,10 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from deployer.platform.sql.one_expression import TOKEN
-from deployer.views.query.clauses import ItemText
+from deployer.views.query.parsing.clauses import ItemText
+from deployer.views.query.parsing.scope import AggregateCall, Scope
+from deployer.views.query.parsing.select import Select
+from deployer.views.query.parsing.tokens import Token, text_of
 from deployer.views.query.program import (
     GROUP,
     ROWS,
@@ -21,9 +24,6 @@ from deployer.views.query.program import (
     estimate_of,
     quoted,
 )
-from deployer.views.query.scope import AggregateCall, Scope
-from deployer.views.query.select import Select
-from deployer.views.query.tokens import Token, text_of
 
 _WHOLE = pa.decimal128(38, 0)
 

@@ -23,11 +23,11 @@ from deployer.tables.partitions.key_ranges import Ranges
 from deployer.tables.rows.candidates import KeySpans, keys_in, spans_of
 from deployer.tables.rows.changed_inputs import compared_inputs, computed_again
 from deployer.tables.rows.matching import rows_at
-from deployer.tables.rows.merge_rules import MergeRules
+from deployer.tables.rows.merging.rules import MergeRules
+from deployer.tables.rows.merging.source_matches import Matches, matched
+from deployer.tables.rows.merging.source_parts import StoredRows
 from deployer.tables.rows.new_rows import leaf_ranges, write_rows
 from deployer.tables.rows.source import MergeSource, RepeatedKeys, checked_rows
-from deployer.tables.rows.source_matches import Matches, matched
-from deployer.tables.rows.source_parts import StoredRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

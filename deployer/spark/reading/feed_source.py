@@ -13,7 +13,7 @@ from deployer.errors import InvalidInput, NotFound, Refused
 from deployer.services.restore.points import version_point
 from deployer.services.savepoints.read_lease import changes_are_held, hold_changes
 from deployer.spark.options import ReadOptions
-from deployer.spark.partitions import LEAST_BYTES, MOST_BYTES, TASKS
+from deployer.spark.reading.partitions import LEAST_BYTES, MOST_BYTES, TASKS
 from deployer.specs.types.arrow import columns_of
 from deployer.specs.types.types import Column
 from deployer.state import open_reader, open_store

@@ -26,11 +26,11 @@ from deployer.tables.rows.change import FragmentCounts, RowChange, RowPlan, leaf
 from deployer.tables.rows.commit import RowJob, moved
 from deployer.tables.rows.holds import refuse_held_addresses
 from deployer.tables.rows.matching import Deletions, addresses_of, offsets_of, rows_by_partition
-from deployer.tables.rows.merge_part import CheckTask, MergeDone, MergePart, MergeTarget, MergeTask
-from deployer.tables.rows.merge_rules import MergeRules
+from deployer.tables.rows.merging.part import CheckTask, MergeDone, MergePart, MergeTarget, MergeTask
+from deployer.tables.rows.merging.rules import MergeRules
+from deployer.tables.rows.merging.source_parts import MergeInput, merge_input
 from deployer.tables.rows.new_rows import among, refuse_taken_keys, written_keys
 from deployer.tables.rows.source import RepeatedKeys, keys_of, refuse_repeated
-from deployer.tables.rows.source_parts import MergeInput, merge_input
 from deployer.tables.rows.tasks import (
     DoneT,
     RowTask,

@@ -10,14 +10,14 @@ import pyarrow as pa
 from deployer.errors import InvalidInput
 from deployer.platform.sql.one_expression import TOKEN
 from deployer.tables.read.zoned_literals import with_instants
-from deployer.views.query.clauses import SelectText, split_query
-from deployer.views.query.grouping import Grouping
 from deployer.views.query.model import ROW_ID, ChangeKind, FunctionSignature, ViewQuery, ViewSource
+from deployer.views.query.parsing.clauses import SelectText, split_query
+from deployer.views.query.parsing.grouping import Grouping
+from deployer.views.query.parsing.rejections import AGGREGATES, Rejections, reject_constructs
+from deployer.views.query.parsing.scope import Scope
+from deployer.views.query.parsing.select import Select, SourceSchemas
+from deployer.views.query.parsing.tokens import Token, text_of, tokenize
 from deployer.views.query.program import BRANCH, Expression, Identity, Output, RowProgram, Rows, quoted
-from deployer.views.query.rejections import AGGREGATES, Rejections, reject_constructs
-from deployer.views.query.scope import Scope
-from deployer.views.query.select import Select, SourceSchemas
-from deployer.views.query.tokens import Token, text_of, tokenize
 
 #: Hidden columns by which rows are known: the row id of the source, and columns of its row keys.
 SOURCE_ROW_ID, SOURCE_KEY = "__source_row_id", "__source_key_"

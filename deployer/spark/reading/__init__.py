@@ -1,0 +1,1 @@
+"""Reads by Spark: the partitions of one version, planned on the driver, and the readers of rows and of changes."""

@@ -1,0 +1,1 @@
+"""A merge: rows of a source matched with the table's by key, then inserted, updated and deleted in one commit."""
