@@ -14,8 +14,8 @@ from deployer.state.backends.protocol import Backend, Record
 from deployer.state.log.cache import CachedState, StateCache
 from deployer.state.log.entries import REQUIREMENTS, UPDATES, LogEntry, to_record
 from deployer.state.log.inapplicable import Inapplicable
-from deployer.state.log.reducer import apply
-from deployer.state.log.requirements import InstanceRequirement, Requirement, TableRequirement
+from deployer.state.log.reducer import apply, empty_state
+from deployer.state.log.requirements import InstanceRequirement, LogEmpty, Requirement, TableRequirement
 from deployer.state.log.updates import CommitStarted, Update
 from deployer.state.model.entities import INSTANCE_LOG
 
@@ -94,7 +94,7 @@ class Committer:
         logs = [part.log for part in parts]
         own_id = txn_id or self._clock.new_id()
         trial = _Trial(logs, timeout, self._clock.monotonic() + timeout)
-        known, fresh = (self._newest(trial), True) if read_first else self._start(trial)
+        known, fresh = (self._newest(trial), True) if read_first else self._start(trial, parts)
         if self._is_done(trial, txn_id):
             return self._newest(trial)
         while True:
@@ -131,9 +131,12 @@ class Committer:
                 return self._newest(trial)
             self._pause(trial)
 
-    def _start(self, trial: _Trial) -> tuple[dict[str, CachedState], bool]:
-        # The put succeeds on the newest state only, so a state that may be old is good enough to stage on.
-        known = {log: held for log in trial.logs if (held := self._cache.peek(log)) is not None}
+    def _start(self, trial: _Trial, parts: Sequence[Part]) -> tuple[dict[str, CachedState], bool]:
+        # The put succeeds on the newest state only, so a state that may be old is good enough to stage on. A log that
+        # has to be empty is taken to be so.
+        known = {
+            part.log: held for part in parts if (held := self._cache.peek(part.log) or _if_empty(part)) is not None
+        }
         return (known, False) if len(known) == len(trial.logs) else (self._newest(trial), True)
 
     def _newest(self, trial: _Trial) -> dict[str, CachedState]:
@@ -219,6 +222,11 @@ def _normalised(parts: Sequence[Part]) -> list[Part]:
         requirements = tuple(REQUIREMENTS.decode(REQUIREMENTS.encode(each)) for each in part.requirements)
         normalised.append(Part(part.log, updates, requirements))
     return normalised
+
+
+def _if_empty(part: Part) -> CachedState | None:
+    """Returns the state of an empty log for a part that requires one; None for any other."""
+    return CachedState(empty_state(part.log)) if any(isinstance(each, LogEmpty) for each in part.requirements) else None
 
 
 def _address(log: str) -> str:

@@ -221,21 +221,22 @@ def _record_others(root: str, planned: Planned, reporter: Reporter) -> None:
 def _remove_old_datasets(root: str, planned: Planned) -> tuple[OldDataset, ...]:
     """Remove what rewrites left and the plan showed; those that have to be looked at first are kept, with why.
 
-    With targets, only those tables are looked at.
+    Only tables are looked at that had an old dataset or that the plan changed: the state of the others is not read.
     """
     from deployer.state import open_store
     from deployer.tables.rewrite.cleanup import remove_old_datasets
 
+    tables = {table.table_id for table in planned.live.tables.values() if table.former}
+    tables |= {resource.table_id for resource in planned.plan.resources if resource.changes and resource.table_id}
+    if not tables:
+        return ()
+    foreseen = {each.name for each in planned.plan.removals if each.kind in ("replaced", "unfinished")}
     try:
         store = open_store(root)
     except NotFound:
         return ()
-    tables: list[str] = [""]  # all of them
-    if planned.plan.targets is not None:
-        tables = [table.table_id for table in planned.live.tables.values() if table.former]
     with closing(store):
-        foreseen = {each.name for each in planned.plan.removals if each.kind in ("replaced", "unfinished")}
-        return tuple(old for only in tables for old in remove_old_datasets(store, root, only=only, foreseen=foreseen))
+        return tuple(remove_old_datasets(store, root, only=tables, foreseen=foreseen))
 
 
 def _publish_clusters(workspace: Workspace, lake: Lake, engine: Engine, reporter: Reporter) -> None:

@@ -201,7 +201,7 @@ def _replaced(table: ReadTable, at: float, before: float, *, dry_run: bool) -> G
         table.store,
         table.root,
         round(at * 1000),
-        only=entry.table_id,
+        only={entry.table_id},
         begun_before=round(before * 1000),
         dry_run=dry_run,
     )

@@ -39,7 +39,7 @@ def remove_old_datasets(
     store: StateReader,
     root: str,
     now_ms: int | None = None,
-    only: str = "",
+    only: Collection[str] | None = None,
     begun_before: int | None = None,
     dry_run: bool = False,
     foreseen: Collection[tuple[str, int]] | None = None,
@@ -49,12 +49,13 @@ def remove_old_datasets(
     A retired dataset stays for the time that its table declares, and while a savepoint is of it. One that programs
     other than deployer committed to since it was retired is reported at once, and stays: no table has those commits.
     Rewrites that no process runs are given up, where they began before `begun_before` (ms) if that is given. `only`: of
-    the table of that id alone. `dry_run`: only reports what would be done. `foreseen`: only these are removed, by table
+    the tables of these ids. `dry_run`: only reports what would be done. `foreseen`: only these are removed, by table
     id and the dataset's number, and others wait. One that cannot be removed is kept, with the reason.
     """
     now = int(time.time() * 1000) if now_ms is None else now_ms
     entries = {i: entry for i, entry in store.instance().tables.items() if entry.status == "active"}
-    entries = {i: entry for i, entry in entries.items() if only in ("", i)}
+    if only is not None:
+        entries = {i: entry for i, entry in entries.items() if i in only}
     found: list[OldDataset] = []
     for table_id, state in store.each_table(tuple(entries))[0].items():  # one that cannot be read is left alone
         entry = entries[table_id]
