@@ -16,6 +16,7 @@ SOURCES = "deployer.sources"
 COMPUTED = "deployer.computed"  #: which definitions computed which fragments, of a commit of columns' values
 COUNTS = "deployer.counts"  #: rows inserted, updated and deleted, of a change of rows alone
 RESTORE = "restore"  #: the kind of a restore's intent and of its commit metadata
+UNDO = "undo restore"  #: the kind of a commit that takes a restore back
 FENCE = "fence"  #: the kind of a version that changes nothing and keeps late appends out
 ALSO = "deployer.also"  #: metadata of further jobs of the same commit, as a JSON list of such properties
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import lance
 import pytest
 
-from deployer.datasets.recovery.rollforward import refresh
+from deployer.datasets.recovery.as_recorded import as_recorded
+from deployer.datasets.recovery.rollforward import current, refresh
 from deployer.services.cluster import cluster_table
 from deployer.services.compact import compact_table
 from deployer.state.model.computed_by import (
@@ -20,6 +21,8 @@ from deployer.state.model.computed_by import (
     without_fields,
 )
 from deployer.state.model.data_file import File
+from deployer.state.model.entities import TableState
+from deployer.state.store import StateStore
 from deployer.table import connect
 from deployer.tables.verify.verify import verify
 from tests.columns.fills import fill
@@ -80,6 +83,35 @@ def test_a_fill_records_what_computed_the_values(lake: Lake) -> None:
     fill(lake, "score", "v2", 2)
     assert [by for _, by in computed(lake)] == ["v2"] * 4
     assert [str(one) for each in verify(lake.store, lake.root, full=True) for one in each.differences] == []
+
+
+@pytest.mark.parametrize("records", [False, True], ids=["a reader", "a writer"])
+def test_who_read_the_state_before_the_fill_began_knows_it_too(
+    records: bool, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process reads the log, then the fill begins and commits to Lance, then the other one looks there."""
+    fill(lake, "score", "v1")
+    entry = lake.open().opened.entry
+    before: list[TableState] = []
+    seen: list[TableState] = []
+
+    def reached(point: str) -> None:
+        if point == "columns.commit.before-intent":
+            before.append(lake.store.table(entry.table_id))
+        elif point == "columns.commit.after-lance" and records:
+            seen.append(current(lake.store, lake.root, entry, before[0])[1])
+        elif point == "columns.commit.after-lance":
+            former = iter([before[0]])  # what is read the second time is as old, and the intent is there the third time
+            monkeypatch.setattr(lake.store, "table", lambda _: next(former, None) or StateStore.table(lake.store, _))
+            seen.append(as_recorded(lake.store, lake.root, entry, before[0]).state)
+            monkeypatch.delattr(lake.store, "table")
+
+    monkeypatch.setattr("deployer.columns.fill.commit.reached", reached)
+    fill(lake, "score", "v2", 2)
+    [state] = seen
+    assert {file.computed for file in state.files} == {file.computed for file in lake.open().opened.state.files}
+    assert [by for _, by in computed(lake)] == ["v2"] * 3
+    assert not lake.open().opened.state.intents
 
 
 def test_another_column_is_recorded_beside(lake: Lake) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from deployer.datasets.dataset import dataset_location, newest_manifest, open_dataset, version_of
 from deployer.datasets.errors import lance_errors
+from deployer.datasets.lance_transactions import metadata_since
 from deployer.datasets.recovery.past_version import applied
 from deployer.datasets.recovery.restored import Stands, UndoneRestore, Waits, judged_restore
-from deployer.datasets.recovery.unrecorded import doubled_fragments, missing_updates
+from deployer.datasets.recovery.unrecorded import doubled_fragments, lacks_intents, missing_updates
 from deployer.errors import CommitTimedOut, Corrupt, NotFound
 from deployer.platform.storage.envelope import FORGED
 from deployer.state.model.entities import TableEntry, TableState
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from deployer.state.reader import StateReader
 
-ATTEMPTS = 5  #: how often the entry is read again because rewrites keep giving the table another dataset
+ATTEMPTS = 20  #: how often the entry and the state are read again because others keep changing the table
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,12 @@ def as_recorded(store: StateReader, root: str, entry: TableEntry, state: TableSt
                 if version_of(manifest) == state.lance_version:
                     return CurrentState(entry, state, manifest=manifest)
                 if is_newest:
-                    return _with_unrecorded(store, open_dataset(location), CurrentState(entry, state))
+                    dataset = open_dataset(location)
+                    if lacks_intents(metadata_since(dataset, state.lance_version), state):
+                        entry, state = read_again(store, entry, state)
+                    if state.version == before.version:
+                        return _with_unrecorded(store, dataset, CurrentState(entry, state))
+                    continue
         except Corrupt:  # unless others recorded the versions since, and then cleaned them away
             entry, state = read_again(store, entry, state)
             if state.version == before.version:

@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from deployer.datasets.commit_metadata import RESTORE, CommitMetadata
+from deployer.datasets.commit_metadata import RESTORE, UNDO, CommitMetadata
 from deployer.datasets.dataset import open_dataset
 from deployer.datasets.indexes.read import index_updates
 from deployer.datasets.lance_transactions import metadata_at, transaction_of
-from deployer.datasets.recovery.restored import BASE, SAVEPOINT, UNDO, restored
+from deployer.datasets.recovery.restored import BASE, SAVEPOINT, restored
 from deployer.datasets.recovery.unrecorded import missing_updates
 from deployer.datasets.storage.refs import versions_of
 from deployer.errors import Corrupt, DeployerError

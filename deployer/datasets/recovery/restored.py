@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from deployer.datasets.commit_metadata import RESTORE, CommitMetadata
+from deployer.datasets.commit_metadata import RESTORE, UNDO, CommitMetadata
 from deployer.datasets.dataset import latest_version
 from deployer.datasets.lance_transactions import Restore, commit_now, metadata_at, metadata_since
 from deployer.datasets.recovery.past_version import state_at
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 #: properties beside the commit metadata
 STATE, SAVEPOINT, BASE = "deployer.restores", "deployer.savepoint", "deployer.base"
-UNDO = "undo restore"  #: the kind of a commit that takes a restore back
 
 
 def restored(

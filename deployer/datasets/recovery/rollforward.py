@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.errors import OF_LANCE, as_deployer_error
-from deployer.datasets.lance_transactions import RemoveFragments, commit_now
+from deployer.datasets.lance_transactions import RemoveFragments, commit_now, metadata_since
 from deployer.datasets.recovery.as_recorded import newest_version, read_again
 from deployer.datasets.recovery.restored import roll_restore
 from deployer.datasets.recovery.restored_together import begun_together, is_restoring, settle_together
-from deployer.datasets.recovery.unrecorded import doubled_fragments, missing_updates
+from deployer.datasets.recovery.unrecorded import doubled_fragments, lacks_intents, missing_updates
 from deployer.errors import CommitTimedOut, Conflict, Corrupt
 from deployer.platform.storage.envelope import FORGED
 from deployer.state.model.entities import TableEntry, TableState
@@ -68,8 +68,13 @@ def current(store: StateStore, root: str, entry: TableEntry, state: TableState) 
             if restored is not None:
                 state = restored
                 continue
+            infos = metadata_since(dataset, state.lance_version)
+            if lacks_intents(infos, state):
+                before, (entry, state) = state, read_again(store, entry, state)
+                if state.version != before.version:
+                    continue
             unchanged = to_record(state.lance_version, state.dataset)
-            return entry, store.commit(state.table_id, missing_updates(dataset, state), unchanged)
+            return entry, store.commit(state.table_id, missing_updates(dataset, state, infos=infos), unchanged)
         except Conflict:
             if attempt:  # the first was decided on a state that was old
                 store.pause(attempt)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from deployer.datasets.commit_metadata import RESTORE, CommitMetadata, CommittedFile
+from deployer.datasets.commit_metadata import FENCE, RESTORE, UNDO, CommitMetadata, CommittedFile
 from deployer.datasets.dataset import (
     Fragment,
     field_ids,
@@ -81,6 +81,23 @@ def missing_updates(
     if not any(getattr(update, "lance_version", 0) == dataset.version for update in updates):
         updates.append(SetLanceVersion(dataset.version))
     return updates
+
+
+def lacks_intents(infos: Mapping[int, Sequence[CommitMetadata]], state: TableState) -> bool:
+    """Returns whether the state was possibly read before jobs began that these commits are of.
+
+    An intent is in the log before its commit is in Lance, so a state that is read after the dataset was opened has it.
+    Without it, a commit that adds no file would be taken for one of others: its job would not be recorded, and neither
+    would be which definitions computed its values. Metadata of other lakes gives True too.
+    """
+    return any(
+        not info.files
+        and info.counts is None
+        and info.kind not in (FENCE, RESTORE, UNDO)
+        and info.job_id not in state.intents
+        and info.job_id not in state.jobs
+        for _, info in _each(infos)
+    )
 
 
 def appended(
