@@ -13,7 +13,7 @@ import pytest
 
 from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.lance_transactions import metadata_since
-from deployer.datasets.recovery import unrecorded
+from deployer.datasets.recovery import rollforward, unrecorded
 from deployer.datasets.recovery.as_recorded import as_recorded
 from deployer.datasets.recovery.rollforward import current
 from deployer.errors import InvalidInput, NotFound
@@ -180,7 +180,7 @@ def test_who_finds_versions_gone_that_others_recorded_reads_the_state_again(
 
     def then_cleaned(dataset: lance.LanceDataset, version: int) -> dict[int, tuple[CommitMetadata, ...]]:
         found = read(dataset, version)
-        if version == opened.state.lance_version and sys._getframe(1).f_code.co_name == "missing_updates":
+        if version == opened.state.lance_version and sys._getframe(1).f_code.co_name in ("current", "missing_updates"):
             monkeypatch.undo()
             if not records:
                 open_to_change(lake.root, "flights")
@@ -188,7 +188,8 @@ def test_who_finds_versions_gone_that_others_recorded_reads_the_state_again(
             cleaned.append(clean(lake))
         return found
 
-    monkeypatch.setattr(unrecorded, "metadata_since", then_cleaned)
+    for reader in (rollforward, unrecorded):
+        monkeypatch.setattr(reader, "metadata_since", then_cleaned)
     if records:
         state = current(lake.store, lake.root, opened.entry, opened.state)[1]
     else:
