@@ -1,7 +1,9 @@
 """Names that modules had in earlier releases, so that programs and scripts that import them keep working.
 
 Projects of earlier releases have a program of their own (`stacks/*.py`), and the documentation named some modules. The
-finder is the last one that Python asks: it costs nothing where a module is found. Each import warns with the new name.
+finder is the last one that Python asks: it costs nothing where a module is found. It is the first one once a former
+name was imported: a package has the same folder under both names, and Python would import its modules a second time.
+Each import warns with the new name.
 """
 
 from __future__ import annotations
@@ -37,17 +39,41 @@ FORMER: Mapping[str, str] = {
     "deployer.specs.glue": "deployer.specs.values.glue",
     "deployer.state.dynamodb_items": "deployer.state.backends.dynamodb.items",
     "deployer.state.dynamodb_table": "deployer.state.backends.dynamodb.table",
-    "deployer.services.metasync.target": "deployer.services.metasync.targets.target",
+    "deployer.services.metasync.target": "deployer.services.kinds.metasync.targets.target",
     "deployer.services.reading": "deployer.services.savepoints.read_lease",
     "deployer.tables.dataset": "deployer.tables.open_table",
     "deployer.tables.deletion": "deployer.tables.admin.deletion",
-    "deployer.tables.leaf_split": "deployer.tables.partitions.split",
+    "deployer.tables.leaf_split": "deployer.tables.layout.partitions.split",
     "deployer.tables.naming": "deployer.tables.admin.naming",
-    "deployer.tables.partition_sizes": "deployer.tables.partitions.sizes",
-    "deployer.tables.reinitialise": "deployer.tables.rewrite.truncate",
+    "deployer.tables.partition_sizes": "deployer.tables.layout.partitions.sizes",
+    "deployer.tables.reinitialise": "deployer.tables.evolution.rewrite.truncate",
     "deployer.tables.split_estimate": "deployer.tables.importing.split_estimate",
     "deployer.tables.table": "deployer.tables.read.table",
+    "deployer.services.backfill": "deployer.services.kinds.backfill",
+    "deployer.services.clean": "deployer.services.kinds.clean",
+    "deployer.services.cluster": "deployer.services.kinds.cluster",
+    "deployer.services.compact": "deployer.services.kinds.compact",
+    "deployer.services.expire": "deployer.services.kinds.expire",
+    "deployer.services.ingest": "deployer.services.kinds.ingest",
+    "deployer.services.metasync": "deployer.services.kinds.metasync",
+    "deployer.services.refresh": "deployer.services.kinds.refresh",
+    "deployer.tables.collect": "deployer.tables.maintenance.collect",
+    "deployer.tables.indexes": "deployer.tables.layout.indexes",
+    "deployer.tables.partitions": "deployer.tables.layout.partitions",
+    "deployer.tables.rewrite": "deployer.tables.evolution.rewrite",
+    "deployer.tables.schema": "deployer.tables.evolution.schema",
+    "deployer.tables.verify": "deployer.tables.maintenance.verify",
 }
+
+
+def present_name(former: str) -> str:
+    """Returns the present name of a module by its own former name or by that of a package above it, or else ''."""
+    above = former
+    while above.startswith("deployer."):
+        if above in FORMER and (above == former or " " not in FORMER[above]):
+            return FORMER[above] + former[len(above) :]
+        above = above.rpartition(".")[0]
+    return ""
 
 
 class FormerNames:
@@ -59,11 +85,15 @@ class FormerNames:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self) if fullname in FORMER else None  # type: ignore[arg-type] # see above
+        return ModuleSpec(fullname, self) if present_name(fullname) else None  # type: ignore[arg-type] # see above
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        present = [each for each in FORMER[spec.name].split() if "=" not in each]
-        renamed = dict(each.split("=") for each in FORMER[spec.name].split() if "=" in each)
+        if sys.meta_path[0] is not self:
+            sys.meta_path.remove(self)
+            sys.meta_path.insert(0, self)
+        names = present_name(spec.name).split()
+        present = [each for each in names if "=" not in each]
+        renamed = dict(each.split("=") for each in names if "=" in each)
         warnings.warn(f"{spec.name} is called {' and '.join(present)} now", DeprecationWarning, stacklevel=2)
         found = [import_module(each) for each in present]
         module = found[0]

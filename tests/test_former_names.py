@@ -40,6 +40,13 @@ def test_all_that_an_earlier_program_imports_is_there(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-W", "ignore", "-c", "\n".join(sorted(lines))], check=True)
 
 
+def test_a_module_of_a_package_that_moved_is_not_imported_twice() -> None:
+    code = "import deployer.services.metasync.targets.target as former; "
+    code += "import deployer.services.kinds.metasync.targets.target as present; print(former is present)"
+    ended = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "True\n"
+
+
 def test_programs_of_earlier_releases_import_them() -> None:
     code = "from deployer.graph import build_graph; from deployer.compute import emr_flow; print(emr_flow.EMR_TAG)"
     ended = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
-from deployer.errors import Conflict
+from deployer.errors import CommitTimedOut, Conflict
 from deployer.platform.storage.objects import ObjectStore
 from deployer.platform.system.clock import Clock
 from deployer.platform.system.processes import local_user
@@ -15,13 +15,14 @@ from deployer.state.backends.group_commit import Ticket
 from deployer.state.backends.protocol import Backend, Record
 from deployer.state.commits import LOST_RACE, Committer, Part
 from deployer.state.log.requirements import InstanceRequirement, Requirement, TableRequirement
-from deployer.state.log.updates import InstanceUpdate, TableUpdate, Update
-from deployer.state.model.entities import InstanceState, State, TableState
+from deployer.state.log.updates import InstanceUpdate, SetTableProperties, TableUpdate, Update
+from deployer.state.model.entities import JSON, InstanceState, State, TableState
 from deployer.state.reader import StateReader, checked_log
 from deployer.state.records.keeper import RecordKeeper
 from deployer.state.snapshots.files import SnapshotWriter
 from deployer.state.snapshots.history import At, Time
 from deployer.state.snapshots.retention import Retention, SnapshotPolicy
+from deployer.state.transactions.tables import to_redeclare
 
 if TYPE_CHECKING:
     from deployer.state.audit.logs import LogAudit
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["At", "Part", "StateStore", "Time"]
 
 COMMIT_TIMEOUT = 30.0  #: seconds in which lost races are tried again
+DECLARE_ATTEMPTS = 20  #: how often properties are declared again because others change them
 
 
 class StateStore(StateReader):
@@ -129,6 +131,23 @@ class StateStore(StateReader):
         if self._keeper is not None:
             self._keeper.after_commit(parts, self)
         return {log: each.state for log, each in known.items()}
+
+    def declare(
+        self, table_id: str, changes: Mapping[str, JSON], with_updates: Sequence[TableUpdate] = ()
+    ) -> TableState:
+        """Sets these of the table's declared properties (None removes one) and keeps what others set, in one commit
+        with `with_updates`. Raises CommitTimedOut when others keep changing them."""
+        for _ in range(DECLARE_ATTEMPTS):
+            properties = self.table(table_id).properties
+            merged = {**properties.declared, **changes}
+            kept = {name: value for name, value in merged.items() if value is not None}
+            try:
+                updates = [SetTableProperties({"declared": kept}), *with_updates]
+                return self.commit(table_id, updates, to_redeclare(properties.generation))
+            except Conflict:
+                if self.table(table_id).properties.generation == properties.generation:
+                    raise
+        raise CommitTimedOut("other writers keep changing the table's properties", where=f"table {table_id}")
 
     def fill(self, records: Sequence[Record]) -> None:
         """Writes entries of logs that are empty, in this order. Raises Conflict where they are not."""

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from deployer.cli.main import run
-from deployer.live.declared_properties import declare
 from deployer.state import open_store
 from tests.projects import INSTANCE, applied_project
 
@@ -137,8 +136,7 @@ def test_what_others_declared_is_drift_and_written_back(command: Run) -> None:
     root = next(Path.cwd().rglob("_state")).parent
     store = open_store(str(root))
     [entry] = store.instance().tables.values()
-    declare(
-        store,
+    store.declare(
         entry.table_id,
         {"retention": {"column": "day", "keep": "30d"}, "holds": [{"name": "audit", "where": "id = 1"}]},
     )

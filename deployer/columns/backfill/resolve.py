@@ -15,7 +15,9 @@ from deployer.columns.backfill.definition import (
 )
 from deployer.errors import InvalidInput
 from deployer.functions.binding import bind_inputs
+from deployer.functions.defined import defined_function
 from deployer.functions.model import UDF
+from deployer.platform.isolation.trusted_functions import TrustedFunctions
 from deployer.platform.sql.one_expression import NotOneExpression
 from deployer.platform.sql.planning import NotComputable, plan_expression
 from deployer.specs.types.arrow import arrow_field, columns_of
@@ -154,3 +156,13 @@ def _fitting(
             )
         inputs = tuple(name for name in inputs if name != column.name)
     return FunctionDefinition(udf, (column,), (place,), inputs, (identity,))
+
+
+def finder(trusted: TrustedFunctions) -> FindFunction:
+    """Returns what finds the functions of definitions in this process. It raises as `defined_function`."""
+
+    def find(table: ReadTable, column: Column, computed: ComputedByUdf) -> UDF:
+        otherwise = "; or pass the function: backfill(…, udf=…)"
+        return defined_function(table.root, column.name, computed, trusted, where=table.address, otherwise=otherwise)
+
+    return find
