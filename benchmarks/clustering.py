@@ -51,7 +51,7 @@ def cluster(where: str, name: str, target: int) -> Callable[[], object]:
     import lance  # noqa: F401 -- what a first run imports is not its time
 
     from deployer.runs.runner import as_run  # noqa: F401
-    from deployer.services import cluster as service
+    from deployer.services.kinds import cluster as service
     from deployer.services.kinds.cluster import job  # noqa: F401
 
     table, curve = OURS[name]

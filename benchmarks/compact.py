@@ -120,7 +120,7 @@ def compact(where: str, table: str) -> Callable[[], object]:
     import lance  # noqa: F401 -- what a first run imports is not its time
 
     from deployer.runs.runner import as_run  # noqa: F401
-    from deployer.services import compact as service
+    from deployer.services.kinds import compact as service
     from deployer.services.kinds.compact import job  # noqa: F401
 
     return lambda: service.compact_table(where, f"bench.{table}")

@@ -1,4 +1,4 @@
-"""Infrastructure as code for lakehouse tables."""
+"""Infrastructure as code for lakehouse tables. docs/design.md lists the packages, from the commands down."""
 
 from deployer import former_names
 

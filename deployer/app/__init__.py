@@ -1,6 +1,8 @@
 """What commands do, for programs: `from deployer.app import plan, apply` (docs/python.md).
 
 Each function is loaded when it is first asked for, as are the libraries that it needs.
+
+`deployer.cli` may import it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The catalog: the tables of an instance, served to the official client of rerun-sdk 0.28 (`rerun.catalog`).
 
-`deployer catalog serve` runs the server, and `local` starts one for a program. Only `deployer.cli` imports this
-package, and it imports everything below.
+`deployer catalog serve` runs the server, and `local` starts one for a program.
+
+`deployer.cli` may import it.
 """
 
 from deployer.catalog.child import local

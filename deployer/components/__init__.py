@@ -1,6 +1,8 @@
 """Lakes and what they stand on, as components of Pulumi programs: `from deployer.components import declare_project`.
 
 Modules for a root on S3 import `pulumi_aws`, which is large, so they are loaded when they are first asked for.
+
+Programs import it; no other package may import it.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Only `providers/inprocess.py` knows of lakes. Importing this package loads neither Pulumi nor gRPC; choosing an engine
 does.
+
+`deployer.app` and `deployer.cli` may import it.
 """
 
 from deployer.engine.choose import choose_engine, hold_stack, prepare_program

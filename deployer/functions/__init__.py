@@ -1,6 +1,8 @@
 """Functions that compute columns: declared by `udf`, checked against a table, called by jobs, stored beside the tables.
 
 It knows Arrow and the types of specs; Lance and the state are known to its callers.
+
+Every layer above it may import it.
 """
 
 from deployer.functions.binding import BoundOutput, UnpackedUDF, bind_inputs, bind_transforms

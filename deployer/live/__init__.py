@@ -1,1 +1,4 @@
-"""Live state as the same models that the specs have, with the statistics that a plan needs."""
+"""Live state as the same models that the specs have, with the statistics that a plan needs.
+
+Every layer above it may import it.
+"""

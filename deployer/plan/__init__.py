@@ -1,4 +1,7 @@
-"""Pure planning: what must change, how risky it is, what caused it, and how to show it."""
+"""Pure planning: what must change, how risky it is, what caused it, and how to show it.
+
+Every layer above it may import it.
+"""
 
 from deployer.plan.assess.risk import Risk, assess
 from deployer.plan.diff.lakes import diff

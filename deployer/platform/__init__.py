@@ -1,4 +1,4 @@
 """What the other packages stand on: AWS, files, object storage, processes, SQL, the clock and text. It knows no tables.
 
-All other packages may import it.
+Every layer above it may import it.
 """

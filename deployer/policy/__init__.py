@@ -1,4 +1,7 @@
-"""Rules over the plan: built in, as Python functions and as SQL. What rules in Python import is here."""
+"""Rules over the plan: built in, as Python functions and as SQL. What rules in Python import is here.
+
+`deployer.app` and `deployer.cli` may import it.
+"""
 
 from deployer.policy.python_rules import rule
 from deployer.policy.rows import ChangeRow, ColumnRow, Finding, PlanView, ResourceRow

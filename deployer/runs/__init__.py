@@ -1,4 +1,4 @@
 """Runs of services and columns: records, leases, processes, jobs on clusters; and the rewriting of fragments.
 
-`columns`, `services` and what is above them may import it.
+Every layer above it may import it.
 """

@@ -1,6 +1,8 @@
 """Searches of one table: the vectors nearest to a vector, the rows with words, and both together.
 
 It is below `deployer.table`, which offers it as `Table.search`.
+
+`deployer.cli` and `deployer.table` may import it.
 """
 
 from deployer.search.builder import SearchBuilder

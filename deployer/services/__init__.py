@@ -1,4 +1,7 @@
-"""Table services: what they do to tables, savepoints, and the client that manages them."""
+"""Table services: what they do to tables, savepoints, and the client that manages them.
+
+Every layer above it may import it.
+"""
 
 from __future__ import annotations
 

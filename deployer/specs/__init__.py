@@ -1,4 +1,7 @@
-"""YAML specs to frozen models: shape, references and types are checked, and every problem has its place."""
+"""YAML specs to frozen models: shape, references and types are checked, and every problem has its place.
+
+Every layer above it may import it.
+"""
 
 from deployer.specs.loading.known import known_lake
 from deployer.specs.loading.lake import declared_root, load_lake

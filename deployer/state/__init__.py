@@ -1,4 +1,7 @@
-"""The state store: a log of transactions for the instance and for each table, folded into states."""
+"""The state store: a log of transactions for the instance and for each table, folded into states.
+
+Every layer above it may import it.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Tables as programs use them: `connect(root).open_table(name)`, after Geneva's and LanceDB's `Table`.
 
-It offers as methods what the packages below do; only `deployer.cli` and `deployer.app` may import it.
+It offers as methods what the packages below do.
+
+Programs import it; no other package may import it.
 """
 
 from deployer.errors import ResourcesUnavailable as ResourcesUnavailableError

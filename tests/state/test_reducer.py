@@ -50,7 +50,6 @@ from deployer.state.log.updates import (
     TableRewritten,
     Update,
 )
-from deployer.state.model import files as files_module
 from deployer.state.model.entities import (
     INSTANCE_LOG,
     InstanceState,
@@ -61,6 +60,7 @@ from deployer.state.model.entities import (
     State,
     TableState,
 )
+from deployer.state.model.files import files as files_module
 from deployer.state.model.services import Savepoint, Service
 from tests.projects import folder_of_example
 

@@ -1,1 +1,4 @@
-"""Tables that exist already, taken under management."""
+"""Tables that exist already, taken under management.
+
+`deployer.app`, `deployer.app.operations` and `deployer.cli` may import it.
+"""

@@ -1,1 +1,4 @@
-"""The report of a lake as one page."""
+"""The report of a lake as one page.
+
+`deployer.app.operations` may import it.
+"""

@@ -1,1 +1,4 @@
-"""Specs of two Git refs compared, without live state."""
+"""Specs of two Git refs compared, without live state.
+
+`deployer.app.operations` may import it.
+"""

@@ -1,2 +1,5 @@
 """Recordings: files of Rerun (RRD, `RRF2`), read in place. Chunks are indexed by their bytes, and never decoded to be
-served."""
+served.
+
+`deployer.cli` may import it.
+"""

@@ -1,1 +1,4 @@
-"""The server of the catalog: the calls of Rerun's service, and the port that clients connect to."""
+"""The server of the catalog: the calls of Rerun's service, and the port that clients connect to.
+
+`deployer.cli` may import it.
+"""

@@ -1,1 +1,4 @@
-"""What loads and runs came to, printed the same wherever they ran."""
+"""What loads and runs came to, printed the same wherever they ran.
+
+`deployer.cli.commands`, `deployer.cli.groups` and `deployer.cli.remote` may import it.
+"""

@@ -1,1 +1,4 @@
-"""Definitions of columns by calls: computed columns that are added, changed, dropped and shown."""
+"""Definitions of columns by calls: computed columns that are added, changed, dropped and shown.
+
+`deployer.cli` and `deployer.table` may import it.
+"""

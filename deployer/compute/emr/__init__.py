@@ -1,1 +1,4 @@
-"""Clusters of EMR and EMR Serverless."""
+"""Clusters of EMR and EMR Serverless.
+
+`deployer.compute.running`, `deployer.components`, `deployer.cost` and `spark_jobs` may import it.
+"""

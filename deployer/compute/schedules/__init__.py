@@ -1,1 +1,4 @@
-"""Schedules and alarms on AWS. Pure."""
+"""Schedules and alarms on AWS. Pure.
+
+`deployer.compute.running` and every layer above `deployer.compute` may import it.
+"""

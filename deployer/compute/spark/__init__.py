@@ -1,1 +1,4 @@
-"""Spark in this process: Java, sessions, progress and failures."""
+"""Spark in this process: Java, sessions, progress and failures.
+
+`deployer.compute.clusters` and every layer above `deployer.compute` may import it.
+"""

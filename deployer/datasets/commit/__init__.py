@@ -1,1 +1,4 @@
-"""The protocol of commits to a table, and the search for jobs that committed."""
+"""The protocol of commits to a table, and the search for jobs that committed.
+
+Every layer above `deployer.datasets` may import it.
+"""

@@ -1,4 +1,5 @@
 """The files of a dataset: written, copied, and checked against what versions need.
 
-Transactions, recovery and indexes of datasets may import it.
+`deployer.datasets.indexes`, `deployer.datasets.lance_transactions` and every layer above `deployer.datasets` may import
+it.
 """

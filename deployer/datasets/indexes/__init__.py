@@ -1,1 +1,4 @@
-"""The indexes of a dataset: what its versions have, and their names. Recovery and all packages above may import it."""
+"""The indexes of a dataset: what its versions have, and their names.
+
+`deployer.datasets.recovery` and every layer above `deployer.datasets` may import it.
+"""

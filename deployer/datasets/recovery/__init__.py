@@ -1,1 +1,4 @@
-"""What a dataset has and its table's log lacks, and the updates that record it."""
+"""What a dataset has and its table's log lacks, and the updates that record it.
+
+`deployer.datasets.commit` and every layer above `deployer.datasets` may import it.
+"""

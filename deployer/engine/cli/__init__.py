@@ -1,1 +1,4 @@
-"""The official CLI as an engine."""
+"""The official CLI as an engine.
+
+`deployer.engine.choose` may import it.
+"""

@@ -1,1 +1,4 @@
-"""What an engine and a provider are asked and answer."""
+"""What an engine and a provider are asked and answer.
+
+The rest of `deployer.engine` and `deployer.app` may import it.
+"""

@@ -1,1 +1,4 @@
-"""Pulumi.yaml, stack configuration and the address of the state."""
+"""Pulumi.yaml, stack configuration and the address of the state.
+
+The rest of `deployer.engine` and `deployer.app` may import it.
+"""

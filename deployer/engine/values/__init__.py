@@ -1,1 +1,4 @@
-"""Property values, resources and URNs as the engine holds them. The other packages of `engine` may import it."""
+"""Property values, resources and URNs as the engine holds them.
+
+The rest of `deployer.engine`, `deployer.app` and `deployer.cli` may import it.
+"""

@@ -4,6 +4,8 @@ A change says what is different, never how it is applied (deployer.tables) or ho
 (deployer.plan.render.changes). `kind` is the name of the class in JSON, in policies and in docs/changes.md: it stays
 when the class is renamed. `address` is the resource; `column` is the path of names from the table's top-level column to
 the nested field.
+
+The rest of `deployer.plan` and every layer above `deployer.plan` may import it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The resource graph that a lake declares: one node a resource, each with its address and what it depends on."""
+"""The resource graph that a lake declares: one node a resource, each with its address and what it depends on.
+
+`deployer.plan.assess`, `deployer.plan.diff`, `deployer.plan.planning`, `deployer.app`, `deployer.policy` and
+`deployer.provider` may import it.
+"""
 
 from deployer.plan.graph.build import Graph, Node, build_graph
 

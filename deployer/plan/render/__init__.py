@@ -1,1 +1,4 @@
-"""A plan for people and tools: terminal, Markdown, HTML and JSON. Pure."""
+"""A plan for people and tools: terminal, Markdown, HTML and JSON. Pure.
+
+Every layer above `deployer.plan` may import it.
+"""

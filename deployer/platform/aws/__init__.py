@@ -1,1 +1,4 @@
-"""AWS without a service of its own: sessions, error codes, names, ARNs and calls with retries."""
+"""AWS without a service of its own: sessions, error codes, names, ARNs and calls with retries.
+
+`deployer.platform.storage` and every layer above `deployer.platform` may import it.
+"""

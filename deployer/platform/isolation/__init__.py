@@ -8,4 +8,6 @@ memory, other open files, and the credentials in its environment that only deplo
 
 Functions that tables name are the exception: a search imports one in its own process, and only when its caller allows
 the name (`trusted_functions`). So do jobs with functions of computed columns, by name or packaged in the lake.
+
+Every layer above `deployer.platform` may import it.
 """

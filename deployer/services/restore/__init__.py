@@ -1,6 +1,8 @@
 """RESTORE: makes tables as they were at a savepoint or a version. `restore_tables` runs it.
 
 A restore makes a new version of the table, so that it can be undone.
+
+`deployer.services.registry`, `deployer.cli` and `deployer.spark` may import it.
 """
 
 from __future__ import annotations

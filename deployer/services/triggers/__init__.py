@@ -1,1 +1,4 @@
-"""When services run: conditions, schedules, status and forecasts."""
+"""When services run: conditions, schedules, status and forecasts.
+
+`deployer.services.agent` and every layer above `deployer.services` may import it.
+"""

@@ -2,4 +2,6 @@
 
 Tasks check, sort and write their rows, each leaf apart, and note every file that is there (`file_notes`). Only files
 that messages of successful tasks name are committed; all others that were noted are removed.
+
+`deployer.spark.source` may import it.
 """

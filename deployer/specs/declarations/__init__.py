@@ -1,1 +1,4 @@
-"""From nodes whose shape was checked to columns, indexes, services and clusters."""
+"""From nodes whose shape was checked to columns, indexes, services and clusters.
+
+The rest of `deployer.specs` and every layer above `deployer.specs` may import it.
+"""

@@ -1,1 +1,4 @@
-"""The JSON Schema of specs, part by part."""
+"""The JSON Schema of specs, part by part.
+
+The rest of `deployer.specs` and every layer above `deployer.specs` may import it.
+"""

@@ -1,1 +1,4 @@
-"""Spec files as nodes with positions. It knows nothing of what the nodes mean."""
+"""Spec files as nodes with positions. It knows nothing of what the nodes mean.
+
+The rest of `deployer.specs` and every layer above `deployer.specs` may import it.
+"""

@@ -1,1 +1,4 @@
-"""Creation, change and deletion of tables and instances."""
+"""Creation, change and deletion of tables and instances.
+
+`deployer.tables.maintenance` and every layer above `deployer.tables` may import it.
+"""

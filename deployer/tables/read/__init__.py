@@ -1,1 +1,4 @@
-"""Reads of rows by key, range, condition and SQL."""
+"""Reads of rows by key, range, condition and SQL.
+
+The rest of `deployer.tables` and every layer above `deployer.tables` may import it.
+"""

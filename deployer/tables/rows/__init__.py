@@ -22,4 +22,6 @@ key, for example). The one that loses is computed again on the newest version (`
 
 So changes of rows are serializable: a change is a function of all rows of the version right below its commit, but for
 rows that others appended after it was computed; these count as added after the change.
+
+Every layer above `deployer.tables` may import it.
 """

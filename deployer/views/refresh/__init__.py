@@ -3,4 +3,6 @@
 `create` makes the table of a view. `plan` decides from logs and manifests how it is refreshed, `sources` holds the
 sources at one moment, `reading` reads them and their changes for the query, and `commit` commits what comes of it with
 a record of what the view reflects then (`record`). `refresh` does all of that as a run of the service REFRESH.
+
+Every layer above `deployer.views` may import it.
 """

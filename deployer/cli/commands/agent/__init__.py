@@ -1,1 +1,4 @@
-"""The command `deployer agent`."""
+"""The command `deployer agent`.
+
+The rest of `deployer.cli` may import it.
+"""

@@ -1,1 +1,4 @@
-"""The commands of `deployer catalog`."""
+"""The commands of `deployer catalog`.
+
+The rest of `deployer.cli` may import it.
+"""

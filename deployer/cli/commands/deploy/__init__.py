@@ -1,1 +1,4 @@
-"""Commands that plan and apply: preview, up, destroy, drift, cost, doctor, plugin."""
+"""Commands that plan and apply: preview, up, destroy, drift, cost, doctor, plugin.
+
+`deployer.cli.commands.rows`, `deployer.cli.commands.state` and the rest of `deployer.cli` may import it.
+"""

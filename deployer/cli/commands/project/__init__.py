@@ -1,1 +1,4 @@
-"""Commands on specs: init, validate, render, graph, schema, package."""
+"""Commands on specs: init, validate, render, graph, schema, package.
+
+`deployer.cli.commands.deploy` and the rest of `deployer.cli` may import it.
+"""

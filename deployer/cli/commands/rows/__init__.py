@@ -1,1 +1,4 @@
-"""The commands `deployer rows …`."""
+"""The commands `deployer rows …`.
+
+The rest of `deployer.cli` may import it.
+"""

@@ -1,1 +1,4 @@
-"""The commands `deployer service …`."""
+"""The commands `deployer service …`.
+
+The rest of `deployer.cli` may import it.
+"""

@@ -1,1 +1,4 @@
-"""The commands `deployer state …`."""
+"""The commands `deployer state …`.
+
+The rest of `deployer.cli` may import it.
+"""

@@ -1,1 +1,4 @@
-"""The commands `deployer table …`."""
+"""The commands `deployer table …`.
+
+The rest of `deployer.cli` may import it.
+"""

@@ -1,4 +1,7 @@
-"""BACKFILL: computes computed columns for the rows that lack them."""
+"""BACKFILL: computes computed columns for the rows that lack them.
+
+The rest of `deployer.services` and `deployer.cli` may import it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""CLUSTER: rows that are near each other in some columns come into the same files."""
+"""CLUSTER: rows that are near each other in some columns come into the same files.
+
+The rest of `deployer.services` and `deployer.cli` may import it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""COMPACT: merges small files of a leaf, drops deleted rows, keeps the order."""
+"""COMPACT: merges small files of a leaf, drops deleted rows, keeps the order.
+
+The rest of `deployer.services`, `deployer.cli` and `deployer.table` may import it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""EXPIRE: removes rows that are older than the table's retention; files of which all rows are go without being read."""
+"""EXPIRE: removes rows that are older than the table's retention; files of which all rows are go without being read.
+
+The rest of `deployer.services`, `deployer.app` and `deployer.cli` may import it.
+"""
 
 from __future__ import annotations
 

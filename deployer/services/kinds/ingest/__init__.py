@@ -1,4 +1,7 @@
-"""INGEST: loads the files that come to a place, each once, as a table's `ingest` declares it."""
+"""INGEST: loads the files that come to a place, each once, as a table's `ingest` declares it.
+
+The rest of `deployer.services` and `deployer.cli` may import it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""METASYNC: publishes a table to catalogs, and reports what others changed there."""
+"""METASYNC: publishes a table to catalogs, and reports what others changed there.
+
+The rest of `deployer.services` and `deployer.cli` may import it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""REFRESH: makes a view the result of its query again, from what changed in the tables that it reads."""
+"""REFRESH: makes a view the result of its query again, from what changed in the tables that it reads.
+
+The rest of `deployer.services` may import it.
+"""
 
 from __future__ import annotations
 

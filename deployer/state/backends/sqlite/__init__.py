@@ -1,1 +1,4 @@
-"""The backend of an instance on local disk: one SQLite file."""
+"""The backend of an instance on local disk: one SQLite file.
+
+The rest of `deployer.state` may import it.
+"""

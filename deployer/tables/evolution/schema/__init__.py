@@ -1,1 +1,4 @@
-"""Changes of a table's columns, counted on its rows first."""
+"""Changes of a table's columns, counted on its rows first.
+
+The rest of `deployer.tables`, `deployer.app` and `deployer.columns` may import it.
+"""

@@ -1,1 +1,5 @@
-"""Row keys that rows repeat."""
+"""Row keys that rows repeat.
+
+The rest of `deployer.tables.ingest`, the rest of `deployer.tables` and every layer above `deployer.tables` may import
+it.
+"""

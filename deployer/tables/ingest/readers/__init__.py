@@ -1,1 +1,5 @@
-"""Splits of files to checked rows, the same in this process and in Spark's tasks."""
+"""Splits of files to checked rows, the same in this process and in Spark's tasks.
+
+The rest of `deployer.tables.ingest`, the rest of `deployer.tables`, `deployer.services` and `deployer.spark` may import
+it.
+"""

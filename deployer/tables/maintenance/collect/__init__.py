@@ -1,1 +1,4 @@
-"""Removal of what no version, savepoint or reader needs."""
+"""Removal of what no version, savepoint or reader needs.
+
+Every layer above `deployer.tables` may import it.
+"""

@@ -1,1 +1,4 @@
-"""Verification of tables against their datasets, and the rebuild of a lost state store."""
+"""Verification of tables against their datasets, and the rebuild of a lost state store.
+
+`deployer.cli` may import it.
+"""
