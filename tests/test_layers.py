@@ -8,12 +8,18 @@ import sys
 import pytest
 from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
 
+from tests.package_importers import modules
 from tests.projects import REPOSITORY
 
 
 def test_imports_go_down_the_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)
     assert lint_imports(config_filename="pyproject.toml", no_cache=True) == EXIT_STATUS_SUCCESS
+
+
+def test_no_module_is_longer_than_350_lines() -> None:
+    lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in modules().items()}
+    assert not {name: length for name, length in lengths.items() if length > 350}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from deployer.datasets.ordering.clustering import FileClustering
@@ -164,3 +164,8 @@ def _text(value: bytes) -> str:
 
 def _texts(values: Sequence[bytes]) -> list[str]:
     return [_text(value) for value in values]
+
+
+def each_commit(infos: Mapping[int, Sequence[CommitMetadata]]) -> Iterator[tuple[int, CommitMetadata]]:
+    """Yields the metadata of each commit with its version, from the oldest version on."""
+    return ((version, info) for version, several in sorted(infos.items()) for info in several)

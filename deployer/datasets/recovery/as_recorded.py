@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from deployer.datasets.dataset import dataset_location, newest_manifest, open_dataset, version_of
 from deployer.datasets.errors import lance_errors
 from deployer.datasets.lance_transactions import metadata_since
+from deployer.datasets.recovery.doubled_jobs import doubled_fragments
 from deployer.datasets.recovery.past_version import applied
 from deployer.datasets.recovery.restored import Stands, UndoneRestore, Waits, judged_restore
-from deployer.datasets.recovery.unrecorded import doubled_fragments, lacks_intents, missing_updates
+from deployer.datasets.recovery.unrecorded import lacks_intents, missing_updates
 from deployer.errors import CommitTimedOut, Corrupt, NotFound
 from deployer.platform.storage.envelope import FORGED
 from deployer.state.model.entities import TableEntry, TableState

@@ -11,9 +11,10 @@ from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.errors import OF_LANCE, as_deployer_error
 from deployer.datasets.lance_transactions import RemoveFragments, commit_now, metadata_since
 from deployer.datasets.recovery.as_recorded import newest_version, read_again
+from deployer.datasets.recovery.doubled_jobs import doubled_fragments
 from deployer.datasets.recovery.restored import roll_restore
 from deployer.datasets.recovery.restored_together import begun_together, is_restoring, settle_together
-from deployer.datasets.recovery.unrecorded import doubled_fragments, lacks_intents, missing_updates
+from deployer.datasets.recovery.unrecorded import lacks_intents, missing_updates
 from deployer.errors import CommitTimedOut, Conflict, Corrupt
 from deployer.platform.storage.envelope import FORGED
 from deployer.state.model.entities import TableEntry, TableState

@@ -8,11 +8,11 @@ that holds all of their keys, or stay unplaced.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from deployer.datasets.commit_metadata import FENCE, RESTORE, UNDO, CommitMetadata, CommittedFile
+from deployer.datasets.commit_metadata import FENCE, RESTORE, UNDO, CommitMetadata, CommittedFile, each_commit
 from deployer.datasets.dataset import (
     Fragment,
     field_ids,
@@ -22,7 +22,7 @@ from deployer.datasets.dataset import (
     require_files,
 )
 from deployer.datasets.indexes.read import index_updates
-from deployer.datasets.lance_transactions import TakenRows, metadata_at, metadata_since, transaction_of
+from deployer.datasets.lance_transactions import TakenRows, metadata_since, transaction_of
 from deployer.datasets.ordering.clustering import FileClustering, clustered_fields
 from deployer.datasets.ordering.key_ranges import KeyRange, fault_of_keys, key_kinds, key_range
 from deployer.datasets.recovery.computed_files import ComputedFiles
@@ -64,7 +64,7 @@ def missing_updates(
     view = _View.of(dataset, state, without)
     updates: list[TableUpdate] = []
     done = set[str]()
-    for version, info in _each(metadata_since(dataset, state.lance_version) if infos is None else infos):
+    for version, info in each_commit(metadata_since(dataset, state.lance_version) if infos is None else infos):
         if info.kind == RESTORE:
             continue  # one that is not valid, or can only be taken for a commit of others (see `roll_restore`)
         if info.job_id in done or info.job_id in state.jobs:
@@ -96,7 +96,7 @@ def lacks_intents(infos: Mapping[int, Sequence[CommitMetadata]], state: TableSta
         and info.kind not in (FENCE, RESTORE, UNDO)
         and info.job_id not in state.intents
         and info.job_id not in state.jobs
-        for _, info in _each(infos)
+        for _, info in each_commit(infos)
     )
 
 
@@ -307,10 +307,6 @@ def _rewritten(operation: Any) -> set[int]:
     return {fragment.id for group in groups for fragment in group.old_fragments}
 
 
-def _each(infos: Mapping[int, Sequence[CommitMetadata]]) -> Iterator[tuple[int, CommitMetadata]]:
-    return ((version, info) for version, several in sorted(infos.items()) for info in several)
-
-
 def _by_path(fragments: Iterable[Fragment], paths: Iterable[str]) -> dict[str, Fragment]:
     wanted = set(paths)
     return {path: fragment for fragment in fragments for path in fragment.paths & wanted}
@@ -336,31 +332,3 @@ def _of(
         is_sorted,
         *((clustered.by, clustered.low, clustered.high) if clustered else ()),
     )
-
-
-def doubled_fragments(dataset: lance.LanceDataset, state: TableState) -> frozenset[int]:
-    """Fragments of a job's second commit: two processes ran it at once, and neither saw the other's commit.
-
-    Both may have committed the same files: then those are left that were there before the second. Rows go by this, so
-    Lance itself must have the first commit: the state alone, which any program may have written, is not enough.
-    """
-    first = {job_id: job.lance_version for job_id, job in state.jobs.items()}
-    doubled = set[int]()
-    for version, info in _each(metadata_since(dataset, state.lance_version)):
-        if first.setdefault(info.job_id, version) != version and info.files:
-            before, paths = fragments_of(dataset.checkout_version(version - 1)), {file.path for file in info.files}
-            if _holds_commit_of(dataset, info.job_id, first[info.job_id], version, before):
-                doubled |= {i for i, each in fragments_of(dataset).items() if i not in before and each.paths & paths}
-    return frozenset(doubled)
-
-
-def _holds_commit_of(
-    dataset: lance.LanceDataset, job_id: str, at: int, version: int, before: Mapping[int, Fragment]
-) -> bool:
-    """Returns whether the job committed version `at`, below `version`, and its rows were among the fragments `before`
-    that."""
-    own = next((info for info in metadata_at(dataset, at) if info.job_id == job_id), None) if at < version else None
-    if own is None:
-        return False
-    paths = {file.path for file in own.files}
-    return not paths or any(each.paths & paths for each in before.values())

@@ -200,8 +200,7 @@ def update_table(
         if elsewhere is not None and live.statistics.rows:
             elsewhere(store, root, table_id, spec, on_progress)
             return
-        # It loads Arrow, which a preview can do without.
-        from deployer.tables.evolution.rewrite.rewrite import rewrite_table
+        from deployer.tables.evolution.rewrite.rewrite import rewrite_table  # loads Arrow, which previews do without
 
         rewrite_table(store, root, table_id, spec, with_spark, on_progress)
 
