@@ -22,6 +22,13 @@ def test_no_module_is_longer_than_350_lines() -> None:
     assert not {name: length for name, length in lengths.items() if length > 350}
 
 
+def test_commands_load_what_they_need_only_when_they_run() -> None:
+    code = "import sys, deployer.cli.main; print(*{'.'.join(name.split('.')[:2]) for name in sys.modules})"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name for name in ended.stdout.split() if name.startswith("deployer.")}
+    assert loaded == {"deployer.cli", "deployer.errors", "deployer.former_names", "deployer.platform"}
+
+
 @pytest.mark.parametrize(
     ("module", "heavy"),
     [

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deployer.app.planning.addresses import split_name, table_name
 from deployer.cli.inputs.text_options import DateFormats, Delimiter, Encoding, NoHeader, NullValues, read_options
 from deployer.cli.options import AsJson
 
@@ -37,6 +36,7 @@ def infer(
 ) -> int:
     """Write the spec of a table from Parquet, CSV, JSON lines, Arrow or Lance: types, nulls, possible row keys."""
     from deployer.cli.console.output import note, print_data, print_json
+    from deployer.app.planning.addresses import split_name, table_name
     from deployer.cli.inputs.standard_input import standard_input
     from deployer.errors import InvalidInput
     from deployer.specs.model import TableSpec

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deployer.app.stack.job_package import TITLE
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
 
 if TYPE_CHECKING:
@@ -50,6 +49,7 @@ def package(
 
     `up` does the same when it has to. What did not change is left as it is.
     """
+    from deployer.app.stack.job_package import TITLE
     from deployer.app.workspace import open_workspace
     from deployer.cli.console.output import print_json
     from deployer.cli.console.progress_display import progress_shown
