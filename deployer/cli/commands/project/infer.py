@@ -35,8 +35,8 @@ def infer(
     as_json: AsJson = False,
 ) -> int:
     """Write the spec of a table from Parquet, CSV, JSON lines, Arrow or Lance: types, nulls, possible row keys."""
-    from deployer.cli.console.output import note, print_data, print_json
     from deployer.app.planning.addresses import split_name, table_name
+    from deployer.cli.console.output import note, print_data, print_json
     from deployer.cli.inputs.standard_input import standard_input
     from deployer.errors import InvalidInput
     from deployer.specs.model import TableSpec
