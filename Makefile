@@ -13,8 +13,9 @@ WITH_AWS := $(VENV)/.with-aws
 quickstart: $(RUNTIME)  ## Declare, preview, apply, load and query a lake, change it and apply the change
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python examples/quickstart.py
 
+# Tests wait for disks, servers and processes: three workers keep two cores busy.
 test: $(WITH_AWS)  ## Run the tests of the gate
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 3
 
 test-rest: $(WITH_AWS)  ## Run the tests that are slow by nature, which the gate leaves out
 	$(BIN)/python -m pytest -n 2 --dist worksteal --tier rest

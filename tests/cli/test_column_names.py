@@ -117,6 +117,7 @@ def test_rows_of_each_kind_of_file_are_loaded_and_found(filled: Path, deployer: 
         assert table.scan(f"`{WORST}` > 0", [WORST]).to_table().column_names == [WORST]
 
 
+@pytest.mark.full
 def test_other_commands_show_the_names(filled: Path, deployer: Deployer) -> None:
     for arguments in (("describe", "air.odd"), ("history", "air.odd"), ("state", "show", "air.odd"), ("tables",)):
         ran = deployer(*arguments)
@@ -135,6 +136,7 @@ def test_other_commands_show_the_names(filled: Path, deployer: Deployer) -> None
         assert next(csv.reader(file)) == [*ALL, "my fields"]
 
 
+@pytest.mark.full
 def test_columns_are_renamed_converted_added_and_dropped(filled: Path, deployer: Deployer) -> None:
     kept = [each for each in columns() if each["name"] in KEYS]
     others = [each for each in columns()[:-1] if each["name"] not in KEYS]
@@ -166,6 +168,7 @@ def test_columns_are_renamed_converted_added_and_dropped(filled: Path, deployer:
 INDEXED = (WORST, "it's", "2024", "null", 'a" or 1=1 --', " lead")
 
 
+@pytest.mark.full
 def test_keys_partitions_indexes_and_services_take_the_names(filled: Path, deployer: Deployer) -> None:
     keys = ["it's", 'width "']
     new = [{**each, "nullable": each["name"] not in keys} for each in columns()[:-1]] + columns()[-1:]
@@ -204,6 +207,7 @@ def test_keys_partitions_indexes_and_services_take_the_names(filled: Path, deplo
     ]
 
 
+@pytest.mark.full
 def test_drift_of_odd_columns_is_written_into_the_spec(filled: Path, deployer: Deployer) -> None:
     kept = (*KEYS, "null", "a: b", "# rows")
     for name in (each for each in ALL if each not in kept):
@@ -220,6 +224,7 @@ def test_drift_of_odd_columns_is_written_into_the_spec(filled: Path, deployer: D
     assert [each["name"] for each in names] == dataset(filled).schema.names
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("copied", [False, True], ids=["in-place", "copy"])
 def test_a_dataset_is_imported_with_its_names(deployer: Deployer, project: Path, copied: bool) -> None:
     place = project / "elsewhere.lance" if copied else project / ROOT / "air" / "odd.lance"
@@ -238,6 +243,7 @@ def test_a_dataset_is_imported_with_its_names(deployer: Deployer, project: Path,
     assert described["row_keys"] == (["Amount, net", "2024"] if copied else [])
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_files_are_imported_with_their_names(deployer: Deployer, project: Path, form: str) -> None:
     flat = {name: value for name, value in row(1).items() if name != "my fields"}

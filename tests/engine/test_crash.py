@@ -71,8 +71,9 @@ def boundaries(steps: int) -> list[str]:
     return [f"{point}@{number}" for number in range(1, steps + 1) for point in POINTS] + list(LAST_POINTS)
 
 
-@pytest.mark.thinned(2)
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize(
+    "part", [0, *(pytest.param(part, marks=pytest.mark.full if part == 2 else pytest.mark.slow) for part in (1, 2, 3))]
+)
 def test_a_killed_up_is_taken_up_where_it_stopped(lab: Lab, tmp_path: Path, part: int) -> None:
     tried = boundaries(20)[part::4]
     for number, point in enumerate(tried):

@@ -49,6 +49,7 @@ def run_batch(lake: Lake, mode: str, batch: int, start: int, rows: int, failpoin
     return int(forks.run(command, env=environment, timeout=120).returncode)
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize(
     ("mode", "failpoint"),
     [*(("append", each) for each in APPEND_POINTS), *(("upsert", each) for each in UPSERT_POINTS)],

@@ -22,7 +22,6 @@ from tests.stacks.graph import check_golden, graph_of, outputs_of
 pytestmark = pytest.mark.full
 
 
-@pytest.mark.gate
 def test_the_whole_life(on_aws: MakeProject, deployer: Deployer) -> None:
     project = on_aws("tags: {team: data}\n")
     bucket = bucket_of(project)
