@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from deployer.app.operations.destroy import DestroyResult, destroy
     from deployer.app.operations.doctor import DoctorResult, PoliciesResult, doctor, write_policies
     from deployer.app.operations.drift import DriftResult, drift
+    from deployer.app.operations.explain import Explanation, explain
     from deployer.app.operations.import_tables import ImportResult, import_table, import_tables
     from deployer.app.operations.plan import PlanRefused, PlanResult, plan, save_plan
     from deployer.app.operations.report import ReportResult, report
@@ -29,6 +30,7 @@ __all__ = [
     "DestroyResult",
     "DoctorResult",
     "DriftResult",
+    "Explanation",
     "GraphResult",
     "ImportResult",
     "ImportedTable",
@@ -47,6 +49,7 @@ __all__ = [
     "destroy",
     "doctor",
     "drift",
+    "explain",
     "graph",
     "import_table",
     "import_tables",
@@ -64,6 +67,7 @@ _MODULES = {
     **dict.fromkeys(("DestroyResult", "destroy"), "operations.destroy"),
     **dict.fromkeys(("DoctorResult", "PoliciesResult", "doctor", "write_policies"), "operations.doctor"),
     **dict.fromkeys(("DriftResult", "drift"), "operations.drift"),
+    **dict.fromkeys(("Explanation", "explain"), "operations.explain"),
     **dict.fromkeys(("ImportResult", "import_table", "import_tables"), "operations.import_tables"),
     "ImportedTable": "importing.outcome",
     **dict.fromkeys(("PlanRefused", "PlanResult", "plan", "save_plan"), "operations.plan"),

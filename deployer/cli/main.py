@@ -34,7 +34,7 @@ from deployer.cli.commands.data import (
 )
 from deployer.cli.commands.deploy import cost, destroy, doctor, drift, preview, up
 from deployer.cli.commands.deploy import plugin as plugin_group
-from deployer.cli.commands.project import graph, init, package, render, schema, validate
+from deployer.cli.commands.project import explain, graph, init, package, render, schema, validate
 from deployer.cli.console.output import print_error, stderr
 from deployer.cli.console.streams import own_streams, shown_streams
 from deployer.cli.groups import restore
@@ -108,6 +108,7 @@ _COMMANDS: Mapping[str, Sequence[tuple[str, Callable[..., Any]] | typer.Typer]] 
     ),
     "Machines and clusters": (
         ("doctor", doctor.doctor),
+        ("explain", explain.explain),
         ("package", package.package),
         ("follow", follow.follow),
         plugin_group.app,

@@ -1,0 +1,127 @@
+"""`explain`: what an error, a service or a change is, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Literal
+
+import yaml
+
+from deployer import errors
+from deployer.errors import DeployerError, NotFound
+from deployer.specs.yaml.suggestions import nearest
+from deployer.state.model.services import EXCLUDES
+
+FILE = "explanations.yaml"  #: beside this package
+TopicKind = Literal["error", "service", "change"]
+_LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What is known of one topic. `facts` are lines such as `risk: safe`, `text` is what it does or means, `advice` is
+    what to do, and `page` is the page of the documentation with more."""
+
+    kind: TopicKind
+    name: str
+    text: str
+    advice: str
+    facts: Mapping[str, str]
+    page: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the document that `deployer explain --json` prints."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "text": self.text,
+            "advice": self.advice or None,
+            "facts": dict(self.facts),
+            "page": self.page,
+        }
+
+
+def explain(topic: str) -> Explanation:
+    """Returns the explanation of the error, service or change of that name, in any case of letters.
+
+    Raises NotFound for any other name, with the nearest topic.
+    """
+    known = topics()
+    found = {each.name.lower(): each for several in known.values() for each in several}.get(topic.lower())
+    if found is None:
+        near = nearest(topic, [each.name for several in known.values() for each in several])
+        remedy = f"did you mean {near}?" if near else "`deployer explain` lists all topics"
+        raise NotFound(f"there is no topic {topic!r}", remedy=remedy)
+    return found
+
+
+@cache
+def topics() -> Mapping[TopicKind, tuple[Explanation, ...]]:
+    """Returns all explanations by what they are of."""
+    text = resources.files("deployer.app").joinpath(FILE).read_text(encoding="utf-8")
+    read: Mapping[str, Mapping[str, Mapping[str, str]]] = yaml.load(text, Loader=yaml.CSafeLoader)
+    return {
+        "error": tuple(
+            Explanation("error", name, each["means"], each["do"], {}, f"errors.md#{name.lower()}")
+            for name, each in read["errors"].items()
+        ),
+        "service": tuple(
+            Explanation("service", name, each["does"], each["use"], _beside(name), "services.md")
+            for name, each in read["services"].items()
+        ),
+        "change": tuple(
+            Explanation(
+                "change",
+                name,
+                _LINK.sub(r"\1", each["does"]),
+                "",
+                {"change": _LINK.sub(r"\1", each["change"]), "risk": each["risk"]},
+                "changes.md",
+            )
+            for name, each in read["changes"].items()
+        ),
+    }
+
+
+def _beside(service: str) -> Mapping[str, str]:
+    others = next((others for kind, others in EXCLUDES.items() if kind == service), ())
+    return {"never runs beside": ", ".join((service, *others))}
+
+
+def errors_page() -> str:
+    """Returns docs/errors.md: every kind of error, its exit code, what it means and what to do."""
+    classes = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, DeployerError)]
+    exit_codes = {each.kind: each.exit_code for each in classes}
+    return "\n".join(
+        [
+            "# Errors",
+            "",
+            "<!-- Made by `python -m deployer.app.operations.explain > docs/errors.md`. Do not edit. -->",
+            "",
+            "A command that fails prints `error: WHERE: WHAT; REMEDY` on stderr. With `--json` it prints a document",
+            "whose `error.kind` is one of these names; they stay the same in later releases. `deployer explain KIND`",
+            "prints the same in a terminal.",
+            "",
+            *(
+                line
+                for each in topics()["error"]
+                for line in (
+                    f"## {each.name}",
+                    "",
+                    f"Exit code {exit_codes[each.name]}. {each.text}",
+                    "",
+                    f"**What to do:** {each.advice}",
+                    "",
+                )
+            ),
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(errors_page())
