@@ -37,7 +37,7 @@ types: $(READY)
 	$(BIN)/mypy
 
 docs: $(READY)  ## Build docs/ as a site under build/site; every warning is an error
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 distribution: $(READY)  ## Build the wheel and the sdist, and use the wheel in an empty environment
 	$(BIN)/python .ci/check_distribution.py

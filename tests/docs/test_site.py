@@ -27,14 +27,22 @@ def html(site: Path, page: str) -> str:
 
 
 def test_the_home_page_leads_to_every_page(site: Path) -> None:
-    _, _, body = html(site, "index").partition('role="main"')
-    linked = set(re.findall(r'href="([\w-]+)/"', body.partition("<footer>")[0]))
+    _, _, body = html(site, "index").partition("<article")
+    linked = set(re.findall(r'href="([\w-]+)/"', body.partition("</article>")[0]))
     assert linked == {*PAGES} - {"index"}
 
 
 def test_every_page_is_in_the_navigation() -> None:
     nav = yaml.safe_load((REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
-    assert sorted(file for entry in nav for file in entry.values()) == [f"{page}.md" for page in PAGES]
+    entries = [entry for part in nav for pages in part.values() for entry in pages]
+    files = [entry if isinstance(entry, str) else next(iter(entry.values())) for entry in entries]
+    assert sorted(files) == [f"{page}.md" for page in PAGES]
+
+
+def test_a_page_loads_nothing_from_elsewhere(site: Path) -> None:
+    for page in PAGES:
+        loaded = re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(https?:)?//', html(site, page))
+        assert not loaded, page
 
 
 @pytest.mark.parametrize("page", PAGES)
