@@ -24,6 +24,7 @@ SpecsPath = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines.")]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show it again every two seconds, until Ctrl-C.")]
 AllowDestroy = Annotated[
     list[str] | None,
     typer.Option(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, Watch
 
 if TYPE_CHECKING:
     from deployer.columns.job_list import Job
@@ -23,9 +24,19 @@ def list_jobs(
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
+    watch: Watch = False,
     as_json: AsJson = False,
 ) -> int:
     """List jobs: backfills, loads of columns and refreshes of views, the newest first."""
+    from functools import partial
+
+    from deployer.cli.console.watch import watched
+
+    show = partial(_list, table, limit, project, stack, specs, as_json=as_json)
+    return watched(show, as_json=as_json) if watch else show()
+
+
+def _list(table: str | None, limit: int, project: Path | None, stack: str, specs: Path | None, *, as_json: bool) -> int:
     from contextlib import closing
 
     from rich.box import SIMPLE_HEAD

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deployer.cli.commands.service.change import ServiceName
-from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName, Watch
 
 if TYPE_CHECKING:
     from deployer.state.model.services import Run
@@ -30,9 +31,19 @@ def list_services(
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
+    watch: Watch = False,
     as_json: AsJson = False,
 ) -> int:
     """List the services of tables: when they run, whether they did, and what their newest runs came to."""
+    from functools import partial
+
+    from deployer.cli.console.watch import watched
+
+    show = partial(_list, table, project, stack, specs, as_json=as_json)
+    return watched(show, as_json=as_json) if watch else show()
+
+
+def _list(table: str | None, project: Path | None, stack: str, specs: Path | None, *, as_json: bool) -> int:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
