@@ -37,6 +37,10 @@ def blocks(language: str) -> Iterator[object]:
 @pytest.mark.parametrize("text", list(blocks("yaml")))
 def test_specs_in_the_documents_load(text: str, tmp_path: Path) -> None:
     documents = list(yaml.safe_load_all(text))
+    if isinstance(documents[0], list):  # steps of a workflow with the action
+        action = yaml.safe_load((REPOSITORY / "action.yml").read_text(encoding="utf-8"))
+        assert all(step["with"].keys() <= action["inputs"].keys() for step in documents[0])
+        return
     if "config" in documents[0]:  # a stack's configuration
         assert all(key.startswith(("deployer:", "aws:")) for key in documents[0]["config"])
         return
