@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
@@ -99,6 +98,8 @@ class InObjects:
         names = self._names()
         if not names:
             return None
+        from concurrent.futures import ThreadPoolExecutor  # few stacks have a journal on S3 to be read
+
         with ThreadPoolExecutor(_READERS, thread_name_prefix="journal") as pool:
             return b"".join(pool.map(self._objects.get, names))
 
