@@ -52,7 +52,7 @@ def cluster(where: str, name: str, target: int) -> Callable[[], object]:
 
     from deployer.runs.runner import as_run  # noqa: F401
     from deployer.services import cluster as service
-    from deployer.services.cluster import job  # noqa: F401
+    from deployer.services.kinds.cluster import job  # noqa: F401
 
     table, curve = OURS[name]
     options = {"columns": COLUMNS, "curve": curve, "target_file_bytes": target}

@@ -121,13 +121,13 @@ def compact(where: str, table: str) -> Callable[[], object]:
 
     from deployer.runs.runner import as_run  # noqa: F401
     from deployer.services import compact as service
-    from deployer.services.compact import job  # noqa: F401
+    from deployer.services.kinds.compact import job  # noqa: F401
 
     return lambda: service.compact_table(where, f"bench.{table}")
 
 
 def compact_and_clean(where: str) -> Callable[[], object]:
-    from deployer.services.clean import clean_table
+    from deployer.services.kinds.clean import clean_table
 
     compacting = compact(where, "tiny")
     return lambda: (compacting(), clean_table(where, "bench.tiny", {"older_than": "0h"}))

@@ -56,7 +56,7 @@ def make(folder: Path, files: int, each: int) -> dict[str, Path]:
 
 def load(root: str, schema: str, files: str) -> None:
     """One run of INGEST into a new table: what the measured process does. Prints its result."""
-    from deployer.services.ingest import ingest_files
+    from deployer.services.kinds.ingest import ingest_files
 
     store = create_store(root)
     columns = columns_of(pa.ipc.read_schema(pa.py_buffer(Path(schema).read_bytes())))

@@ -16,9 +16,8 @@ from typing import Any, get_args
 from deployer.columns.backfill.admission import admit
 from deployer.columns.backfill.backfill import BackfillJob, backfill
 from deployer.columns.backfill.definition import Definition
-from deployer.columns.backfill.functions import finder
 from deployer.columns.backfill.request import BackfillRequest, checked_backfill
-from deployer.columns.backfill.resolve import definition_of
+from deployer.columns.backfill.resolve import definition_of, finder
 from deployer.compute.spark.local import LocalCluster
 from deployer.platform.isolation.trusted_functions import TrustedFunctions
 from deployer.platform.system.progress import OnProgress

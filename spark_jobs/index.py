@@ -20,7 +20,7 @@ from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.platform.system.signals import raising_terminated
 from deployer.runs.rewriting.index_builds import session_of
 from deployer.state import open_store
-from deployer.tables.indexes.build import build_index
+from deployer.tables.layout.indexes.build import build_index
 from spark_jobs.program import run_program
 
 

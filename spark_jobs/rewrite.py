@@ -17,9 +17,9 @@ from deployer.compute.spark.local import LocalCluster, job_session, local_sessio
 from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.platform.system.signals import raising_terminated
 from deployer.state import open_store
+from deployer.tables.evolution.rewrite.lock import Holder
+from deployer.tables.evolution.rewrite.rewrite import rewrite_table
 from deployer.tables.ingest.loading import LoadedFragments, LoadPlan
-from deployer.tables.rewrite.lock import Holder
-from deployer.tables.rewrite.rewrite import rewrite_table
 from spark_jobs.ingest import load_with_spark
 from spark_jobs.program import run_program
 

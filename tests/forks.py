@@ -39,7 +39,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 LOADED = (
     "deployer.cli.main", "deployer.engine.embedded", "deployer.services.registry", "deployer.services.restore",
     "deployer.state.open_s3", "deployer.tables.admin.tables", "deployer.tables.append",
-    "deployer.tables.collect.garbage", "deployer.tables.verify.verify", "lance", "pyarrow.compute", "pyarrow.dataset",
+    "deployer.tables.maintenance.collect.garbage", "deployer.tables.maintenance.verify.verify", "lance", "pyarrow.compute", "pyarrow.dataset",
     "pyarrow.parquet", "tests.tables.lakes",
 )  # fmt: skip
 _SET_CHILD_SUBREAPER = 36  #: of linux/prctl.h

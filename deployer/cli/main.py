@@ -17,12 +17,24 @@ from typer.exceptions import TyperException
 from typer.main import get_command
 
 from deployer import __version__
-from deployer.cli.agent import command as agent
+from deployer.cli.commands.agent import command as agent
+from deployer.cli.commands.data import (
+    changes,
+    describe,
+    history,
+    import_table,
+    ingest,
+    query,
+    report,
+    search,
+    sql,
+    tables,
+)
+from deployer.cli.commands.deploy import cost, destroy, doctor, drift, preview, up
+from deployer.cli.commands.deploy import plugin as plugin_group
+from deployer.cli.commands.project import graph, init, package, render, schema, validate
 from deployer.cli.console.output import print_error, stderr
 from deployer.cli.console.streams import own_streams, shown_streams
-from deployer.cli.data import changes, describe, history, import_table, ingest, query, report, search, sql, tables
-from deployer.cli.deploy import cost, destroy, doctor, drift, preview, up
-from deployer.cli.deploy import plugin as plugin_group
 from deployer.cli.groups import restore
 from deployer.cli.groups import savepoint as savepoint_group
 from deployer.cli.groups import stack as stack_group
@@ -37,7 +49,6 @@ from deployer.cli.groups.packages import (
     view_group,
 )
 from deployer.cli.options import TrustUdfs
-from deployer.cli.project import graph, init, package, render, schema, validate
 from deployer.cli.remote import follow
 from deployer.errors import DeployerError, EngineFailed, Interrupted
 from deployer.platform.files.full_disk import DISK_FULL
@@ -214,7 +225,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _of_the_lake(error: EngineFailed) -> EngineFailed:
     """Returns the engine's error with addresses for URNs, and with what to do about errors of AWS in it."""
-    from deployer.cli.deploy.aws_remedies import remedies_for
+    from deployer.cli.commands.deploy.aws_remedies import remedies_for
     from deployer.provider.urn import without_urns
 
     remedy = ": ".join(filter(None, (error.remedy, remedies_for(error.what))))

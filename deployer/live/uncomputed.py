@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from deployer.datasets.dataset import ids_by_name, open_dataset
 from deployer.datasets.errors import lance_errors
-from deployer.state.model.computed_by import definitions_of, has_others, is_computed
+from deployer.state.model.files.computed_by import definitions_of, has_others, is_computed
 
 if TYPE_CHECKING:
     from deployer.specs.types.computed import Computed

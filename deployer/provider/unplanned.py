@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from deployer.provider.resources.declared import Declared
 
 POLICIES = "policies"  #: the folder of policies, beside Pulumi.yaml
-MODULE = "deployer.cli.deploy.unplanned"  #: what the process runs
+MODULE = "deployer.cli.commands.deploy.unplanned"  #: what the process runs
 
 
 def has_policies(project: Path) -> bool:

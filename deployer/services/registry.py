@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import DeployerError, InvalidInput
-from deployer.services.backfill import BACKFILL
-from deployer.services.clean import CLEAN
-from deployer.services.cluster import CLUSTER
-from deployer.services.compact import COMPACT
 from deployer.services.definition import ServiceDefinition
-from deployer.services.expire import EXPIRE
-from deployer.services.ingest import INGEST
-from deployer.services.metasync import METASYNC
-from deployer.services.refresh import REFRESH
+from deployer.services.kinds.backfill import BACKFILL
+from deployer.services.kinds.clean import CLEAN
+from deployer.services.kinds.cluster import CLUSTER
+from deployer.services.kinds.compact import COMPACT
+from deployer.services.kinds.expire import EXPIRE
+from deployer.services.kinds.ingest import INGEST
+from deployer.services.kinds.metasync import METASYNC
+from deployer.services.kinds.refresh import REFRESH
 from deployer.services.restore import RESTORE
 from deployer.services.savepoints.autosavepoint import AUTOSAVEPOINT
 from deployer.state.model.services import ServiceKind
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from deployer.platform.system.progress import OnProgress
     from deployer.runs.rewriting.run import Engine
     from deployer.runs.runner import RunRequest
-    from deployer.services.backfill.results import BackfillResult
-    from deployer.services.clean import CleanResult
-    from deployer.services.cluster.results import ClusterResult
-    from deployer.services.compact.results import CompactResult
-    from deployer.services.expire.results import ExpireResult
-    from deployer.services.ingest.results import IngestFilesResult
-    from deployer.services.metasync.results import MetasyncResult
+    from deployer.services.kinds.backfill.results import BackfillResult
+    from deployer.services.kinds.clean import CleanResult
+    from deployer.services.kinds.cluster.results import ClusterResult
+    from deployer.services.kinds.compact.results import CompactResult
+    from deployer.services.kinds.expire.results import ExpireResult
+    from deployer.services.kinds.ingest.results import IngestFilesResult
+    from deployer.services.kinds.metasync.results import MetasyncResult
     from deployer.services.restore.restoring import Restored
     from deployer.services.savepoints.autosavepoint import AutosavepointResult
     from deployer.tables.open_table import ReadTable

@@ -11,10 +11,9 @@ from deployer.columns.backfill.backfill import Define
 from deployer.columns.backfill.current_addresses import current_addresses
 from deployer.columns.backfill.engine_choice import Sizes
 from deployer.columns.backfill.failed_rows import ErrorRecord, errors_of, jobs_with_errors, of_kind
-from deployer.columns.backfill.functions import finder
 from deployer.columns.backfill.plan import plan_backfill
 from deployer.columns.backfill.request import COMMIT_GRANULARITY, BackfillRequest, checked_backfill, one_column
-from deployer.columns.backfill.resolve import definition_of
+from deployer.columns.backfill.resolve import definition_of, finder
 from deployer.columns.job_list import Job, cancel_job, job_of, jobs_of
 from deployer.columns.jobs import JobFuture, report_ignored, run_backfill, start_backfill
 from deployer.compute.clusters import local_cluster

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from deployer.table import indexes as of_indexes
 from deployer.table.indexes import VECTOR_COLUMN_NAME
 from deployer.table.opened import OpenedTable
-from deployer.tables.indexes.create import remove_index
-from deployer.tables.indexes.listing import IndexConfig, IndexStatistics, index_stats, list_indices
+from deployer.tables.layout.indexes.create import remove_index
+from deployer.tables.layout.indexes.listing import IndexConfig, IndexStatistics, index_stats, list_indices
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ from deployer.runs.rewriting.executor import in_driver
 from deployer.runs.rewriting.index_builds import declared_session, declared_there, session_of
 from deployer.specs.schema.index_kinds import parameter_names
 from deployer.specs.types.arrow import columns_of
-from deployer.tables.indexes.arguments import (
+from deployer.tables.layout.indexes.arguments import (
     SCALAR_TYPES,
     VECTOR_TYPES,
     refuse_accelerator,
@@ -20,8 +20,8 @@ from deployer.tables.indexes.arguments import (
     requested_kind,
     text_parameters,
 )
-from deployer.tables.indexes.create import create_index, require_creatable
-from deployer.tables.indexes.parts import BuildPlan
+from deployer.tables.layout.indexes.create import create_index, require_creatable
+from deployer.tables.layout.indexes.parts import BuildPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

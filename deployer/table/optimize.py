@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from deployer.platform.system.progress import OnProgress
 from deployer.runs.runner import RunRequest, as_run
-from deployer.services.clean import CLEAN, CleanOptions, CleanResult, clean
-from deployer.services.compact import compact_table
-from deployer.services.compact.results import CompactResult
 from deployer.services.definition import options_of
-from deployer.tables.collect.garbage import GRACE
-from deployer.tables.collect.versions import OldVersions, kept_versions
-from deployer.tables.indexes.build import CaughtUp, catch_up
+from deployer.services.kinds.clean import CLEAN, CleanOptions, CleanResult, clean
+from deployer.services.kinds.compact import compact_table
+from deployer.services.kinds.compact.results import CompactResult
+from deployer.tables.layout.indexes.build import CaughtUp, catch_up
+from deployer.tables.maintenance.collect.garbage import GRACE
+from deployer.tables.maintenance.collect.versions import OldVersions, kept_versions
 from deployer.tables.open_table import OpenTable
 
 

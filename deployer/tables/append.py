@@ -23,8 +23,8 @@ from deployer.tables.ingest.keys.unique import Admission, TakenKeys, UniqueLoad,
 from deployer.tables.ingest.rows.bad_rows import BadRows, refusal
 from deployer.tables.ingest.rows.check import SourceRows, check, match_columns
 from deployer.tables.ingest.rows.computed_values import Computing
+from deployer.tables.layout.partitions.key_ranges import Ranges
 from deployer.tables.open_table import OpenTable, open_to_change
-from deployer.tables.partitions.key_ranges import Ranges
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset

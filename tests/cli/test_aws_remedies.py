@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deployer.cli.deploy.aws_remedies import remedies_for
+from deployer.cli.commands.deploy.aws_remedies import remedies_for
 
 #: Messages of the official provider (Go SDK v2) begin with what it was doing, those of boto3 end with AWS's own words.
 DENIED, BUSY, ROLE = "allow the role that deploys", "AWS is busy: wait a minute", "a role that was just made"

@@ -14,7 +14,6 @@ import pytest
 
 from deployer.cli.remote.service import show
 from deployer.cli.summaries.service_run import print_done
-from deployer.live.declared_properties import declare
 from deployer.platform.files.dataclass_json import from_asdict
 from deployer.runs.remote import service_job
 from deployer.services.api.attachments import create_service
@@ -30,7 +29,7 @@ def lake(tmp_path: Path) -> Lake:
     made = Lake(tmp_path)
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("day", pa.date32())])
     opened = made.table(schema, ("id",), splits=()).opened
-    declare(made.store, opened.entry.table_id, {"retention": {"column": "day", "keep": "400d"}})
+    made.store.declare(opened.entry.table_id, {"retention": {"column": "day", "keep": "400d"}})
     with closing(open_appender(made.root, "air.flights")) as appender:
         for number in range(5):
             appender.append(pa.table({"id": [number], "day": [dt.date(2001, 1, 1)]}, schema=schema))

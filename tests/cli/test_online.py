@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deployer.cli.table.flags import offline, online
+from deployer.cli.commands.table.flags import offline, online
 from deployer.specs.schema.document import json_schema
 from deployer.state import open_store
 from deployer.state.model.entities import TableState

@@ -166,7 +166,7 @@ def test_other_long_work_tells_too(
 INTERRUPTED = """
 import os, signal, time
 from deployer.__main__ import main
-from deployer.tables.rewrite.progress import RangeLedger
+from deployer.tables.evolution.rewrite.progress import RangeLedger
 before, record = signal.getsignal(signal.SIGINT), RangeLedger.record
 def recorded(self, number, written):
     record(self, number, written)

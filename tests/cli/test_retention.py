@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from deployer.cli.main import run
-from deployer.live.declared_properties import declare
 from deployer.state import open_store
 from tests.projects import INSTANCE, applied_project
 

@@ -50,7 +50,7 @@ def test_a_dry_run_of_clean_lists_the_versions(loaded: Run, monkeypatch: pytest.
     assert loaded("savepoint", "create", "one")[0] == 0
     assert loaded("ingest", "flights", "in.csv", "--null-value", "NA", "--job-id", "last")[0] == 0
     later = time.time() + 8 * 86_400
-    monkeypatch.setattr("deployer.tables.collect.garbage.time.time", lambda: later)
+    monkeypatch.setattr("deployer.tables.maintenance.collect.garbage.time.time", lambda: later)
     code, out, _ = loaded("service", "run", "flights", "CLEAN", "-o", "dry_run=true")
     assert code == 0 and out.startswith("air.flights: would remove 4 versions (1 to 4): ")
     code, out, _ = loaded("service", "run", "flights", "CLEAN")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deployer.cli.agent.command import obeyed
+from deployer.cli.commands.agent.command import obeyed
 from deployer.runs.records import queue_run, start_run
 from deployer.services.agent.agent import Agent, Settings
 from deployer.state import open_store

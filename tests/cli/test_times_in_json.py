@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from deployer.cli.agent.log import AgentLog
+from deployer.cli.commands.agent.log import AgentLog
 from deployer.cli.main import app
 from deployer.state.model.times import iso_utc
 from tests.tables.test_commands import Run, command, loaded  # noqa: F401 (fixtures)

@@ -7,11 +7,11 @@ from contextlib import closing
 import pytest
 
 from deployer.datasets.recovery.rollforward import refresh
-from deployer.services.cluster import cluster_table
-from deployer.services.compact import compact_table
+from deployer.services.kinds.cluster import cluster_table
+from deployer.services.kinds.compact import compact_table
 from deployer.state import open_store
 from deployer.table import connect
-from deployer.tables.verify.verify import verify
+from deployer.tables.maintenance.verify.verify import verify
 from tests.columns.others import others_changing
 from tests.columns.rows import source, values
 from tests.tables.lakes import Lake

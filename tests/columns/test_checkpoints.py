@@ -11,10 +11,10 @@ import pytest
 from deployer.columns.fill import run as fill_run
 from deployer.columns.fill.run import FillRun, FillStats
 from deployer.errors import InvalidInput
-from deployer.services.clean import clean_table
+from deployer.services.kinds.clean import clean_table
 from deployer.table import Table
 from deployer.tables.admin.deletion import delete_table
-from deployer.tables.collect.garbage import GRACE, collect_garbage
+from deployer.tables.maintenance.collect.garbage import GRACE, collect_garbage
 from tests.columns.rows import source, values
 from tests.tables.lakes import Lake
 

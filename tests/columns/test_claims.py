@@ -16,8 +16,8 @@ from deployer.errors import Conflict, Refused
 from deployer.runs.records import fail_dead_runs, runs_of
 from deployer.runs.runner import RunCancelled
 from deployer.services.api import management
-from deployer.services.cluster import cluster_table
-from deployer.services.compact import compact_table
+from deployer.services.kinds.cluster import cluster_table
+from deployer.services.kinds.compact import compact_table
 from deployer.table import Table
 from tests.columns.rows import SCHEMA, rows, source, values
 from tests.tables.lakes import Lake

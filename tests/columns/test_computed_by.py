@@ -7,9 +7,10 @@ import pytest
 
 from deployer.datasets.recovery.as_recorded import as_recorded
 from deployer.datasets.recovery.rollforward import current, refresh
-from deployer.services.cluster import cluster_table
-from deployer.services.compact import compact_table
-from deployer.state.model.computed_by import (
+from deployer.services.kinds.cluster import cluster_table
+from deployer.services.kinds.compact import compact_table
+from deployer.state.model.entities import TableState
+from deployer.state.model.files.computed_by import (
     definitions_of,
     has_others,
     is_computed,
@@ -20,11 +21,10 @@ from deployer.state.model.computed_by import (
     with_rows_of,
     without_fields,
 )
-from deployer.state.model.data_file import File
-from deployer.state.model.entities import TableState
+from deployer.state.model.files.data_file import File
 from deployer.state.store import StateStore
 from deployer.table import connect
-from deployer.tables.verify.verify import verify
+from deployer.tables.maintenance.verify.verify import verify
 from tests.columns.fills import fill
 from tests.columns.rows import rows, source
 from tests.tables.lakes import Lake

@@ -258,7 +258,7 @@ def test_other_programs_read_the_columns(table: Table, lake: Lake) -> None:
 
 
 def test_the_state_records_what_the_dataset_has(table: Table, lake: Lake) -> None:
-    from deployer.tables.verify.verify import verify
+    from deployer.tables.maintenance.verify.verify import verify
 
     table.load_columns(str(lake.file(source(range(30)))), "id", ["embedding", "label"], commit_granularity=1)
     assert [str(one) for each in verify(lake.store, lake.root, full=True) for one in each.differences] == []

@@ -14,7 +14,7 @@ from deployer.compute.clusters import local_cluster
 from deployer.compute.spark.local import LocalCluster
 from deployer.errors import DeployerError, InvalidInput, NotFound, Refused
 from deployer.specs.model import Cluster
-from deployer.tables.rewrite import load as rewrite_load
+from deployer.tables.evolution.rewrite import load as rewrite_load
 from tests.projects import INSTANCE, make_project, table
 
 SMALL = Cluster("small", "local", {"cores": 1, "memory": "1g"})

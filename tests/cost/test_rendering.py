@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deployer.cli.deploy.cost import CostFormat, print_estimate
+from deployer.cli.commands.deploy.cost import CostFormat, print_estimate
 from deployer.cost.assumptions import Assumptions
 from deployer.cost.estimate import GB, Estimate, Holding, StoredData, estimate
 from deployer.cost.prices import read_prices

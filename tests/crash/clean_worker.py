@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from deployer.services.clean import clean_table
+from deployer.services.kinds.clean import clean_table
 
 if __name__ == "__main__":
     print(clean_table(sys.argv[1], "flights", {}, now=time.time() + 8 * 86_400).removed.versions)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sys
 
-from deployer.services.cluster import cluster_table
-from deployer.services.compact import compact_table
+from deployer.services.kinds.cluster import cluster_table
+from deployer.services.kinds.compact import compact_table
 
 if __name__ == "__main__":
     if sys.argv[2:] == ["cluster"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from deployer.services.ingest import ingest_files
+from deployer.services.kinds.ingest import ingest_files
 from deployer.specs.serialized.service_options import options_from_text
 
 

@@ -17,9 +17,9 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from deployer.live.reader import read_table
-from deployer.services.clean import clean_table
-from deployer.services.cluster import cluster_table
-from deployer.services.compact import compact_table
+from deployer.services.kinds.clean import clean_table
+from deployer.services.kinds.cluster import cluster_table
+from deployer.services.kinds.compact import compact_table
 from deployer.services.restore import restore_tables
 from deployer.services.restore.planning import preview_restore
 from deployer.services.savepoints.savepoints import make_savepoint
@@ -29,7 +29,7 @@ from deployer.specs.types.types import Column
 from deployer.state import open_store
 from deployer.tables.admin.tables import update_table
 from deployer.tables.ingest.job import IngestRequest
-from deployer.tables.partitions.split import split_leaves
+from deployer.tables.layout.partitions.split import split_leaves
 from deployer.tables.read.table import open_table
 from spark_jobs.ingest import run
 from tests.tables.lakes import flights

@@ -21,10 +21,10 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import Conflict, Refused
-from deployer.services.clean import clean_table
-from deployer.services.cluster import cluster_table
-from deployer.services.compact import compact_table
-from deployer.state.model.computed_by import definitions_of
+from deployer.services.kinds.clean import clean_table
+from deployer.services.kinds.cluster import cluster_table
+from deployer.services.kinds.compact import compact_table
+from deployer.state.model.files.computed_by import definitions_of
 from deployer.table import Table, connect
 from tests.columns.backfill.functions import CALLS, MORTAL, calls
 from tests.columns.rows import SCHEMA, values

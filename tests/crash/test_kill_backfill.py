@@ -12,10 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deployer.services.clean import clean_table
-from deployer.services.cluster import cluster_table
-from deployer.services.compact import compact_table
-from deployer.state.model.computed_by import definitions_of
+from deployer.services.kinds.clean import clean_table
+from deployer.services.kinds.cluster import cluster_table
+from deployer.services.kinds.compact import compact_table
+from deployer.state.model.files.computed_by import definitions_of
 from deployer.table import connect
 from tests import forks
 from tests.columns.backfill.functions import CALLS, calls

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deployer.state import open_store
-from deployer.tables.verify.verify import verify
+from deployer.tables.maintenance.verify.verify import verify
 from tests import forks
 from tests.tables.lakes import Lake, flights
 from tests.tables.rewrite.test_rewrite import apply, ended, other_keys, spec_of, start
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.full
 CLEANUP = """
 import sys
 from deployer.state import open_store
-from deployer.tables.rewrite.cleanup import remove_old_datasets
+from deployer.tables.evolution.rewrite.cleanup import remove_old_datasets
 remove_old_datasets(open_store(sys.argv[1]), sys.argv[1], now_ms=1 << 50)
 """
 

@@ -13,7 +13,7 @@ import lance
 import pytest
 
 from deployer.state import open_store
-from deployer.tables.verify.verify import repair, verify
+from deployer.tables.maintenance.verify.verify import repair, verify
 from tests import forks
 from tests.tables.lakes import Lake, flights
 

@@ -13,7 +13,7 @@ import pytest
 from deployer.runs.records import runs_of
 from deployer.state import open_store
 from deployer.tables.append import open_appender
-from deployer.tables.verify.verify import repair, verify
+from deployer.tables.maintenance.verify.verify import repair, verify
 from tests import forks
 from tests.tables.lakes import Lake, flights, sorted_rows
 

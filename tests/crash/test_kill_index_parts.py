@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from deployer.table import connect
-from deployer.tables.collect.garbage import collect_garbage
+from deployer.tables.maintenance.collect.garbage import collect_garbage
 from tests import forks
 from tests.tables.indexed import Indexed
 from tests.tables.lakes import Lake

@@ -18,7 +18,7 @@ import pytest
 from deployer.platform.system.clock import Clock
 from deployer.runs.records import fail_dead_runs
 from deployer.state import open_store
-from deployer.tables.verify.verify import verify
+from deployer.tables.maintenance.verify.verify import verify
 from tests import forks
 from tests.services.ingest.landings import Landing
 

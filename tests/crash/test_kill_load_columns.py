@@ -12,11 +12,11 @@ import pytest
 
 from deployer.columns.fill import commit as fill_commit
 from deployer.runs.records import fail_dead_runs, runs_of
-from deployer.services.compact import compact_table
+from deployer.services.kinds.compact import compact_table
 from deployer.state import open_store
 from deployer.state.log.updates import CommitStarted
 from deployer.table import connect
-from deployer.tables.verify.verify import repair, verify
+from deployer.tables.maintenance.verify.verify import repair, verify
 from tests import forks
 from tests.columns.rows import SCHEMA, rows, source
 from tests.tables.lakes import Lake

@@ -13,8 +13,8 @@ import lance
 import pytest
 
 from deployer.state import open_store
+from deployer.tables.maintenance.verify.verify import repair, verify
 from deployer.tables.rows.merging.rules import MergeRules
-from deployer.tables.verify.verify import repair, verify
 from tests import forks
 from tests.crash.merge_worker import JOB, source
 from tests.tables.lakes import Lake, flights, sorted_rows

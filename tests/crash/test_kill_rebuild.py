@@ -19,8 +19,8 @@ from deployer.cli.main import run
 from deployer.errors import Conflict
 from deployer.specs.model import InstanceSpec
 from deployer.state import open_store
-from deployer.tables.verify.rebuild import ProjectDeclarations, apply_rebuild, plan_rebuild
-from deployer.tables.verify.verify import verify
+from deployer.tables.maintenance.verify.rebuild import ProjectDeclarations, apply_rebuild, plan_rebuild
+from deployer.tables.maintenance.verify.verify import verify
 from tests import forks
 from tests.crash.rebuild_worker import OPERATIONS, choose, numbers, of_load
 from tests.projects import INSTANCE, REPOSITORY, make_project, table

@@ -14,7 +14,7 @@ from deployer.errors import Conflict
 from deployer.platform.system.clock import Clock
 from deployer.runs.records import runs_of
 from deployer.services.savepoints.savepoints import make_savepoint
-from deployer.tables.rewrite.truncate import reinitialise_table
+from deployer.tables.evolution.rewrite.truncate import reinitialise_table
 from tests import forks
 from tests.crash.test_kill_compact import clean as verified
 from tests.crash.test_kill_compact import end_dead_run

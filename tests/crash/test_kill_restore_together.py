@@ -16,10 +16,10 @@ import pytest
 from deployer.datasets.storage.options import storage_options
 from deployer.services.savepoints.savepoints import make_savepoint
 from deployer.state import open_reader
+from deployer.tables.evolution.rewrite.truncate import reinitialise_table
+from deployer.tables.maintenance.verify.verify import verify
 from deployer.tables.open_table import open_to_change, read_entry
 from deployer.tables.read.table import open_table
-from deployer.tables.rewrite.truncate import reinitialise_table
-from deployer.tables.verify.verify import verify
 from tests import forks
 from tests.tables.lakes import Lake, flights, sorted_rows
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from deployer.live.reader import read_table
-from deployer.services.cluster import cluster_table
+from deployer.services.kinds.cluster import cluster_table
 from deployer.tables.admin.tables import update_table
-from deployer.tables.rewrite import load as rewrite_load
+from deployer.tables.evolution.rewrite import load as rewrite_load
 from spark_jobs.rewrite import copy_with_spark
 from tests.column_names import WORST
 from tests.tables.lakes import Lake, sorted_rows

@@ -11,9 +11,9 @@ from deployer.errors import Refused
 from deployer.live.reader import read_table
 from deployer.specs.model import TableSpec
 from deployer.tables.admin.tables import update_table
+from deployer.tables.evolution.rewrite import load as rewrite_load
+from deployer.tables.evolution.rewrite.progress import RangeLedger
 from deployer.tables.read.table import Table
-from deployer.tables.rewrite import load as rewrite_load
-from deployer.tables.rewrite.progress import RangeLedger
 from spark_jobs.rewrite import copy_with_spark
 from tests.tables.lakes import Lake, flights, sorted_rows
 
@@ -74,7 +74,7 @@ def test_ranges_that_are_written_are_not_written_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("deployer.tables.rewrite.rewrite.commit_fragments", killed)
+        patched.setattr("deployer.tables.evolution.rewrite.rewrite.commit_fragments", killed)
         with pytest.raises(KeyboardInterrupt):
             apply(lake, spec)
     (started,) = lake.open().opened.state.datasets

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pytest
 
-from deployer.cli.project.infer import spec_text
+from deployer.cli.commands.project.infer import spec_text
 from deployer.errors import DeployerError, InvalidInput
 from deployer.specs import load_lake
 from deployer.specs.model import TableSpec

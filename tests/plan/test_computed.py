@@ -22,9 +22,9 @@ from deployer.plan.render.markdown import plan_as_markdown
 from deployer.specs.model import ServiceSpec, TableSpec
 from deployer.specs.types.computed import Computed, ComputedBySql, ComputedByUdf
 from deployer.specs.types.types import Column, Scalar
-from deployer.state.model.computed_by import to_text
 from deployer.state.model.entities import File, TableState
-from deployer.state.model.files import Files
+from deployer.state.model.files.computed_by import to_text
+from deployer.state.model.files.files import Files
 from deployer.state.model.services import Figures, Run
 from tests.plan.lakes import INSTANCE, OWNER, graph
 

@@ -17,12 +17,12 @@ from deployer.live.model import TableStatistics
 from deployer.plan import Risk, assess
 from deployer.plan.changes import ChangeServiceOptions, CreateService, CreateTable
 from deployer.plan.targeting.outside_targets import begins_to_send
-from deployer.services.metasync import NotPublished
-from deployer.services.metasync.registry import PREFIX
-from deployer.services.metasync.targets.checked_http import CheckedHttp, require_peer
-from deployer.services.metasync.targets.rest import RestTarget
-from deployer.services.metasync.targets.target import TargetFailed
-from deployer.services.metasync.targets.token import read_token
+from deployer.services.kinds.metasync import NotPublished
+from deployer.services.kinds.metasync.registry import PREFIX
+from deployer.services.kinds.metasync.targets.checked_http import CheckedHttp, require_peer
+from deployer.services.kinds.metasync.targets.rest import RestTarget
+from deployer.services.kinds.metasync.targets.target import TargetFailed
+from deployer.services.kinds.metasync.targets.token import read_token
 from deployer.specs.model import ServiceSpec, TableSpec
 from deployer.specs.serialized.service_options import options_of_values, service_from_texts
 from deployer.specs.values.target_server import HOSTS_VARIABLE, read_hosts, refused_address, require_allowed, server_of
@@ -371,7 +371,7 @@ def test_the_peer_is_checked_before_anything_is_sent(catalog: Listener) -> None:
     http = CheckedHttp(server)
     assert http.request("POST", catalog.uri, body={}).status == 404
     object.__setattr__(server, "host", "localhost")
-    import deployer.services.metasync.targets.checked_http as module
+    import deployer.services.kinds.metasync.targets.checked_http as module
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(module, "refused_address", lambda address: "a metadata service")
@@ -406,7 +406,7 @@ def test_proxies_of_the_environment_are_not_used(
 
 def test_an_answer_is_bounded(listeners: Callable[..., Listener], monkeypatch: pytest.MonkeyPatch) -> None:
     """F4: a server answers without end, or so slowly that it never ends."""
-    import deployer.services.metasync.targets.checked_http as module
+    import deployer.services.kinds.metasync.targets.checked_http as module
 
     large = listeners(answering(200, b"x" * 200_000))
     monkeypatch.setattr(module, "MOST_BYTES", 100_000)

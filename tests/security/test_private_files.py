@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deployer.cli.data.query import RowFormat, write_rows
+from deployer.cli.commands.data.query import RowFormat, write_rows
 from deployer.errors import InvalidInput, Refused
 from deployer.platform.files.private import open_lock, replacing, write_private
 from deployer.platform.storage.objects import LocalObjects

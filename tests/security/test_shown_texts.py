@@ -26,12 +26,12 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.text import Text
 
-from deployer.cli.agent.log import AgentLog
+from deployer.cli.commands.agent.log import AgentLog
+from deployer.cli.commands.data.query import RowFormat, write_rows
 from deployer.cli.console import output
 from deployer.cli.console.progress_display import Meter
 from deployer.cli.console.step_view import StepView
 from deployer.cli.console.streams import ShownStream, shown_streams
-from deployer.cli.data.query import RowFormat, write_rows
 from deployer.cli.main import run
 from deployer.cli.remote.run import _watcher
 from deployer.compute.jobs.cluster import RunState, RunStatus

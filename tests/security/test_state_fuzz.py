@@ -129,7 +129,7 @@ def lived_in(made_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from deployer.services.savepoints.savepoints import take_savepoint
     from deployer.state import open_store
     from deployer.state.model.location import rewrite_location
-    from deployer.tables.rewrite.truncate import reinitialise_table
+    from deployer.tables.evolution.rewrite.truncate import reinitialise_table
 
     folder = tmp_path_factory.mktemp("lived") / "project"
     shutil.copytree(made_once, folder, symlinks=True)

@@ -356,7 +356,7 @@ def test_a_dataset_that_another_table_keeps_is_not_removed(root: Path) -> None:
     planes, flights = forge.table(root, "planes"), forge.table(root, "flights")
     id = flights.table_id[:8] + "0" * 24
     with closing(open_store(root)) as store:
-        from deployer.tables.rewrite.truncate import reinitialise_table
+        from deployer.tables.evolution.rewrite.truncate import reinitialise_table
 
         reinitialise_table(store, str(root), flights.table_id, allow_destroy=True)
         now = store.instance().tables[flights.table_id]

@@ -20,7 +20,7 @@ from deployer.state import open_store, remove_store
 from deployer.state.backends.protocol import Record
 from deployer.state.model.location import Location
 from deployer.tables.admin.deletion import delete_table
-from deployer.tables.rewrite.cleanup import remove_old_datasets
+from deployer.tables.evolution.rewrite.cleanup import remove_old_datasets
 from tests.state.samples import backend_of
 from tests.tables.lakes import Lake, flights
 

@@ -23,7 +23,7 @@ DAY = 86_400_000
 
 def replaced(root: Path, name: str = "flights", *, at: int | None = None) -> str:
     """Empties a table, so that it has a replaced dataset, and gives where that is; `at`: it was done then (ms)."""
-    from deployer.tables.rewrite.truncate import reinitialise_table
+    from deployer.tables.evolution.rewrite.truncate import reinitialise_table
 
     entry = forge.table(root, name)
     with closing(open_store(root)) as store:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from deployer.services.expire import expire_table
+from deployer.services.kinds.expire import expire_table
 
 if __name__ == "__main__":
     expire_table(sys.argv[1], "flights", now=float(sys.argv[2]))

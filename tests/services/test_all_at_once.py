@@ -19,7 +19,7 @@ from typing import IO
 import pytest
 
 from deployer.errors import Conflict
-from deployer.services.compact import compact_table
+from deployer.services.kinds.compact import compact_table
 from tests import forks
 from tests.services.compact.test_compact import differences
 from tests.services.mixed_worker import ROWS, numbers

@@ -10,11 +10,11 @@ import pytest
 
 from deployer.errors import Conflict, NotFound
 from deployer.runs.records import runs_of
-from deployer.services.clean import clean_table
+from deployer.services.kinds.clean import clean_table
 from deployer.services.savepoints.autosavepoint import AutosavepointResult, autosavepoint_table
 from deployer.services.savepoints.savepoints import delete_savepoint, make_savepoint
-from deployer.tables.collect.garbage import collect_garbage
-from deployer.tables.rewrite.truncate import reinitialise_table
+from deployer.tables.evolution.rewrite.truncate import reinitialise_table
+from deployer.tables.maintenance.collect.garbage import collect_garbage
 from tests.tables.lakes import Lake, flights
 
 T0 = dt.datetime(2030, 1, 1, tzinfo=dt.UTC).timestamp()

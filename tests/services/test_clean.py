@@ -19,8 +19,8 @@ from deployer.datasets.recovery.rollforward import current
 from deployer.errors import InvalidInput, NotFound
 from deployer.runs.records import queue_run, runs_of, start_run
 from deployer.services.api.attachments import create_service
-from deployer.services.clean import CleanResult, clean_table
-from deployer.services.compact import compact_table
+from deployer.services.kinds.clean import CleanResult, clean_table
+from deployer.services.kinds.compact import compact_table
 from deployer.services.savepoints.savepoints import take_savepoint
 from deployer.state.log.updates import CommitStarted
 from deployer.state.model.services import Service

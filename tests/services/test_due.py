@@ -11,7 +11,7 @@ import pytest
 from deployer.platform.files.json_values import JSON
 from deployer.runs.records import queue_run, start_run
 from deployer.services.api.attachments import create_service, pause_service
-from deployer.services.compact import compact_table
+from deployer.services.kinds.compact import compact_table
 from deployer.services.triggers.after_load import run_due_services
 from deployer.services.triggers.due import Due, due_services
 from deployer.state.model.services import Service, ServiceKind

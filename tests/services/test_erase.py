@@ -16,21 +16,20 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import Interrupted, InvalidInput, Refused
-from deployer.live.declared_properties import declare
 from deployer.live.reader import read_table
 from deployer.platform.system.progress import Progress
 from deployer.runs.rewriting.row_tasks import run_with_spark
-from deployer.services.compact import compact_table
 from deployer.services.erasure.erase import erase
 from deployer.services.erasure.planning import plan_erasure
 from deployer.services.erasure.results import ErasureResult
+from deployer.services.kinds.compact import compact_table
 from deployer.services.savepoints.read_lease import leased
 from deployer.services.savepoints.savepoints import delete_savepoint, make_savepoint
 from deployer.specs.model import IndexSpec
 from deployer.specs.types.types import Scalar
 from deployer.state.log.updates import CommitAbandoned, CommitStarted
 from deployer.tables.admin.tables import update_table
-from deployer.tables.indexes.build import build_index
+from deployer.tables.layout.indexes.build import build_index
 from deployer.tables.open_table import open_to_change
 from deployer.tables.rows.delete import delete_rows
 from deployer.tables.rows.tasks import run_here
@@ -267,7 +266,7 @@ def test_a_tag_of_another_program_goes_with_savepoints(tmp_path: Path) -> None:
 )
 def test_a_legal_hold_prevents_erasure(tmp_path: Path, hold: dict[str, str]) -> None:
     people = People(tmp_path)
-    declare(people.lake.store, people.table_id(), {"holds": [{**hold}]})
+    people.lake.store.declare(people.table_id(), {"holds": [{**hold}]})
     with pytest.raises(Refused, match="under legal hold audit"):
         people.erase()
     assert people.versions_with()
@@ -276,7 +275,7 @@ def test_a_legal_hold_prevents_erasure(tmp_path: Path, hold: dict[str, str]) -> 
 def test_a_hold_is_of_earlier_versions_too(tmp_path: Path) -> None:
     people = People(tmp_path)
     people.delete()
-    declare(people.lake.store, people.table_id(), {"holds": [{"name": "audit", "where": "id = 7"}]})
+    people.lake.store.declare(people.table_id(), {"holds": [{"name": "audit", "where": "id = 7"}]})
     with pytest.raises(Refused, match="earlier versions have rows to be erased under legal hold audit"):
         people.erase()
 

@@ -11,12 +11,11 @@ import pyarrow as pa
 import pytest
 
 from deployer.datasets.storage.options import objects_at
-from deployer.live.declared_properties import declare
 from deployer.services.erasure.erase import erase
-from deployer.services.expire import expire_table
+from deployer.services.kinds.expire import expire_table
 from deployer.services.savepoints.savepoints import make_savepoint
 from deployer.specs.model import IndexSpec
-from deployer.tables.indexes.build import build_index
+from deployer.tables.layout.indexes.build import build_index
 from deployer.tables.open_table import open_to_change
 from tests.tables.lakes import Lake
 
@@ -41,7 +40,7 @@ def test_rows_expire_and_are_erased(lake: Lake) -> None:
     lake.ingest(lake.file(pa.table([mails, days], schema=SCHEMA)), table="people")
     opened = open_to_change(lake.root, "people")
     build_index(lake.store, lake.root, opened.entry.table_id, IndexSpec("by_mail", ("mail",), "btree"))
-    declare(lake.store, opened.entry.table_id, {"retention": {"column": "day", "keep": "30d"}})
+    lake.store.declare(opened.entry.table_id, {"retention": {"column": "day", "keep": "30d"}})
     at = dt.datetime(2026, 2, 10, 12, tzinfo=dt.UTC).timestamp()
     assert expire_table(lake.root, "people", now=at).rows == 10
     make_savepoint(lake.store, lake.root, [opened.entry], "before")

@@ -11,12 +11,11 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import Refused
-from deployer.live.declared_properties import declare
 from deployer.platform.files.json_values import JSON
 from deployer.runs.records import runs_of
-from deployer.services.cluster import cluster_table
-from deployer.services.compact import compact_table
-from deployer.services.expire import EXPIRE, expire_table
+from deployer.services.kinds.cluster import cluster_table
+from deployer.services.kinds.compact import compact_table
+from deployer.services.kinds.expire import EXPIRE, expire_table
 from deployer.services.registry import forecast
 from deployer.tables.read.table import Table
 from tests.tables.lakes import Lake
@@ -40,7 +39,7 @@ def table(lake: Lake, kind: pa.DataType, row_keys: tuple[str, ...] = (), **decla
         lake.ingest(lake.file_arrow(pa.table([range(first, first + 10), days(kind, first)], schema=schema)))
     if "day" not in row_keys:
         lake.ingest(lake.file_arrow(pa.table([[1000], pa.nulls(1, kind)], schema=schema)))
-    declare(lake.store, opened.opened.entry.table_id, {"retention": {"column": "day", "keep": "30d"}, **declared})
+    lake.store.declare(opened.opened.entry.table_id, {"retention": {"column": "day", "keep": "30d"}, **declared})
     return lake.open()
 
 
@@ -134,7 +133,7 @@ def test_a_table_without_retention_is_refused(lake: Lake) -> None:
 
 def test_a_column_that_is_no_date_any_more_is_refused(lake: Lake) -> None:
     opened = table(lake, pa.date32())
-    declare(lake.store, opened.opened.entry.table_id, {"retention": {"column": "id", "keep": "30d"}})
+    lake.store.declare(opened.opened.entry.table_id, {"retention": {"column": "id", "keep": "30d"}})
     with pytest.raises(Refused, match="retention goes by column id"):
         expire_table(lake.root, "flights")
 

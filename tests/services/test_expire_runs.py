@@ -18,8 +18,8 @@ from deployer.runs.records import fail_dead_runs, runs_of
 from deployer.runs.rewriting.row_tasks import run_with_spark
 from deployer.services.agent.watch import Watch
 from deployer.services.api.attachments import create_service
-from deployer.services.expire import expire_table
-from deployer.services.expire.job import expire
+from deployer.services.kinds.expire import expire_table
+from deployer.services.kinds.expire.job import expire
 from deployer.state import open_store
 from deployer.state.model.services import Run, Service
 from deployer.tables.open_table import open_to_change

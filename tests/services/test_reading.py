@@ -8,8 +8,8 @@ from pathlib import Path
 import lance
 import pytest
 
-from deployer.services.clean import clean_table
-from deployer.services.compact import compact_table
+from deployer.services.kinds.clean import clean_table
+from deployer.services.kinds.compact import compact_table
 from deployer.services.savepoints.read_lease import leased
 from tests.tables.lakes import Lake, flights, sorted_rows
 

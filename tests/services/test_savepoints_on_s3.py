@@ -10,14 +10,14 @@ import lance
 import pytest
 
 from deployer.datasets.storage.options import storage_options
-from deployer.services.clean import clean_table
+from deployer.services.kinds.clean import clean_table
 from deployer.services.restore import restore_tables
 from deployer.services.restore.planning import preview_restore
 from deployer.services.savepoints.autosavepoint import autosavepoint_table
 from deployer.services.savepoints.savepoints import delete_savepoint, make_savepoint
 from deployer.tables.admin.deletion import stored
-from deployer.tables.rewrite.truncate import reinitialise_table
-from deployer.tables.verify.verify import verify
+from deployer.tables.evolution.rewrite.truncate import reinitialise_table
+from deployer.tables.maintenance.verify.verify import verify
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 pytestmark = pytest.mark.full  # the same steps on a disk are in the gate

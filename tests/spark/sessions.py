@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deployer.datasets.files.unreferenced_files import unneeded
-from deployer.tables.collect.garbage import collect_garbage
+from deployer.tables.maintenance.collect.garbage import collect_garbage
 from tests.projects import REPOSITORY
 from tests.tables.lakes import Lake
 

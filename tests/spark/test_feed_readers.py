@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import InvalidInput, NotFound
-from deployer.services.clean import clean_table
-from deployer.services.compact import compact_table
+from deployer.services.kinds.clean import clean_table
+from deployer.services.kinds.compact import compact_table
 from deployer.spark.options import OPTIONS
 from deployer.spark.reading.feed_readers import HAS_LIMITS, ChangesReader, ChangesStreamReader, Offset
 from deployer.spark.source import DeployerDataSource

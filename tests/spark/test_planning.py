@@ -14,14 +14,14 @@ import pytest
 from pyspark.sql import datasource as ds
 
 from deployer.errors import DeployerError, InvalidInput, NotFound
-from deployer.services.clean import clean_table
-from deployer.services.compact import compact_table
+from deployer.services.kinds.clean import clean_table
+from deployer.services.kinds.compact import compact_table
 from deployer.spark.options import OPTIONS, ReadOptions
 from deployer.spark.reading.filters import conditions
 from deployer.spark.reading.partitions import Piece, TaskPlan, task_plans
 from deployer.spark.reading.snapshot import take_snapshot, tasks
 from deployer.spark.source import DeployerDataSource, TablePartition, TableReader
-from deployer.state.model.data_file import File
+from deployer.state.model.files.data_file import File
 from deployer.tables.read.predicate import KeyPredicate
 from deployer.tables.read.scan_plan import Condition, ScanPlan
 from tests.projects import REPOSITORY

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 from deployer.specs.types.arrow import arrow_schema
 from deployer.state.log.updates import SetSchema, SetTableProperties
-from deployer.tables.collect.garbage import collect_garbage
+from deployer.tables.maintenance.collect.garbage import collect_garbage
 from tests.spark.writes import Write, as_spark, in_task, uncommitted
 from tests.tables.lakes import FLIGHTS, Lake, flights, sorted_rows
 from tests.tables.test_types import COLUMNS, rows_of

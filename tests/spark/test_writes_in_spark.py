@@ -19,7 +19,7 @@ from pyspark.sql import functions
 from deployer.spark import arranged, register
 from deployer.specs.types.arrow import arrow_schema
 from deployer.state.log.updates import SetSchema
-from deployer.tables.collect.garbage import collect
+from deployer.tables.maintenance.collect.garbage import collect
 from deployer.tables.open_table import open_to_change
 from tests.services.test_due import attach
 from tests.spark.test_writes import keyed, rows_in

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from deployer.specs.reference import reference
+from deployer.specs.reference.document import reference
 from deployer.specs.types.parser import parse_type
 from deployer.specs.types.table import TYPE_ROWS
 from deployer.specs.types.types import format_type

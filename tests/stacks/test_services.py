@@ -12,7 +12,7 @@ import pytest
 
 from deployer.compute.schedules.landing import LandingPlaces, landing_policy
 from deployer.platform.aws.names import name_on_aws, own_name, own_names
-from deployer.services.metasync import metasync_table
+from deployer.services.kinds.metasync import metasync_table
 from tests.cli.conftest import Deployer
 from tests.projects import table
 from tests.stacks.conftest import MakeProject, bucket_of

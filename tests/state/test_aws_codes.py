@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from botocore.exceptions import ClientError
 
-from deployer.cli.deploy.aws_remedies import remedies_for
+from deployer.cli.commands.deploy.aws_remedies import remedies_for
 from deployer.platform.aws.calls import Calls, Cause
 from deployer.platform.aws.error_codes import CREDENTIALS, DENIED, EXPIRED, THROTTLED
 from deployer.platform.storage.s3_errors import refusal_in

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deployer.state.model import files as files_module
-from deployer.state.model.data_file import File
-from deployer.state.model.files import Files
+from deployer.state.model.files.data_file import File
+from deployer.state.model.files.files import Files
 
 from .samples import file
 

@@ -12,7 +12,7 @@ from deployer.services.savepoints.savepoints import take_savepoint
 from deployer.specs.model import IndexSpec
 from deployer.state.log.updates import CommitAbandoned, CommitStarted
 from deployer.table import Table
-from deployer.tables.indexes.build import build_index, index_infos
+from deployer.tables.layout.indexes.build import build_index, index_infos
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 NOW = dt.timedelta(0)

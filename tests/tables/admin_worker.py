@@ -8,10 +8,10 @@ import sys
 from deployer.errors import Conflict
 from deployer.state import open_store
 from deployer.tables.admin.deletion import delete_counted
-from deployer.tables.collect.garbage import collect_garbage
+from deployer.tables.evolution.rewrite.truncate import reinitialise_table
 from deployer.tables.ingest.job import IngestRequest
-from deployer.tables.partitions.split import split_leaves
-from deployer.tables.rewrite.truncate import reinitialise_table
+from deployer.tables.layout.partitions.split import split_leaves
+from deployer.tables.maintenance.collect.garbage import collect_garbage
 from spark_jobs.ingest import run
 
 WEEK = dt.timedelta(days=7)

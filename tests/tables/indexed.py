@@ -14,7 +14,7 @@ from deployer.plan.diff.lakes import diff
 from deployer.specs.model import IndexSpec, Storage, TableSpec
 from deployer.specs.types.arrow import columns_of
 from deployer.tables.admin.tables import create_table, update_table
-from deployer.tables.indexes.build import IndexInfo, index_infos
+from deployer.tables.layout.indexes.build import IndexInfo, index_infos
 from tests.tables.lakes import Lake
 
 SIZE = 16

@@ -9,7 +9,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from deployer.tables.schema import column_sizes
+from deployer.tables.evolution.schema import column_sizes
 from tests.cli.conftest import Deployer, deployer
 from tests.projects import INSTANCE, make_project, table
 

@@ -21,7 +21,7 @@ from deployer.specs.types.computed import COMPUTED_NOTE
 from deployer.state import open_store
 from deployer.state.log.service_updates import RunQueued
 from deployer.state.log.updates import SetSchema
-from deployer.tables.collect.function_packages import PackagesReport, collect_packages
+from deployer.tables.maintenance.collect.function_packages import PackagesReport, collect_packages
 from tests.tables.lakes import FLIGHTS, Lake
 
 HOUR = dt.timedelta(hours=1)

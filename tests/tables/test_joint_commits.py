@@ -26,8 +26,8 @@ from deployer.state.backends.commit_requests import call
 from deployer.tables.append import Appender, open_appender
 from deployer.tables.ingest.commit.append import AppendResult
 from deployer.tables.ingest.commit.pending import Pending
+from deployer.tables.maintenance.verify.verify import verify
 from deployer.tables.open_table import open_to_change
-from deployer.tables.verify.verify import verify
 from tests import forks
 from tests.tables.lakes import Lake, flights, sorted_rows
 

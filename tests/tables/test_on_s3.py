@@ -22,10 +22,10 @@ from deployer.specs.types.types import Column, Scalar
 from deployer.tables.admin.deletion import delete_table
 from deployer.tables.admin.tables import update_table
 from deployer.tables.append import open_appender
-from deployer.tables.collect.garbage import collect_garbage
+from deployer.tables.evolution.rewrite import lock as rewrite_lock
+from deployer.tables.evolution.rewrite.lock import Holder, held
 from deployer.tables.ingest.commit import unique_keys as unique_commit
-from deployer.tables.rewrite import lock as rewrite_lock
-from deployer.tables.rewrite.lock import Holder, held
+from deployer.tables.maintenance.collect.garbage import collect_garbage
 from tests.state.faults import Interpose
 from tests.tables.lakes import Lake, flights, sorted_rows
 

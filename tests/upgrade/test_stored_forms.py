@@ -46,7 +46,7 @@ from deployer.state.model.entities import Partition
 from deployer.state.new_store import import_into
 from deployer.state.records.document import JobsRecord, TableRecord, jobs_from_bytes, table_from_bytes, to_bytes
 from deployer.state.snapshots.files import SnapshotReader, SnapshotWriter, manifest_of
-from deployer.tables.rewrite.progress import Progress, RangeLedger
+from deployer.tables.evolution.rewrite.progress import Progress, RangeLedger
 from tests.archives import unpack
 from tests.state.samples import objects_at, store_at
 

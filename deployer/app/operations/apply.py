@@ -28,7 +28,7 @@ from deployer.specs import known_lake
 from deployer.specs.model import Lake
 
 if TYPE_CHECKING:
-    from deployer.tables.rewrite.cleanup import OldDataset
+    from deployer.tables.evolution.rewrite.cleanup import OldDataset
 
 #: Is given a plan that changes something, and says whether it may be applied.
 Approve = Callable[[PlanResult], bool]
@@ -224,7 +224,7 @@ def _remove_old_datasets(root: str, planned: Planned) -> tuple[OldDataset, ...]:
     Only tables are looked at that had an old dataset or that the plan changed: the state of the others is not read.
     """
     from deployer.state import open_store
-    from deployer.tables.rewrite.cleanup import remove_old_datasets
+    from deployer.tables.evolution.rewrite.cleanup import remove_old_datasets
 
     tables = {table.table_id for table in planned.live.tables.values() if table.former}
     tables |= {resource.table_id for resource in planned.plan.resources if resource.changes and resource.table_id}

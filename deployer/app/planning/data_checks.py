@@ -21,7 +21,7 @@ def looked_up(plan: Plan, lake: Lake, live: LiveLake, root: str) -> tuple[Plan, 
     Raises InvalidInput for a new default that takes more than a plan may.
     """
     if plan.changes:
-        from deployer.tables.schema.default_trial import refuse_defaults_over_limits
+        from deployer.tables.evolution.schema.default_trial import refuse_defaults_over_limits
 
         refuse_defaults_over_limits(lake, live)
     tables = {table.table_id: table for table in live.tables.values()}
@@ -33,8 +33,8 @@ def looked_up(plan: Plan, lake: Lake, live: LiveLake, root: str) -> tuple[Plan, 
             found.append(resource)
             continue
         from deployer.datasets.errors import lance_errors
-        from deployer.tables.schema.check import checked_on_data  # it loads Arrow's functions
-        from deployer.tables.schema.column_sizes import sized_on_disk
+        from deployer.tables.evolution.schema.check import checked_on_data  # it loads Arrow's functions
+        from deployer.tables.evolution.schema.column_sizes import sized_on_disk
 
         try:
             with lance_errors(f"{root.rstrip('/')}/{table.location}"):
@@ -55,7 +55,7 @@ def with_removals(
     """Returns the plan with the datasets, and what deletions left, that the run removes."""
     if not live.unfinished and not any(table.former for table in live.tables.values()):
         return plan
-    from deployer.tables.collect.foreseen_removals import foreseen_removals  # it loads Arrow
+    from deployer.tables.maintenance.collect.foreseen_removals import foreseen_removals  # it loads Arrow
 
     now = time.time_ns() // 1_000_000
     found = foreseen_removals(

@@ -53,7 +53,7 @@ def _field_id(location: str, column: str) -> int | None:
 def _counted(
     planned: PlannedChange, state: TableState, location: str, spec: TableSpec, live: TableSpec
 ) -> PlannedChange:
-    from deployer.services.expire.expired_files import Cutoff, expired_files  # it loads Arrow
+    from deployer.services.kinds.expire.expired_files import Cutoff, expired_files  # it loads Arrow
 
     assert isinstance(planned.change, c.ChangeRetention)  # noqa: S101 -- _counts
     keep = planned.change.after

@@ -7,16 +7,16 @@ from typing import Any
 
 import typer
 
-from deployer.cli.catalog import entries, inspect, serve
-from deployer.cli.column import backfill, computed, load
-from deployer.cli.job import jobs
-from deployer.cli.rows import change as row_change
-from deployer.cli.rows import erase as row_erase
-from deployer.cli.service import change, check, files, run, show
-from deployer.cli.state import log, rebuild, transfer, verify
-from deployer.cli.state import show as show_state
-from deployer.cli.table import add, delete, flags, gc, partitions, reinitialise, split
-from deployer.cli.view import views
+from deployer.cli.commands.catalog import entries, inspect, serve
+from deployer.cli.commands.column import backfill, computed, load
+from deployer.cli.commands.job import jobs
+from deployer.cli.commands.rows import change as row_change
+from deployer.cli.commands.rows import erase as row_erase
+from deployer.cli.commands.service import change, check, files, run, show
+from deployer.cli.commands.state import log, rebuild, transfer, verify
+from deployer.cli.commands.state import show as show_state
+from deployer.cli.commands.table import add, delete, flags, gc, partitions, reinitialise, split
+from deployer.cli.commands.view import views
 
 
 def _group(name: str, about: str, commands: Mapping[str, Callable[..., Any]]) -> typer.Typer:

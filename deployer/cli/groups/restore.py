@@ -64,9 +64,9 @@ def restore(
     problems.
     """
     from deployer.app.workspace import open_workspace
+    from deployer.cli.commands.deploy.up import confirm
     from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.console.progress_display import Meter
-    from deployer.cli.deploy.up import confirm
     from deployer.cli.inputs.table import state_to_change
     from deployer.errors import InvalidInput
     from deployer.platform.text.formatting import count

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deployer.cli.deploy.up import Yes
+from deployer.cli.commands.deploy.up import Yes
 from deployer.cli.options import DEFAULT_STACK, AsJson, LockTimeout, ProjectDir, SpecsPath, StackName
 
 app = typer.Typer(
@@ -75,9 +75,9 @@ def import_stack(
     from deployer.app.stack.engine import engine_for
     from deployer.app.stack.lock_wait import held_in_time
     from deployer.app.workspace import open_workspace
+    from deployer.cli.commands.deploy.up import confirm
     from deployer.cli.console.output import print_json, stdout
     from deployer.cli.console.reporter import ConsoleReporter
-    from deployer.cli.deploy.up import confirm
     from deployer.platform.text.formatting import count
 
     workspace = open_workspace(project, stack, specs)

@@ -14,7 +14,7 @@ from deployer.cli.summaries.service_run import print_done
 from deployer.errors import Interrupted
 from deployer.platform.files.dataclass_json import from_asdict
 from deployer.runs.remote import service_job
-from deployer.services.backfill.on_cluster import require_runnable
+from deployer.services.kinds.backfill.on_cluster import require_runnable
 from deployer.services.registry import SERVICES
 from deployer.specs.model import Cluster, Lake
 from deployer.state import open_store

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deployer.tables.indexes.build import CaughtUp
     from deployer.tables.ingest.files.loaded_files import LoadedBefore
     from deployer.tables.ingest.job import IngestResult
-    from deployer.tables.partitions.split import SplitResult
+    from deployer.tables.layout.indexes.build import CaughtUp
+    from deployer.tables.layout.partitions.split import SplitResult
 
 
 LISTED = 5  #: files that were loaded before, each with its line

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from deployer.cli.console.output import note, stdout
 from deployer.cli.summaries.refreshes import refreshed
 from deployer.platform.text.formatting import count, size
-from deployer.services.backfill.results import BackfillResult
-from deployer.services.clean import CleanResult
-from deployer.services.cluster.depth import Depth
-from deployer.services.cluster.results import ClusterResult
-from deployer.services.compact.results import CompactResult
-from deployer.services.expire.results import ExpireResult
-from deployer.services.ingest.results import IngestFilesResult
-from deployer.services.metasync.results import MetasyncResult, PublishedEntry
+from deployer.services.kinds.backfill.results import BackfillResult
+from deployer.services.kinds.clean import CleanResult
+from deployer.services.kinds.cluster.depth import Depth
+from deployer.services.kinds.cluster.results import ClusterResult
+from deployer.services.kinds.compact.results import CompactResult
+from deployer.services.kinds.expire.results import ExpireResult
+from deployer.services.kinds.ingest.results import IngestFilesResult
+from deployer.services.kinds.metasync.results import MetasyncResult, PublishedEntry
 from deployer.services.restore.restoring import Restored
 from deployer.services.savepoints.autosavepoint import AutosavepointResult
 from deployer.specs.types.column_names import listed

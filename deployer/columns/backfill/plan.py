@@ -14,8 +14,8 @@ from deployer.columns.fill.tasks import number_of_tasks, task_rows
 from deployer.columns.fill.work import Target, works_of
 from deployer.datasets.dataset import field_ids
 from deployer.live.backfill_rates import backfill_rates
-from deployer.state.model.computed_by import UNKNOWN, rows_by_definition
 from deployer.state.model.entities import TableState
+from deployer.state.model.files.computed_by import UNKNOWN, rows_by_definition
 from deployer.tables.open_table import ReadTable
 
 

@@ -13,8 +13,8 @@ from deployer.columns.fill.work import FragmentWork
 from deployer.datasets.dataset import field_ids
 from deployer.errors import InvalidInput, NotFound
 from deployer.specs.types.column_names import quoted
-from deployer.state.model.computed_by import has_others, has_outdated, has_unknown, is_computed
 from deployer.state.model.entities import File, TableState
+from deployer.state.model.files.computed_by import has_others, has_outdated, has_unknown, is_computed
 from deployer.tables.open_table import ReadTable
 from deployer.tables.read.scan_plan import Condition
 from deployer.tables.read.table import Table as Reader

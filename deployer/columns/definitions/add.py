@@ -11,7 +11,7 @@ from deployer.columns.fill.added_columns import ATTEMPTS, refuse_new_column
 from deployer.datasets.schema.change import add_null_columns
 from deployer.errors import Conflict, InvalidInput
 from deployer.specs.types.column_names import listed
-from deployer.tables.schema.commit import commit_schema_change
+from deployer.tables.evolution.schema.commit import commit_schema_change
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset, LanceOperation

@@ -11,7 +11,7 @@ from deployer.errors import Conflict, InvalidInput
 from deployer.specs.types.column_names import name_fault
 from deployer.specs.types.lance_support import NEWER, newer_findings, type_findings
 from deployer.specs.types.types import children
-from deployer.tables.schema.commit import commit_schema_change
+from deployer.tables.evolution.schema.commit import commit_schema_change
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset, LanceOperation

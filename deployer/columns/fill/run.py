@@ -23,7 +23,7 @@ from deployer.errors import Conflict
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress
 from deployer.runs.rewriting.index_builds import plans_by_size
-from deployer.tables.indexes.build import catch_up
+from deployer.tables.layout.indexes.build import catch_up
 from deployer.tables.open_table import OpenTable, open_entry
 
 if TYPE_CHECKING:

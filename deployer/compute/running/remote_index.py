@@ -16,7 +16,7 @@ from deployer.specs.declarations.indexes import index_from_json, index_to_json
 from deployer.specs.model import IndexSpec
 from deployer.specs.validation.plain_values import mapping, optional_whole, text
 from deployer.state.store import StateStore
-from deployer.tables.indexes.parts import BuildPlan
+from deployer.tables.layout.indexes.parts import BuildPlan
 
 PROGRAM = "index"
 

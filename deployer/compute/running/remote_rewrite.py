@@ -15,7 +15,7 @@ from deployer.specs.model import TableSpec
 from deployer.specs.serialized.specs import table_from_json, table_to_json
 from deployer.specs.validation.plain_values import mapping, text
 from deployer.state.store import StateStore
-from deployer.tables.rewrite.rewrite import to_copy
+from deployer.tables.evolution.rewrite.rewrite import to_copy
 
 PROGRAM = "rewrite"
 

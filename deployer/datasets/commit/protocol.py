@@ -28,13 +28,13 @@ What differs is in the module of each operation:
   A transaction that lost its races is sent again as it is.
 - Rewrites of files (`deployer.runs.rewriting.replace`): one that lost is prepared again, on the newest version.
 - Changes of rows (`deployer.tables.rows.commit`): one that lost is prepared again, on the newest version.
-- Schema changes (`deployer.tables.schema.commit`): sent once, and abandoned where Lance does not have it then, for
+- Schema changes (`deployer.tables.evolution.schema.commit`): sent once, and abandoned where Lance does not have it then, for
   whatever reason. What changed is recorded by the roll-forward alone.
 - Restores (`deployer.services.restore.restoring`): one transaction of the state writes the intents of all tables, and
   one records all of them (`deployer.datasets.recovery.restored_together`). They share only `send`.
 
 A rewrite of a whole table is not such a commit: it fills a dataset that no reader sees, and one transaction of the
-state swaps that in (`deployer.tables.rewrite.rewrite`).
+state swaps that in (`deployer.tables.evolution.rewrite.rewrite`).
 """
 
 from __future__ import annotations

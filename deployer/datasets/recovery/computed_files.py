@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.dataset import Fragment, fragments_of, ids_by_column
 from deployer.specs.types.arrow import computed_of
-from deployer.state.model.computed_by import definitions_of, with_definitions, with_outdated, without_fields
+from deployer.state.model.files.computed_by import definitions_of, with_definitions, with_outdated, without_fields
 
 if TYPE_CHECKING:
     import lance

@@ -8,8 +8,8 @@ from dataclasses import replace
 from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.lance_transactions import TakenRows
 from deployer.state.log.updates import RowsChanged, RowsLeft
-from deployer.state.model.computed_by import joined, with_rows_of
 from deployer.state.model.entities import File, RowCounts
+from deployer.state.model.files.computed_by import joined, with_rows_of
 
 
 def rows_changed(

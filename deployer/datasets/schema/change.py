@@ -126,7 +126,7 @@ def set_nullable(
 ) -> lance.LanceOperation.BaseOperation:
     """Returns the operation that says whether the column or field may be null.
 
-    Rows are not looked at: see `deployer.tables.schema.check`.
+    Rows are not looked at: see `deployer.tables.evolution.schema.check`.
     """
     return _altered(dataset, path, lambda field: replace(field, nullable=nullable), preserves_nullability=False)
 

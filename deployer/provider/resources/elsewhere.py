@@ -18,7 +18,7 @@ from deployer.state.store import StateStore
 if TYPE_CHECKING:
     from deployer.compute.running.table_jobs import TableCluster
     from deployer.tables.admin.tables import RewriteElsewhere
-    from deployer.tables.indexes.parts import BuildPlan, PlanBuild
+    from deployer.tables.layout.indexes.parts import BuildPlan, PlanBuild
 
 #: Returns the cluster, given the work that is to be done there and the address of the table, for an error message.
 Connect = Callable[[str, str], "TableCluster"]

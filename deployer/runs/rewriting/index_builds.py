@@ -21,7 +21,7 @@ from deployer.compute.spark.local import LocalCluster, job_session, was_submitte
 from deployer.live.reader import live_instance
 from deployer.plan.planning import work_places
 from deployer.runs.rewriting.executor import OnRows, with_spark
-from deployer.tables.indexes.parts import IN_ONE_PART, BuildPlan, PlanBuild
+from deployer.tables.layout.indexes.parts import IN_ONE_PART, BuildPlan, PlanBuild
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

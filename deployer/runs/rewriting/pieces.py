@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from deployer.runs.rewriting.tasks import Piece
 from deployer.state.model.entities import File, Partition, TableState
+from deployer.tables.layout.partitions.sizes import leaf_of
 from deployer.tables.open_table import ReadTable
-from deployer.tables.partitions.sizes import leaf_of
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset

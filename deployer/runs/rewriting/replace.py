@@ -20,8 +20,8 @@ from deployer.datasets.recovery.rollforward import current
 from deployer.errors import Conflict, NotFound, OutcomeUnknown
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.retry import Backoff
-from deployer.state.model.computed_by import joined
 from deployer.state.model.entities import Job, TableEntry, TableState
+from deployer.state.model.files.computed_by import joined
 from deployer.state.transactions.tables import to_replace_files
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from deployer.platform.text.formatting import count, size
 from deployer.runs.rewriting.executor import OnRows
 from deployer.runs.rewriting.replace import commit_rewritten
 from deployer.runs.rewriting.tasks import Task, in_batches
-from deployer.tables.indexes.build import catch_up, join_parts
+from deployer.tables.layout.indexes.build import catch_up, join_parts
 from deployer.tables.open_table import OpenTable, ReadTable, open_entry
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from deployer.errors import DeployerError
 from deployer.live.freshness import Freshness, freshness_of
 from deployer.live.reader import READERS, live_instance, live_table, read_table
 from deployer.runs.records import dead_runs
-from deployer.services.compact.planning import small_files
+from deployer.services.kinds.compact.planning import small_files
 from deployer.services.triggers.due import Due, by_messages, deleted_rows, due_in, retry_at, watched
 from deployer.services.triggers.status import GRACE, ServiceStatus, may_start, service_statuses
 from deployer.services.triggers.upstream import source_ids, upstream_in
@@ -235,7 +235,7 @@ class Watch:
         for service, _ in watched(state):
             queue = service.options.get(QUEUE)
             if service.kind in ours and isinstance(queue, str) and now >= retry_at(state, service.kind):
-                from deployer.services.ingest.queue import waiting
+                from deployer.services.kinds.ingest.queue import waiting
 
                 with suppress(DeployerError):
                     if messages := waiting(queue):

@@ -11,7 +11,7 @@ from deployer.runs.records import end_queued_run, fail_dead_runs
 from deployer.runs.remote import RemoteRun, service_job
 from deployer.runs.wait import RunningWork
 from deployer.services.api import management
-from deployer.services.backfill.on_cluster import require_runnable
+from deployer.services.kinds.backfill.on_cluster import require_runnable
 from deployer.specs.model import Cluster
 from deployer.state.model.services import Run, ServiceKind
 from deployer.tables.open_table import OpenTable

@@ -34,9 +34,9 @@ from deployer.services.erasure.rewrite import rewrite_files
 from deployer.services.savepoints.savepoints import remove_savepoint
 from deployer.state.log.service_updates import SavepointsExpired
 from deployer.state.log.updates import DatasetRemoved
-from deployer.tables.collect.versions import remove_numbered
-from deployer.tables.indexes.build import build_or_empty
 from deployer.tables.inspect.savepoint_tags import settle_tags
+from deployer.tables.layout.indexes.build import build_or_empty
+from deployer.tables.maintenance.collect.versions import remove_numbered
 from deployer.tables.open_table import OpenTable
 from deployer.tables.rows.change import RowPlan
 from deployer.tables.rows.commit import RowJob

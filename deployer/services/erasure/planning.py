@@ -20,13 +20,13 @@ from deployer.services.erasure.results import ErasurePlan
 from deployer.services.erasure.scan import DatasetScan, scan_dataset
 from deployer.state.model.entities import TableState
 from deployer.state.model.services import LEASE, Savepoint
-from deployer.tables.collect.versions import oldest_in_use
 from deployer.tables.conversion.sql_values import named_columns
+from deployer.tables.evolution.rewrite.cleanup import came_late
 from deployer.tables.inspect.protection import RELEASE
 from deployer.tables.inspect.savepoint_tags import PREFIX
+from deployer.tables.maintenance.collect.versions import oldest_in_use
 from deployer.tables.open_table import OpenTable
 from deployer.tables.read.conditions import check_condition
-from deployer.tables.rewrite.cleanup import came_late
 from deployer.tables.rows.holds import is_usable, refuse_held
 from deployer.tables.rows.tasks import RunTasks, count_rows, run_here
 

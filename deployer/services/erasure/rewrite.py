@@ -9,8 +9,8 @@ from deployer.platform.system.progress import OnProgress
 from deployer.runs.rewriting.pieces import pieces_of
 from deployer.runs.rewriting.run import Engine, RewriteRun
 from deployer.runs.rewriting.tasks import Sizes, Task
-from deployer.services.compact.job import Merging
-from deployer.services.compact.options import CompactOptions
+from deployer.services.kinds.compact.job import Merging
+from deployer.services.kinds.compact.options import CompactOptions
 from deployer.tables.open_table import OpenTable
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from deployer.live.services import trigger_of
 from deployer.platform.text.formatting import count, percentage, size, timestamp
 from deployer.runs.records import runs_of
 from deployer.runs.runner import INTERRUPTED
-from deployer.services.compact.planning import merged_files, small_files
+from deployer.services.kinds.compact.planning import merged_files, small_files
 from deployer.services.registry import SERVICES
 from deployer.services.triggers.upstream import Upstream, Written, no_upstream, upstream_in
 from deployer.specs.model import Trigger

@@ -10,13 +10,13 @@ from deployer.errors import DeployerError
 from deployer.live.services import trigger_of
 from deployer.plan.render.services import describe_trigger
 from deployer.runs.records import runs_of
-from deployer.services.compact.planning import small_files
+from deployer.services.kinds.compact.planning import small_files
 from deployer.services.registry import forecast
 from deployer.services.triggers.due import deleted_rows
 from deployer.services.triggers.status import GRACE, ServiceStatus, service_statuses
 from deployer.services.triggers.upstream import upstream_in
-from deployer.state.model.data_file import File
 from deployer.state.model.entities import TableState
+from deployer.state.model.files.data_file import File
 from deployer.state.model.services import Run, Service
 from deployer.state.snapshots.history import Time
 from deployer.tables.open_table import ReadTable

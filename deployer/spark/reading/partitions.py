@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from deployer.datasets.dataset import fragments_of
-from deployer.state.model.data_file import File
 from deployer.state.model.entities import TableState
+from deployer.state.model.files.data_file import File
 from deployer.tables.read.scan_plan import ScanPlan
 
 if TYPE_CHECKING:

@@ -22,15 +22,15 @@ from deployer.spark.writing.plan import WritePlan
 from deployer.spark.writing.stores import store_at
 from deployer.spark.writing.task import TaskMessage
 from deployer.state.model.entities import Job
-from deployer.tables.indexes.build import catch_up
 from deployer.tables.ingest.commit.append import commit_append
 from deployer.tables.ingest.commit.lance_append import fence_appends
 from deployer.tables.ingest.keys.unique import Admission, Duplicates
 from deployer.tables.ingest.loading import LoadedFragments, refused_duplicates, with_duplicates_set_aside
 from deployer.tables.ingest.rows.bad_row_files import remove_bad_rows, write_bad_rows
 from deployer.tables.ingest.rows.bad_rows import BadRows, refusal, too_many
+from deployer.tables.layout.indexes.build import catch_up
+from deployer.tables.layout.partitions.split import split_after_load
 from deployer.tables.open_table import OpenTable
-from deployer.tables.partitions.split import split_after_load
 from deployer.tables.rows.load import WrittenRows, commit_written
 
 

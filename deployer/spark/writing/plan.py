@@ -22,8 +22,8 @@ from deployer.tables.ingest.rows.bad_rows import LISTED
 from deployer.tables.ingest.rows.check import match_columns
 from deployer.tables.ingest.rows.field_map import FieldMap, check_one_field_each, field_map
 from deployer.tables.ingest.rows.missing_columns import may_be_missing, missing
+from deployer.tables.layout.partitions.key_ranges import Ranges
 from deployer.tables.open_table import OpenTable, find_entry, open_entry
-from deployer.tables.partitions.key_ranges import Ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deployer.specs.formats import FORMATS, has_format
 from deployer.specs.schema.document import json_schema
 from deployer.specs.validation.branches import Schema, branched
+from deployer.specs.validation.formats import FORMATS, has_format
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from deployer.errors import Problem
-from deployer.specs.formats import FORMATS, FormatFault
 from deployer.specs.rules import Rule
 from deployer.specs.validation.branches import CHOSEN_BY, TEXT_FORMAT, Schema, types_of
 from deployer.specs.validation.faults import TOO_LARGE, Fault, NameOf, Path, Shape
 from deployer.specs.validation.field_messages import field_problems, torn_fields
+from deployer.specs.validation.formats import FORMATS, FormatFault
 from deployer.specs.yaml.nodes import Node
 from deployer.specs.yaml.suggestions import node_text, one_of, wanted_remedy
 

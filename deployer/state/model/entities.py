@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from deployer.platform.files.json_values import JSON
-from deployer.state.model.data_file import File
-from deployer.state.model.files import Files
+from deployer.state.model.files.data_file import File
+from deployer.state.model.files.files import Files
 from deployer.state.model.location import Location
 from deployer.state.model.names import INSTANCE, Name, SavepointName, TableId
 from deployer.state.model.persistent_map import LayeredMap

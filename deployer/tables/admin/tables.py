@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Protocol, assert_never
 from deployer.datasets.dataset import create_dataset
 from deployer.datasets.storage.places import dataset_uri
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
-from deployer.live.declared_properties import declare, declared_properties
 from deployer.live.model import LiveTable
 from deployer.live.services import declared_service, service_spec
 from deployer.plan import changes as c
@@ -27,6 +26,7 @@ from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.specs.declarations.embeddings import embedding_to_json
 from deployer.specs.model import ServiceSpec, TableSpec
+from deployer.specs.serialized.properties import declared_properties
 from deployer.specs.serialized.retention import holds_to_json, retention_to_json
 from deployer.specs.types.arrow import arrow_schema
 from deployer.specs.types.view import view_to_stored
@@ -55,13 +55,13 @@ from deployer.state.store import StateStore
 from deployer.state.transactions.services import to_alter_service, to_create_service, to_remove_service
 from deployer.state.transactions.tables import to_register, to_rename
 from deployer.tables.admin.deletion import delete_table, remove_unfinished
-from deployer.tables.indexes.apply import apply_index_change, settle_indexes
-from deployer.tables.indexes.parts import PlanBuild, in_one_part
+from deployer.tables.evolution.schema.apply import apply_column_change, declare_unique
+from deployer.tables.evolution.schema.check import refuse_what_rows_forbid
 from deployer.tables.inspect.protection import require_as_planned
 from deployer.tables.inspect.recorded import recorded_table
-from deployer.tables.partitions.split_points import declared_partitions
-from deployer.tables.schema.apply import apply_column_change, declare_unique
-from deployer.tables.schema.check import refuse_what_rows_forbid
+from deployer.tables.layout.indexes.apply import apply_index_change, settle_indexes
+from deployer.tables.layout.indexes.parts import PlanBuild, in_one_part
+from deployer.tables.layout.partitions.split_points import declared_partitions
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
@@ -78,7 +78,7 @@ class ViewBuilder(Protocol):
     ) -> None: ...
 
 
-#: Rewrites a table on another machine, as `deployer.tables.rewrite.rewrite.rewrite_table` does on this one.
+#: Rewrites a table on another machine, as `deployer.tables.evolution.rewrite.rewrite.rewrite_table` does on this one.
 RewriteElsewhere = Callable[[StateStore, str, str, TableSpec, OnProgress], None]
 
 
@@ -186,7 +186,7 @@ def update_table(
     refuse_unsupported(changes, keys, has_rows=live.statistics.rows > 0)
     refuse_what_rows_forbid(root, live, changes)
     if live.statistics.rows == 0 and any(refusal(change, keys) for change in changes):
-        from deployer.tables.rewrite.empty_dataset import (
+        from deployer.tables.evolution.rewrite.empty_dataset import (
             redeclare_empty,  # it loads Arrow, which a preview can do without
         )
 
@@ -200,7 +200,9 @@ def update_table(
         if elsewhere is not None and live.statistics.rows:
             elsewhere(store, root, table_id, spec, on_progress)
             return
-        from deployer.tables.rewrite.rewrite import rewrite_table  # it loads Arrow, which a preview can do without
+        from deployer.tables.evolution.rewrite.rewrite import (
+            rewrite_table,  # it loads Arrow, which a preview can do without
+        )
 
         rewrite_table(store, root, table_id, spec, with_spark, on_progress)
 
@@ -265,7 +267,7 @@ def _execute(
             for column in columns:
                 apply_column_change(store, root, table_id, spec, column, on_progress)
         case s.DropUnique():
-            declare(store, table_id, {UNIQUE: None})
+            store.declare(table_id, {UNIQUE: None})
         case s.RewriteTable():
             rewrite()
         case s.SetConstraints(constraints):
@@ -274,13 +276,13 @@ def _execute(
                     case c.SetUnique():
                         declare_unique(store, root, table_id, constraint)
                     case c.ChangeLeafLimit(after=limit):
-                        declare(store, table_id, {MAX_ROWS_PER_LEAF: limit})
+                        store.declare(table_id, {MAX_ROWS_PER_LEAF: limit})
                     case c.ChangeRetention(after=keep):
-                        declare(store, table_id, {RETENTION: retention_to_json(keep) if keep else None})
+                        store.declare(table_id, {RETENTION: retention_to_json(keep) if keep else None})
                     case c.ChangeHolds(after=holds):
-                        declare(store, table_id, {HOLDS: holds_to_json(holds) or None})
+                        store.declare(table_id, {HOLDS: holds_to_json(holds) or None})
                     case c.ChangeRetainedChanges(after=kept_for):
-                        declare(store, table_id, {RETAIN_CHANGES: kept_for})
+                        store.declare(table_id, {RETAIN_CHANGES: kept_for})
                     case _:
                         assert_never(constraint)
         case s.BuildIndexes(indexes):
@@ -294,10 +296,10 @@ def _execute(
             for change in properties:
                 if isinstance(change, c.ChangeMaxStaleness):
                     if spec.view is not None:
-                        declare(store, table_id, {VIEW: view_to_stored(spec.view)})
+                        store.declare(table_id, {VIEW: view_to_stored(spec.view)})
                 elif isinstance(change, c.ChangeEmbedding):
                     form = embedding_to_json(change.after) if change.after is not None else None
-                    declare(store, table_id, {EMBEDDING: form})
+                    store.declare(table_id, {EMBEDDING: form})
                 else:
                     store.commit(table_id, [SetTableProperties(_property(change))])
         case _:

@@ -27,7 +27,7 @@ from deployer.state.model.declared_properties import OWNER, SPLIT_POINTS
 from deployer.state.model.entities import INSTANCE_LOG, TableEntry, TableProperties, TableState
 from deployer.state.model.location import Location
 from deployer.state.store import StateStore
-from deployer.tables.partitions.split_points import one_leaf
+from deployer.tables.layout.partitions.split_points import one_leaf
 
 MANAGED_VERSIONS = ("2.1", "2.2")  #: of the file format, those that a spec can declare
 

@@ -21,7 +21,7 @@ from deployer.tables.ingest.files.find import find_sources, splits_of
 from deployer.tables.ingest.files.model import ReadOptions, Split
 from deployer.tables.ingest.readers.splits import Reading, SplitReport, checked_rows, plan_reading
 from deployer.tables.ingest.rows.field_map import field_map
-from deployer.tables.partitions.key_sketch import KeySketch
+from deployer.tables.layout.partitions.key_sketch import KeySketch
 
 SAMPLE_ROWS = 1_000_000
 

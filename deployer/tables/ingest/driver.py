@@ -16,7 +16,7 @@ from deployer.tables.ingest.keys.unique import Duplicates, UniqueLoad
 from deployer.tables.ingest.loading import LoadedFragments, LoadPlan
 from deployer.tables.ingest.range_writer import write_range
 from deployer.tables.ingest.readers.splits import SplitReport, checked_rows
-from deployer.tables.partitions.key_ranges import Ranges
+from deployer.tables.layout.partitions.key_ranges import Ranges
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset

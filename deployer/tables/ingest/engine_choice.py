@@ -9,7 +9,7 @@ from typing import Literal
 from deployer.platform.text.formatting import size as size_words
 from deployer.tables.ingest.loading import LoadPlan
 from deployer.tables.ingest.readers.splits import key_sample
-from deployer.tables.partitions.key_ranges import cut
+from deployer.tables.layout.partitions.key_ranges import cut
 
 Engine = Literal["auto", "spark", "driver"]
 

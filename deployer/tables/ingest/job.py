@@ -17,7 +17,6 @@ from deployer.live.reader import has_unique_keys
 from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.state.model.entities import Job, RowCounts, TableEntry
 from deployer.state.store import StateStore
-from deployer.tables.indexes.build import CaughtUp, catch_up
 from deployer.tables.ingest.commit.append import AppendResult, commit_append
 from deployer.tables.ingest.driver import load_in_driver
 from deployer.tables.ingest.engine_choice import Engine, choose_engine, for_tasks
@@ -46,9 +45,10 @@ from deployer.tables.ingest.rows.bad_rows import LISTED, BadRowLimit, refusal, t
 from deployer.tables.ingest.rows.field_map import check_given_once, field_map
 from deployer.tables.ingest.rows.missing_columns import missing, unnamed_columns
 from deployer.tables.ingest.rows.selects import Select
+from deployer.tables.layout.indexes.build import CaughtUp, catch_up
+from deployer.tables.layout.partitions.key_ranges import Ranges
+from deployer.tables.layout.partitions.split import SplitResult, split_after_load
 from deployer.tables.open_table import OpenTable
-from deployer.tables.partitions.key_ranges import Ranges
-from deployer.tables.partitions.split import SplitResult, split_after_load
 
 ATTEMPTS = 5  #: how often a load starts again because others added rows with the same keys meanwhile
 

@@ -12,8 +12,8 @@ from deployer.live.reader import has_unique_keys
 from deployer.tables.ingest.files.model import Split
 from deployer.tables.ingest.keys.unique import Duplicates, TakenKeys, UniqueLoad, refuse_duplicates
 from deployer.tables.ingest.readers.splits import Reading, SplitReport
+from deployer.tables.layout.partitions.key_ranges import Ranges
 from deployer.tables.open_table import OpenTable
-from deployer.tables.partitions.key_ranges import Ranges
 
 
 class Ledger(Protocol):

@@ -11,7 +11,7 @@ from deployer.datasets.dataset import field_ids
 from deployer.specs.types.arrow import column_of, computed_of
 from deployer.specs.types.computed import ComputedBySql, ComputedByUdf, version_of
 from deployer.specs.types.types import format_type
-from deployer.state.model.computed_by import rows_by_definition
+from deployer.state.model.files.computed_by import rows_by_definition
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -28,11 +28,11 @@ from deployer.specs.types.view import HIDDEN, ViewSpec, staleness_text
 from deployer.state.model.entities import TableEntry, TableState
 from deployer.state.model.keys import decode_key
 from deployer.state.reader import StateReader
-from deployer.tables.indexes.build import IndexInfo, index_infos
 from deployer.tables.inspect.computed import ComputedColumnInfo, computed_infos
 from deployer.tables.inspect.versions import foreign_write_at, last_rows_at
+from deployer.tables.layout.indexes.build import IndexInfo, index_infos
+from deployer.tables.layout.partitions.sizes import sizes_of
 from deployer.tables.open_table import ReadTable, find_entry
-from deployer.tables.partitions.sizes import sizes_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ from deployer.live.reader import live_table
 from deployer.live.uncomputed import uncomputed_columns
 from deployer.plan.assess.pending_backfills import PendingBackfill, pending_backfills
 from deployer.state import open_reader
-from deployer.state.model.data_file import File
 from deployer.state.model.entities import TableEntry
+from deployer.state.model.files.data_file import File
 from deployer.state.reader import StateReader
-from deployer.tables.indexes.build import IndexInfo
 from deployer.tables.inspect.describe import LeafInfo, TableDescription, describe
 from deployer.tables.inspect.versions import TableVersion, history
+from deployer.tables.layout.indexes.build import IndexInfo
 from deployer.tables.open_table import ReadTable, read_entry
 
 

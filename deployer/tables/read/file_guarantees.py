@@ -17,7 +17,7 @@ from pyarrow.fs import LocalFileSystem
 
 from deployer.datasets.ordering.clustering import clustered_fields
 from deployer.datasets.ordering.key_ranges import key_kinds
-from deployer.state.model.data_file import File
+from deployer.state.model.files.data_file import File
 from deployer.state.model.keys import decode_key
 
 if TYPE_CHECKING:

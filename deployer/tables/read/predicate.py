@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from deployer.datasets.ordering.clustering import clustered_fields
 from deployer.datasets.ordering.key_ranges import comparable, key_kinds
 from deployer.specs.types.column_names import path_fault, quoted
-from deployer.state.model.data_file import Bounds, File
-from deployer.state.model.files import Files
+from deployer.state.model.files.data_file import Bounds, File
+from deployer.state.model.files.files import Files
 from deployer.state.model.keys import encode_key, encode_value, successor
 from deployer.tables.read.key_values import Interval, from_python
 

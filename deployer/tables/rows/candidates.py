@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from deployer.datasets.ordering.key_ranges import KeyRange, key_range
-from deployer.state.model.data_file import File
+from deployer.state.model.files.data_file import File
+from deployer.tables.layout.partitions.key_ranges import Ranges
 from deployer.tables.open_table import OpenTable
-from deployer.tables.partitions.key_ranges import Ranges
 from deployer.tables.rows.new_rows import leaf_ranges
 from deployer.tables.rows.source import MergeSource
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.files.writer import WrittenFragment
 from deployer.state.model.entities import Job, RowCounts
-from deployer.tables.indexes.build import CaughtUp
+from deployer.tables.layout.indexes.build import CaughtUp
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset

@@ -25,9 +25,9 @@ from deployer.state.log.updates import RowsChanged, TableUpdate
 from deployer.state.model.declared_properties import HOLDS
 from deployer.state.model.entities import Job, RowCounts
 from deployer.state.transactions.tables import to_change_rows, to_change_unique_rows
-from deployer.tables.indexes.build import catch_up
 from deployer.tables.ingest.commit.computed_files import with_definitions_of
 from deployer.tables.ingest.commit.unique_keys import dead_loads
+from deployer.tables.layout.indexes.build import catch_up
 from deployer.tables.open_table import OpenTable
 from deployer.tables.rows.change import FragmentCounts, PlanRows, RowChange, RowPlan
 from deployer.tables.rows.matching import Deletions

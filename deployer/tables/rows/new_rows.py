@@ -15,8 +15,8 @@ from deployer.errors import Refused
 from deployer.tables.ingest.driver import FLUSH_BYTES, Held, hold
 from deployer.tables.ingest.keys.sets import KeySet
 from deployer.tables.ingest.keys.unique import READ_ROWS, TakenKeys, describe_keys
+from deployer.tables.layout.partitions.key_ranges import Ranges
 from deployer.tables.open_table import OpenTable
-from deployer.tables.partitions.key_ranges import Ranges
 from deployer.tables.rows.matching import ADDRESS
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from deployer.tables.conversion.sql_values import computed_here
 from deployer.tables.ingest.rows.bad_rows import BadRows, refusal
 from deployer.tables.ingest.rows.check import CheckedRows, SourceRows, check
 from deployer.tables.ingest.rows.computed_values import Computing
+from deployer.tables.layout.partitions.key_ranges import Ranges
 from deployer.tables.open_table import OpenTable
-from deployer.tables.partitions.key_ranges import Ranges
 from deployer.tables.read.scan_plan import Condition
 from deployer.tables.read.table import Table as Reader
 from deployer.tables.rows.change import Offsets

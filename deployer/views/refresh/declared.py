@@ -30,11 +30,11 @@ from deployer.state.model.declared_properties import VIEW
 from deployer.state.model.entities import Partition, TableState
 from deployer.state.model.keys import decode_key
 from deployer.state.store import StateStore
+from deployer.tables.evolution.rewrite.empty_dataset import swap_in
+from deployer.tables.evolution.rewrite.target import Target, create_empty, target_without_rows
+from deployer.tables.layout.partitions.key_ranges import Ranges
+from deployer.tables.layout.partitions.split_points import declared_partitions
 from deployer.tables.open_table import OpenTable, open_entry
-from deployer.tables.partitions.key_ranges import Ranges
-from deployer.tables.partitions.split_points import declared_partitions
-from deployer.tables.rewrite.empty_dataset import swap_in
-from deployer.tables.rewrite.target import Target, create_empty, target_without_rows
 from deployer.tables.rows.new_rows import write_rows
 from deployer.views.definition import Reflected, ViewDefinition
 from deployer.views.query.model import ViewQuery

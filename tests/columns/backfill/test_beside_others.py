@@ -14,16 +14,16 @@ from deployer.datasets.recovery.rollforward import refresh
 from deployer.errors import Conflict, Refused
 from deployer.functions import udf
 from deployer.runs.records import fail_dead_runs, runs_of
-from deployer.services.clean import clean_table
-from deployer.services.cluster import cluster_table
-from deployer.services.compact import compact_table
+from deployer.services.kinds.clean import clean_table
+from deployer.services.kinds.cluster import cluster_table
+from deployer.services.kinds.compact import compact_table
 from deployer.services.registry import run_service
 from deployer.services.savepoints.savepoints import make_savepoint
 from deployer.state.log.updates import RewriteStarted
 from deployer.state.model.location import rewrite_location
 from deployer.state.transactions.tables import to_begin_rewrite
 from deployer.table import Table, connect
-from deployer.tables.verify.verify import verify
+from deployer.tables.maintenance.verify.verify import verify
 from tests.columns.backfill.conftest import TRUSTED, with_computed
 from tests.columns.backfill.functions import scalar, tenfold
 from tests.columns.others import others_changing

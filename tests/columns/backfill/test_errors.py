@@ -12,11 +12,11 @@ import pytest
 from deployer.columns.backfill import failed_rows
 from deployer.datasets.storage.job_folders import ERRORS, job_files
 from deployer.errors import FunctionFailed
-from deployer.services.clean import clean_table
-from deployer.services.cluster import cluster_table
-from deployer.services.compact import compact_table
+from deployer.services.kinds.clean import clean_table
+from deployer.services.kinds.cluster import cluster_table
+from deployer.services.kinds.compact import compact_table
 from deployer.table import Table, connect
-from deployer.tables.collect.garbage import collect_garbage
+from deployer.tables.maintenance.collect.garbage import collect_garbage
 from tests.columns.backfill.functions import on_id, picky, scalar, strict
 from tests.columns.rows import values
 from tests.tables.lakes import Lake

@@ -11,7 +11,7 @@ import pytest
 
 from deployer.columns.fill import run as fill_run
 from deployer.datasets.storage.options import objects_at
-from deployer.services.compact import compact_table
+from deployer.services.kinds.compact import compact_table
 from deployer.table import connect
 from tests.columns.backfill.functions import CALLS, calls, counted, picky
 from tests.columns.rows import SCHEMA, rows, values

@@ -9,9 +9,9 @@ import pytest
 from deployer.datasets.files.column_files import to_data_file, write_column_file
 from deployer.datasets.recovery.rollforward import refresh
 from deployer.errors import NotFound
-from deployer.services.backfill import BACKFILL
-from deployer.services.compact import compact_table
-from deployer.state.model.computed_by import definitions_of
+from deployer.services.kinds.backfill import BACKFILL
+from deployer.services.kinds.compact import compact_table
+from deployer.state.model.files.computed_by import definitions_of
 from deployer.table import Table
 from tests.columns.backfill.conftest import with_computed
 from tests.columns.backfill.functions import calls, counted, mostly_null, tenfold

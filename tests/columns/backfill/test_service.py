@@ -19,10 +19,10 @@ from deployer.platform.files.dataclass_json import from_asdict
 from deployer.platform.isolation.trusted_functions import VARIABLE
 from deployer.runs.records import begin_runs, runs_of
 from deployer.services.api import management
-from deployer.services.backfill import BACKFILL, on_cluster
-from deployer.services.backfill.on_cluster import require_runnable
-from deployer.services.backfill.results import BackfillResult
-from deployer.services.compact import compact_table
+from deployer.services.kinds.backfill import BACKFILL, on_cluster
+from deployer.services.kinds.backfill.on_cluster import require_runnable
+from deployer.services.kinds.backfill.results import BackfillResult
+from deployer.services.kinds.compact import compact_table
 from deployer.services.registry import forecast, run_service
 from deployer.services.triggers.due import due_services
 from deployer.specs.model import Cluster

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from deployer.functions import Columns, UnpackedUDF, udf
-from deployer.services.backfill import BACKFILL
+from deployer.services.kinds.backfill import BACKFILL
 from deployer.table import Table
 from tests.columns.backfill.conftest import with_computed
 from tests.columns.backfill.functions import CALLS, calls

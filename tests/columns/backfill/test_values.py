@@ -14,7 +14,7 @@ from deployer.functions import udf
 from deployer.specs.types.arrow import arrow_field
 from deployer.specs.types.types import Blob, Column
 from deployer.table import Table, connect
-from deployer.tables.verify.verify import verify
+from deployer.tables.maintenance.verify.verify import verify
 from tests.columns.backfill.conftest import with_computed
 from tests.columns.backfill.functions import FORMS
 from tests.columns.rows import SCHEMA, rows, values

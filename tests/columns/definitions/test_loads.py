@@ -16,7 +16,7 @@ from deployer.errors import DeployerError, InvalidInput, Refused
 from deployer.functions import skip, udf
 from deployer.live.reader import live_table
 from deployer.specs.types.computed import ComputedBySql
-from deployer.state.model.computed_by import definitions_of
+from deployer.state.model.files.computed_by import definitions_of
 from deployer.table import Table, connect
 from deployer.tables.admin.tables import update_table
 from deployer.tables.ingest.rows.selects import select_of

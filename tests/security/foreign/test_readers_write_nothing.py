@@ -288,8 +288,8 @@ def test_on_s3_no_request_of_a_reader_writes(on_s3: str, interpose: Interpose, t
     from deployer.specs.types.types import Column, Scalar
     from deployer.state.snapshots.retention import SnapshotPolicy
     from deployer.tables.inspect.describe import describe, summaries
+    from deployer.tables.maintenance.verify.verify import verify
     from deployer.tables.read.table import open_table
-    from deployer.tables.verify.verify import verify
 
     with closing(create_store(on_s3, instance="tests")) as store:
         for name in ("flights", "planes"):

@@ -16,8 +16,8 @@ from deployer.platform.isolation.trusted_functions import VARIABLE
 from deployer.runs.records import cancel_run, runs_of
 from deployer.services.agent.watch import Watch
 from deployer.services.api import management
-from deployer.services.backfill import BACKFILL
-from deployer.services.backfill.results import BackfillResult
+from deployer.services.kinds.backfill import BACKFILL
+from deployer.services.kinds.backfill.results import BackfillResult
 from deployer.specs.types.arrow import arrow_field
 from deployer.specs.types.computed import Computed, ComputedBySql, ComputedByUdf
 from deployer.specs.types.types import Column, Scalar

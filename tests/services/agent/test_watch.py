@@ -21,7 +21,7 @@ from deployer.services.agent.agent import Agent, Settings
 from deployer.services.agent.serving import address_of, served
 from deployer.services.agent.watch import EXAMINE_AGAIN, REMOTE_LOOK, Watch
 from deployer.services.api.attachments import create_service
-from deployer.services.compact import compact_table
+from deployer.services.kinds.compact import compact_table
 from deployer.specs.model import Cluster, InstanceSpec
 from deployer.state import open_store
 from deployer.state.model.services import Service

@@ -9,8 +9,8 @@ import pytest
 
 from deployer.errors import Conflict
 from deployer.runs.records import cancel_run, fail_dead_runs, queue_run, start_run
-from deployer.services.cluster import cluster_table
-from deployer.services.compact import compact_table
+from deployer.services.kinds.cluster import cluster_table
+from deployer.services.kinds.compact import compact_table
 from tests.crash.test_kill_compact import clean, end_dead_run, work
 from tests.services.compact.test_beside_others import before_commit, last_run
 from tests.services.compact.test_compact import append, differences

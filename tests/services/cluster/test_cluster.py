@@ -16,9 +16,9 @@ from deployer.datasets.ordering.key_ranges import key_kinds
 from deployer.errors import InvalidInput
 from deployer.runs.records import runs_of
 from deployer.services.api.attachments import create_service
-from deployer.services.cluster import cluster_table
-from deployer.services.cluster.results import ClusterResult
-from deployer.services.compact import compact_table
+from deployer.services.kinds.cluster import cluster_table
+from deployer.services.kinds.cluster.results import ClusterResult
+from deployer.services.kinds.compact import compact_table
 from deployer.services.registry import forecast
 from deployer.services.triggers.after_load import run_due_services
 from deployer.specs.model import Storage
@@ -26,10 +26,10 @@ from deployer.specs.types.arrow import arrow_schema
 from deployer.specs.values.keys import is_key_type
 from deployer.state.log.updates import FilesReplaced
 from deployer.state.model.services import Service
+from deployer.tables.layout.partitions.split import split_leaves
+from deployer.tables.maintenance.verify.verify import repair
 from deployer.tables.open_table import open_to_change
-from deployer.tables.partitions.split import split_leaves
 from deployer.tables.read.key_values import Interval
-from deployer.tables.verify.verify import repair
 from tests.services.compact.test_compact import append, differences, in_files, keys_of
 from tests.services.compact.test_indexed import found as looked_up
 from tests.tables.indexed import BITMAP, LABELS, NESTED, PQ, TEXT, TREE, Indexed
@@ -247,7 +247,7 @@ def test_a_range_of_nulls_and_of_long_text_is_not_missed(lake: Lake) -> None:
 
 
 def test_large_leaves_go_through_a_folder(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deployer.services.cluster.job.HELD_BYTES", 0)
+    monkeypatch.setattr("deployer.services.kinds.cluster.job.HELD_BYTES", 0)
     lake.table(splits=())
     append(lake, flights(3000), 6)
     for curve in ("zorder", "sort"):
@@ -260,7 +260,7 @@ def test_large_leaves_go_through_a_folder(lake: Lake, monkeypatch: pytest.Monkey
 @pytest.mark.spark
 @pytest.mark.parametrize("held", [0, 1 << 30], ids=["shuffled", "in memory"])
 def test_by_spark_it_is_the_same(lake: Lake, held: int, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deployer.services.cluster.job.HELD_BYTES", held)
+    monkeypatch.setattr("deployer.services.kinds.cluster.job.HELD_BYTES", held)
     lake.table(row_keys=(), storage=Storage(stable_row_ids=True))
     append(lake, flights(3000), 6)
     before = lake.open().opened.dataset().scanner(with_row_id=True).to_table().sort_by("_rowid")

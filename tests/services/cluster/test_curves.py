@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployer.services.cluster.curves import bits_for, hilbert, positions, zorder
-from deployer.services.cluster.quantile_ranks import Scale
+from deployer.services.kinds.cluster.curves import bits_for, hilbert, positions, zorder
+from deployer.services.kinds.cluster.quantile_ranks import Scale
 
 GRIDS = st.tuples(st.integers(1, 4), st.integers(1, 4)).filter(lambda grid: grid[0] * grid[1] <= 12)
 

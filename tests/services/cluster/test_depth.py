@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deployer.datasets.ordering.clustering import Bounds
-from deployer.services.cluster.depth import Depth, all_leaves, overlap_depth
+from deployer.services.kinds.cluster.depth import Depth, all_leaves, overlap_depth
 
 
 def box(*sides: tuple[int, int]) -> Bounds:

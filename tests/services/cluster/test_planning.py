@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deployer.runs.rewriting.tasks import Piece, Sizes, Task
-from deployer.services.cluster.planning import Selection, plan_clusters
+from deployer.services.kinds.cluster.planning import Selection, plan_clusters
 from deployer.state.model.entities import File, Partition
 
 LEAVES = [Partition("p0", None, b"", b"m"), Partition("p1", None, b"m", None)]

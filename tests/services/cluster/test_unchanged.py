@@ -17,11 +17,11 @@ from deployer.datasets.ordering.clustering import bounds_of, clustering_of, key_
 from deployer.platform.files.json_values import JSON
 from deployer.runs.rewriting.tasks import Sizes, Task
 from deployer.services.api.attachments import create_service
-from deployer.services.cluster import cluster_table
-from deployer.services.cluster.layout import Arrangement
-from deployer.services.cluster.planning import outlook
-from deployer.services.cluster.results import ClusterResult
-from deployer.services.compact import compact_table
+from deployer.services.kinds.cluster import cluster_table
+from deployer.services.kinds.cluster.layout import Arrangement
+from deployer.services.kinds.cluster.planning import outlook
+from deployer.services.kinds.cluster.results import ClusterResult
+from deployer.services.kinds.compact import compact_table
 from deployer.services.registry import forecast
 from deployer.services.triggers.due import due_services
 from deployer.state.model.entities import File

@@ -20,7 +20,7 @@ from deployer.platform.system.progress import Progress
 from deployer.runs.records import cancel_run, runs_of
 from deployer.runs.rewriting import replace
 from deployer.services.api.attachments import alter_service, create_service, pause_service, resume_service
-from deployer.services.compact import compact_table
+from deployer.services.kinds.compact import compact_table
 from deployer.state import open_store
 from deployer.state.model.services import Run, Service
 from deployer.tables.append import open_appender

@@ -15,16 +15,16 @@ from lance.file import LanceFileReader
 
 from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.runs.records import queue_run, runs_of
-from deployer.services.cluster import cluster_table
-from deployer.services.compact import compact_table
+from deployer.services.kinds.cluster import cluster_table
+from deployer.services.kinds.compact import compact_table
 from deployer.specs.model import Storage
 from deployer.specs.types.arrow import arrow_schema
 from deployer.state import open_store
 from deployer.tables.append import open_appender
 from deployer.tables.inspect.describe import summaries
 from deployer.tables.inspect.versions import history
-from deployer.tables.partitions.split import split_leaves
-from deployer.tables.verify.verify import verify
+from deployer.tables.layout.partitions.split import split_leaves
+from deployer.tables.maintenance.verify.verify import verify
 from tests.tables.lakes import Lake, flights, sorted_rows
 from tests.tables.test_types import COLUMNS, rows_of
 
@@ -169,7 +169,7 @@ def test_files_across_the_leaves_of_a_split_are_parted(lake: Lake) -> None:
 
 def test_large_merges_are_streamed_and_cut_into_files(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     from deployer.runs.rewriting import sorted_runs as reading
-    from deployer.services.compact import merge_task
+    from deployer.services.kinds.compact import merge_task
 
     monkeypatch.setattr(reading, "HELD_BYTES", 0)
     monkeypatch.setattr(reading, "STREAM_BYTES", 5000)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployer.services.compact.parallel_writer import ahead, deal
+from deployer.services.kinds.compact.parallel_writer import ahead, deal
 
 
 def batches(sizes: list[int]) -> Iterator[pa.RecordBatch]:

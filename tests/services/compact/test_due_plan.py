@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from deployer.platform.files.json_values import JSON
 from deployer.runs.rewriting.tasks import Piece
 from deployer.services.api.attachments import create_service
-from deployer.services.compact import compact_table
-from deployer.services.compact.planning import own_sizes, plan_table
+from deployer.services.kinds.compact import compact_table
+from deployer.services.kinds.compact.planning import own_sizes, plan_table
 from deployer.services.triggers.due import due_in, due_services
 from deployer.state.model.entities import Files, Job, TableProperties, TableState
 from deployer.state.model.services import Figures, Run, Service

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from deployer.services.compact import compact_table
+from deployer.services.kinds.compact import compact_table
 from deployer.specs.model import TableSpec
 from deployer.specs.types.arrow import columns_of
 from deployer.tables.admin.tables import create_table

@@ -7,7 +7,7 @@ from typing import Any
 import lance
 import pytest
 
-from deployer.services.compact import compact_table
+from deployer.services.kinds.compact import compact_table
 from deployer.specs.model import Storage
 from tests.services.compact.test_compact import append, differences
 from tests.tables.indexed import BITMAP, LABELS, NESTED, PQ, TEXT, TREE, Indexed, rows

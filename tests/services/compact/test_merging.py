@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from deployer.datasets.ordering.sort_order import sorted_rows
 from deployer.runs.rewriting.executor import no_row_progress
 from deployer.runs.rewriting.merging import merge_order
-from deployer.services.cluster import sort_task as arranging
-from deployer.services.compact.merge_task import _taken
+from deployer.services.kinds.cluster import sort_task as arranging
+from deployer.services.kinds.compact.merge_task import _taken
 
 VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.int64(): st.integers(-(2**63), 2**63 - 1),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deployer.runs.records import fail_dead_runs, runs_of
-from deployer.services.compact import compact_table
+from deployer.services.kinds.compact import compact_table
 from tests import forks
 from tests.crash.test_kill_compact import DEPLOYER, WORKER
 from tests.services.compact.test_compact import append, check_files, differences

@@ -18,8 +18,8 @@ from deployer.runs.rewriting.tasks import (
     files_of,
     in_batches,
 )
-from deployer.services.compact.leaf_planning import plan_by_leaf
-from deployer.services.compact.planning import plan_in_order
+from deployer.services.kinds.compact.leaf_planning import plan_by_leaf
+from deployer.services.kinds.compact.planning import plan_in_order
 from deployer.state.model.entities import File, Partition
 
 LEAVES = (

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deployer.services.ingest import ingest_files
-from deployer.services.ingest.results import IngestFilesResult
-from deployer.services.ingest.view import FileView, files_of
+from deployer.services.kinds.ingest import ingest_files
+from deployer.services.kinds.ingest.results import IngestFilesResult
+from deployer.services.kinds.ingest.view import FileView, files_of
 from tests.tables.lakes import Lake
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("value", pa.string())])

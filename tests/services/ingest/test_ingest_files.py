@@ -14,9 +14,9 @@ import pytest
 
 from deployer.errors import Corrupt, DeployerError, Interrupted, InvalidInput, NotFound, Refused
 from deployer.platform.system.progress import Progress
-from deployer.services.ingest import ingest_files
-from deployer.services.ingest.record import MERGED_AT, FileLists
-from deployer.services.ingest.view import retry
+from deployer.services.kinds.ingest import ingest_files
+from deployer.services.kinds.ingest.record import MERGED_AT, FileLists
+from deployer.services.kinds.ingest.view import retry
 from deployer.services.registry import run_service
 from deployer.services.savepoints.savepoints import take_savepoint
 from tests.services.ingest.landings import SCHEMA, Landing

@@ -25,10 +25,10 @@ from deployer.runs.records import fail_dead_runs
 from deployer.runs.runner import RunRequest
 from deployer.services.agent.watch import QUEUE_LOOK, Watch
 from deployer.services.api.attachments import create_service
-from deployer.services.ingest import ingest_files
-from deployer.services.ingest.queue import files_named
-from deployer.services.ingest.results import IngestFilesResult
-from deployer.services.ingest.view import files_of
+from deployer.services.kinds.ingest import ingest_files
+from deployer.services.kinds.ingest.queue import files_named
+from deployer.services.kinds.ingest.results import IngestFilesResult
+from deployer.services.kinds.ingest.view import files_of
 from deployer.services.registry import run_service
 from deployer.state import open_store
 from deployer.state.model.services import Service

@@ -9,7 +9,7 @@ from pathlib import Path
 from deployer.live.reader import read_table
 from deployer.state import open_store
 from deployer.tables.admin.tables import update_table
-from deployer.tables.rewrite.truncate import reinitialise_table
+from deployer.tables.evolution.rewrite.truncate import reinitialise_table
 from tests.services.ingest.landings import Landing
 from tests.tables.verify.test_rebuild import lose, rebuild
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from deployer.services.metasync import metasync_table
-from deployer.services.metasync.results import MetasyncResult, PublishedEntry
+from deployer.services.kinds.metasync import metasync_table
+from deployer.services.kinds.metasync.results import MetasyncResult, PublishedEntry
 from tests.tables.lakes import Lake, flights
 
 Sync = Callable[..., PublishedEntry]

@@ -19,10 +19,10 @@ from lance_namespace import (
 
 from deployer.datasets.storage.options import storage_options
 from deployer.runs.records import runs_of
-from deployer.services.metasync import NotPublished
+from deployer.services.kinds.metasync import NotPublished
 from deployer.tables.admin.deletion import delete_table
 from deployer.tables.admin.naming import rename_table
-from deployer.tables.rewrite.truncate import reinitialise_table
+from deployer.tables.evolution.rewrite.truncate import reinitialise_table
 from tests.services.metasync.conftest import sync, sync_all
 from tests.tables.lakes import Lake, flights, sorted_rows
 

@@ -15,7 +15,7 @@ from deployer.platform.files.json_values import JSON
 from deployer.runs.records import runs_of
 from deployer.services import TableServicesClient
 from deployer.services.api.attachments import alter_service, create_service
-from deployer.services.metasync import metasync_table
+from deployer.services.kinds.metasync import metasync_table
 from deployer.services.triggers.after_load import run_due_services
 from deployer.state.model.services import Service
 from spark_jobs.service import main

@@ -18,15 +18,15 @@ from lance_namespace import DescribeTableRequest, ListTablesRequest
 from lance_namespace_impls.glue import GlueNamespace
 
 from deployer.compute.schedules.schedules import glue_policy
-from deployer.services.metasync import NotPublished
-from deployer.services.metasync.targets.glue_types import comment, glue_columns
+from deployer.services.kinds.metasync import NotPublished
+from deployer.services.kinds.metasync.targets.glue_types import comment, glue_columns
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.types.arrow import columns_of
 from deployer.tables.admin.deletion import delete_table
 from deployer.tables.admin.instance import create_instance
 from deployer.tables.admin.naming import rename_table
 from deployer.tables.admin.tables import create_table, update_table
-from deployer.tables.rewrite.truncate import reinitialise_table
+from deployer.tables.evolution.rewrite.truncate import reinitialise_table
 from tests.services.metasync.conftest import sync, sync_all
 from tests.tables.lakes import FLIGHTS, SPLITS, Lake, flights, sorted_rows
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deployer.errors import InvalidInput
-from deployer.services.metasync import NotPublished
+from deployer.services.kinds.metasync import NotPublished
 from deployer.tables.admin.naming import rename_table
 from tests.services.metasync.conftest import sync, sync_all
 from tests.tables.lakes import Lake, flights

@@ -20,7 +20,7 @@ from lance_namespace import (
 )
 
 from deployer.runs.records import runs_of
-from deployer.services.metasync import NotPublished
+from deployer.services.kinds.metasync import NotPublished
 from deployer.tables.admin.naming import rename_table
 from tests.services.metasync.conftest import sync, sync_all
 from tests.tables.lakes import Lake, flights

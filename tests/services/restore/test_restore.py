@@ -24,8 +24,8 @@ from deployer.datasets.storage.places import erase_dataset
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 from deployer.runs.records import queue_run, runs_of, start_run
 from deployer.services.api.attachments import alter_service, create_service
-from deployer.services.clean import clean_table
-from deployer.services.compact import compact_table
+from deployer.services.kinds.clean import clean_table
+from deployer.services.kinds.compact import compact_table
 from deployer.services.registry import run_service
 from deployer.services.restore import restore_tables, restoring
 from deployer.services.restore.planning import Undoing, preview_restore, preview_restore_at
@@ -33,11 +33,11 @@ from deployer.services.restore.restoring import Restored
 from deployer.services.savepoints.savepoints import make_savepoint
 from deployer.state.model.services import Service
 from deployer.tables.admin.naming import set_online
+from deployer.tables.evolution.rewrite.truncate import reinitialise_table
 from deployer.tables.ingest.commit import append as commit
 from deployer.tables.inspect.versions import dataset_at
-from deployer.tables.partitions.split import split_leaves
-from deployer.tables.rewrite.truncate import reinitialise_table
-from deployer.tables.verify.verify import verify
+from deployer.tables.layout.partitions.split import split_leaves
+from deployer.tables.maintenance.verify.verify import verify
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 

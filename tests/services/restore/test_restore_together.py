@@ -20,8 +20,8 @@ from deployer.services.savepoints.savepoints import make_savepoint
 from deployer.state.backends.dynamodb.backend import DynamoBackend
 from deployer.state.log.updates import TableRestored
 from deployer.tables.admin.naming import set_online
+from deployer.tables.maintenance.verify.verify import verify
 from deployer.tables.open_table import open_entry
-from deployer.tables.verify.verify import verify
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 NAMES = ("first", "second")

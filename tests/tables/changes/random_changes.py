@@ -12,15 +12,15 @@ import pyarrow as pa
 
 from deployer.datasets.storage.options import storage_options
 from deployer.live.reader import read_table
-from deployer.services.clean import clean_table
-from deployer.services.cluster import cluster_table
-from deployer.services.compact import compact_table
+from deployer.services.kinds.clean import clean_table
+from deployer.services.kinds.cluster import cluster_table
+from deployer.services.kinds.compact import compact_table
 from deployer.services.restore import restore_tables
 from deployer.services.restore.planning import preview_restore_at
 from deployer.table import connect
 from deployer.tables.admin.tables import update_table
 from deployer.tables.changes.reading import DELETE, INSERT, UPDATE
-from deployer.tables.rewrite.truncate import reinitialise_table
+from deployer.tables.evolution.rewrite.truncate import reinitialise_table
 from deployer.tables.rows.merging.rules import WhenMatched
 from tests.tables.lakes import Lake
 

@@ -10,7 +10,7 @@ import pytest
 
 from deployer.errors import InvalidInput, NotFound
 from deployer.live.reader import read_table
-from deployer.services.clean import clean_table
+from deployer.services.kinds.clean import clean_table
 from deployer.table import connect
 from deployer.tables.admin.tables import update_table
 from deployer.tables.changes.feed import open_feed

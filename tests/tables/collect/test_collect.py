@@ -17,9 +17,9 @@ from deployer.errors import Refused
 from deployer.services.savepoints.savepoints import remove_savepoint, take_savepoint
 from deployer.state.log.updates import CommitStarted
 from deployer.tables.admin.deletion import delete_counted
-from deployer.tables.collect import versions as collect_versions
-from deployer.tables.collect.garbage import GarbageReport, collect_garbage
-from deployer.tables.rewrite.truncate import reinitialise_table
+from deployer.tables.evolution.rewrite.truncate import reinitialise_table
+from deployer.tables.maintenance.collect import versions as collect_versions
+from deployer.tables.maintenance.collect.garbage import GarbageReport, collect_garbage
 from tests.tables.administered import start
 from tests.tables.lakes import Lake, flights, sorted_rows
 

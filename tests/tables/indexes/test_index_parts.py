@@ -16,12 +16,12 @@ import pytest
 from deployer.datasets.indexes.segments import segment_jobs
 from deployer.errors import Interrupted, Refused
 from deployer.platform.system.progress import Progress
-from deployer.services.compact import compact_table
+from deployer.services.kinds.compact import compact_table
 from deployer.specs.model import IndexSpec
 from deployer.table import Table, connect
-from deployer.tables.indexes.build import join_parts
-from deployer.tables.indexes.create import create_index
-from deployer.tables.indexes.parts import BuildPlan
+from deployer.tables.layout.indexes.build import join_parts
+from deployer.tables.layout.indexes.create import create_index
+from deployer.tables.layout.indexes.parts import BuildPlan
 from tests.tables.indexed import PQ, SIZE, TREE, Indexed, rows
 from tests.tables.lakes import Lake
 
@@ -270,7 +270,7 @@ def test_a_conflict_with_a_compaction_builds_the_parts_again(
         built.append(found)
         return found
 
-    monkeypatch.setattr("deployer.tables.indexes.parts.segment_jobs", jobs)
+    monkeypatch.setattr("deployer.tables.layout.indexes.parts.segment_jobs", jobs)
     create(table, "BTREE", parts=2)
     assert len(built) == 2
     folders = {each.name for each in (Path(indexed.dataset.uri) / "_indices").iterdir() if any(each.iterdir())}

@@ -20,12 +20,12 @@ from deployer.errors import Conflict, InvalidInput, Refused
 from deployer.live.reader import live_table
 from deployer.tables.admin.tables import update_table
 from deployer.tables.append import open_appender
+from deployer.tables.evolution.rewrite.load import copy_rows
 from deployer.tables.ingest.commit import unique_keys as unique_commit
 from deployer.tables.ingest.keys import repeated as repeated_keys
-from deployer.tables.partitions.split import split_leaves
+from deployer.tables.layout.partitions.split import split_leaves
+from deployer.tables.maintenance.verify.verify import verify
 from deployer.tables.read.table import open_table
-from deployer.tables.rewrite.load import copy_rows
-from deployer.tables.verify.verify import verify
 from tests.tables.lakes import Lake
 from tests.tables.test_commit import ended, start
 
@@ -286,7 +286,7 @@ def test_rows_that_repeat_other_keys_while_they_are_copied(lake: Lake, monkeypat
         lake.ingest(lake.file(pa.table({"a": [3], "b": [2]}, schema=schema)), table="t")
         return copy_rows(*args)
 
-    monkeypatch.setattr("deployer.tables.rewrite.rewrite.copy_rows", late)
+    monkeypatch.setattr("deployer.tables.evolution.rewrite.rewrite.copy_rows", late)
     with pytest.raises(Refused, match="1 of 3 rows have row keys that another row has, such as b=2; the table is as"):
         declared(lake, row_keys=("b",))
     assert lake.open("t").opened.row_keys == ("a",)

@@ -23,8 +23,8 @@ from deployer.state.log.updates import FilesReplaced
 from deployer.state.model.keys import encode_key
 from deployer.state.model.partitions import check_tree
 from deployer.tables.admin.tables import update_table
-from deployer.tables.partitions.sizes import file_infos, partition_infos, sizes_of
-from deployer.tables.partitions.split import SplitResult, declare_split_points, split_after_load, split_leaves
+from deployer.tables.layout.partitions.sizes import file_infos, partition_infos, sizes_of
+from deployer.tables.layout.partitions.split import SplitResult, declare_split_points, split_after_load, split_leaves
 from deployer.tables.read.table import Table
 from tests import forks
 from tests.projects import folder_of_example

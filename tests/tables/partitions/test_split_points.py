@@ -26,7 +26,7 @@ from deployer.specs.types.parser import parse_type
 from deployer.specs.types.types import Column
 from deployer.state.model.keys import encode_key
 from deployer.tables.importing.split_estimate import Estimate, estimate_split_points
-from deployer.tables.partitions.split_point_files import read_split_points, split_points_text
+from deployer.tables.layout.partitions.split_point_files import read_split_points, split_points_text
 from tests.projects import REPOSITORY
 from tests.specs.test_nyc import _read
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployer.services.cluster import cluster_table
+from deployer.services.kinds.cluster import cluster_table
 from deployer.specs.model import TableSpec
 from deployer.specs.types.arrow import arrow_type
 from deployer.specs.types.parser import parse_type

@@ -29,9 +29,9 @@ from deployer.state.log.updates import SetTableProperties
 from deployer.state.model.keys import encode_key
 from deployer.tables.admin.deletion import delete_table
 from deployer.tables.admin.tables import update_table
+from deployer.tables.evolution.rewrite.cleanup import remove_old_datasets
 from deployer.tables.ingest.commit.append import commit_append
 from deployer.tables.read.table import Table
-from deployer.tables.rewrite.cleanup import remove_old_datasets
 from tests import forks
 from tests.projects import REPOSITORY
 from tests.tables.lakes import Lake, flights, sorted_rows

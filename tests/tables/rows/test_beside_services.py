@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from deployer.services.clean import clean_table
-from deployer.services.compact import compact_table
+from deployer.services.kinds.clean import clean_table
+from deployer.services.kinds.compact import compact_table
 from deployer.services.restore import restore_tables
 from deployer.services.restore.planning import preview_restore_at
-from deployer.tables.collect.garbage import collect_garbage
+from deployer.tables.maintenance.collect.garbage import collect_garbage
 from deployer.tables.rows.delete import delete_rows
 from deployer.tables.rows.merging.merge import merge_rows
 from deployer.tables.rows.update import update_rows
@@ -79,7 +79,7 @@ def test_deletion_files_that_no_version_has_are_garbage(lake: Lake) -> None:
 
 @pytest.mark.parametrize("where", ["carrier = 'UA'", "flight < 300"])
 def test_leaves_are_split_as_before(lake: Lake, where: str) -> None:
-    from deployer.tables.partitions.split import split_leaves
+    from deployer.tables.layout.partitions.split import split_leaves
 
     filled(lake)
     delete_rows(opened(lake), where)

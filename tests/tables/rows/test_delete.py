@@ -14,11 +14,11 @@ import pytest
 from deployer.errors import Conflict, InvalidInput, Refused
 from deployer.state.log.updates import SetTableProperties
 from deployer.state.model.entities import RowCounts, TableState
-from deployer.tables.indexes.apply import settle_indexes
+from deployer.tables.layout.indexes.apply import settle_indexes
+from deployer.tables.maintenance.verify.verify import verify
 from deployer.tables.open_table import OpenTable, open_to_change
 from deployer.tables.rows.change import RowChange
 from deployer.tables.rows.delete import delete_rows
-from deployer.tables.verify.verify import verify
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 Keeps = Callable[[dict[str, Any]], bool]
@@ -191,7 +191,7 @@ def test_the_second_of_two_changes_at_once_starts_again(lake: Lake, monkeypatch:
 
 
 def test_a_table_that_is_rewritten_meanwhile_is_left_alone(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    from deployer.tables.rewrite.truncate import reinitialise_table
+    from deployer.tables.evolution.rewrite.truncate import reinitialise_table
     from deployer.tables.rows import commit
 
     table = filled(lake)

@@ -7,11 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from deployer.errors import Conflict, Refused
-from deployer.live.declared_properties import declare
 from deployer.services.restore.planning import preview_restore_at
 from deployer.tables.admin.deletion import delete_table
+from deployer.tables.evolution.rewrite.truncate import reinitialise_table
 from deployer.tables.open_table import OpenTable, open_to_change
-from deployer.tables.rewrite.truncate import reinitialise_table
 from deployer.tables.rows.delete import delete_rows
 from deployer.tables.rows.merging.merge import merge_rows
 from deployer.tables.rows.merging.rules import MergeRules
@@ -26,7 +25,7 @@ def held(lake: Lake, **hold: str) -> OpenTable:
     lake.table()
     lake.ingest(lake.file(flights(60)))
     opened = open_to_change(lake.root, "flights")
-    declare(lake.store, opened.entry.table_id, {"holds": [hold]})
+    lake.store.declare(opened.entry.table_id, {"holds": [hold]})
     return opened.refreshed()
 
 
@@ -88,7 +87,7 @@ def test_a_hold_without_a_condition_is_of_every_row(lake: Lake) -> None:
 
 def test_a_released_hold_holds_nothing(lake: Lake) -> None:
     table = held(lake, **HOLD)
-    declare(lake.store, table.entry.table_id, {"holds": None})
+    lake.store.declare(table.entry.table_id, {"holds": None})
     assert delete_rows(table.refreshed(), "carrier = 'AA'").rows == 12
 
 
@@ -107,7 +106,7 @@ def test_a_hold_that_is_placed_while_rows_are_looked_for_holds(lake: Lake) -> No
 
     def place(_: object) -> None:
         if not lake.store.table(table.entry.table_id).properties.declared.get("holds"):
-            declare(lake.store, table.entry.table_id, {"holds": [HOLD]})
+            lake.store.declare(table.entry.table_id, {"holds": [HOLD]})
 
     with pytest.raises(Conflict, match="its legal holds were changed meanwhile"):
         delete_rows(table, "delay = 6", on_progress=place)

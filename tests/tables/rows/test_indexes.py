@@ -12,7 +12,7 @@ import pytest
 
 from deployer.specs.model import IndexSpec
 from deployer.table import connect
-from deployer.tables.indexes.build import CaughtUp, build_index
+from deployer.tables.layout.indexes.build import CaughtUp, build_index
 from deployer.tables.rows.change import RowChange
 from deployer.tables.rows.delete import delete_rows
 from deployer.tables.rows.merging.merge import merge_rows

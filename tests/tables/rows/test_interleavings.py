@@ -19,13 +19,13 @@ import pytest
 from deployer.columns.fill import commit as column_commit
 from deployer.errors import Conflict
 from deployer.functions import udf
-from deployer.services.cluster import cluster_table
-from deployer.services.compact import compact_table
+from deployer.services.kinds.cluster import cluster_table
+from deployer.services.kinds.compact import compact_table
 from deployer.specs.model import Storage
 from deployer.state import open_store
 from deployer.table import connect
+from deployer.tables.maintenance.verify.verify import verify
 from deployer.tables.rows import commit
-from deployer.tables.verify.verify import verify
 from tests.tables.lakes import Lake
 
 SCHEMA = pa.schema(

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import Conflict
-from deployer.services.compact import compact_table
+from deployer.services.kinds.compact import compact_table
 from deployer.table import connect
 from tests import forks
 from tests.projects import REPOSITORY

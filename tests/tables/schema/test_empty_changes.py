@@ -21,9 +21,9 @@ from deployer.specs.types.arrow import arrow_schema
 from deployer.specs.types.parser import parse_type
 from deployer.specs.types.types import Column
 from deployer.tables.admin.tables import create_table, update_table
+from deployer.tables.evolution.rewrite import empty_dataset
+from deployer.tables.evolution.rewrite.target import create_empty
 from deployer.tables.open_table import open_entry
-from deployer.tables.rewrite import empty_dataset
-from deployer.tables.rewrite.target import create_empty
 from tests.tables.lakes import Lake
 from tests.values import array, value
 

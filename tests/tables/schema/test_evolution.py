@@ -23,9 +23,9 @@ from deployer.specs.types.types import Column, ListOf, Struct
 from deployer.state import create_store, open_store
 from deployer.state.store import StateStore
 from deployer.tables.admin.tables import create_table, update_table
+from deployer.tables.evolution.schema.apply import apply_column_change
 from deployer.tables.inspect.versions import history
 from deployer.tables.read.table import open_table
-from deployer.tables.schema.apply import apply_column_change
 from tests.tables.lakes import Lake
 from tests.values import array
 

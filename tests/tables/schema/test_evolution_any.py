@@ -28,7 +28,7 @@ from deployer.specs.model import Lake as LakeSpec
 from deployer.specs.types.arrow import arrow_schema
 from deployer.specs.types.types import Column, FixedSizeList, ListOf, MapOf, Struct
 from deployer.tables.admin.tables import create_table, update_table
-from deployer.tables.schema.check import checked_on_data
+from deployer.tables.evolution.schema.check import checked_on_data
 from tests.projects import folder_of_example
 from tests.tables.any_specs import Edited, breaks_nullability, changes, row_after, rows_for, tables
 from tests.tables.lakes import Lake

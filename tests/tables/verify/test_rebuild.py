@@ -15,9 +15,9 @@ import pytest
 
 from deployer.live.reader import read_table
 from deployer.services.api.attachments import create_service
-from deployer.services.clean import clean_table
-from deployer.services.cluster import cluster_table
-from deployer.services.compact import compact_table
+from deployer.services.kinds.clean import clean_table
+from deployer.services.kinds.cluster import cluster_table
+from deployer.services.kinds.compact import compact_table
 from deployer.services.restore import restore_tables
 from deployer.services.restore.planning import preview_restore
 from deployer.services.savepoints.savepoints import delete_savepoint, make_savepoint
@@ -31,11 +31,11 @@ from deployer.state.model.services import Service
 from deployer.tables.admin.deletion import delete_table
 from deployer.tables.admin.naming import rename_table, set_online
 from deployer.tables.admin.tables import update_table
+from deployer.tables.evolution.rewrite.truncate import reinitialise_table
 from deployer.tables.importing.adopt import adopt, adoptable
-from deployer.tables.partitions.split import split_leaves
-from deployer.tables.rewrite.truncate import reinitialise_table
-from deployer.tables.verify.rebuild import ProjectDeclarations, Rebuild, apply_rebuild, plan_rebuild
-from deployer.tables.verify.verify import verify
+from deployer.tables.layout.partitions.split import split_leaves
+from deployer.tables.maintenance.verify.rebuild import ProjectDeclarations, Rebuild, apply_rebuild, plan_rebuild
+from deployer.tables.maintenance.verify.verify import verify
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 OWNER = "tests/dev"

@@ -11,7 +11,7 @@ import pytest
 
 from deployer.errors import Refused
 from deployer.platform.storage.s3_objects import S3Objects
-from deployer.tables.verify.rebuild import plan_rebuild
+from deployer.tables.maintenance.verify.rebuild import plan_rebuild
 from tests.tables.lakes import Lake, flights
 from tests.tables.verify.test_rebuild import declared, keys_changed, load, rebuild, rows, save, told, whole
 

@@ -16,9 +16,9 @@ import pytest
 from deployer.services.savepoints.savepoints import take_savepoint
 from deployer.state.log.updates import CommitStarted, FilesAdded, FilesRemoved, FilesReplaced, SetSchema, TableUpdate
 from deployer.state.model.entities import File, TableEntry, TableState
+from deployer.tables.maintenance.verify.audit_dataset import DatasetAudit, audit_dataset
+from deployer.tables.maintenance.verify.verify import repair, verify
 from deployer.tables.open_table import open_to_change
-from deployer.tables.verify.audit_dataset import DatasetAudit, audit_dataset
-from deployer.tables.verify.verify import repair, verify
 from tests.tables.importing.test_adoption import FOREIGN
 from tests.tables.lakes import FLIGHTS, Lake, flights
 
@@ -245,6 +245,6 @@ def test_a_writer_between_lance_and_the_log_is_no_difference(loaded: Lake, monke
         looked.append(found.newest)
         return found
 
-    monkeypatch.setattr("deployer.tables.verify.verify.audit_dataset", overtaken)
+    monkeypatch.setattr("deployer.tables.maintenance.verify.verify.audit_dataset", overtaken)
     assert differences(loaded) == []
     assert looked == [4, 4]

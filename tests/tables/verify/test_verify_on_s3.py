@@ -12,7 +12,7 @@ import pytest
 from deployer.datasets.storage.options import objects_at, storage_options
 from deployer.state import create_store
 from deployer.state.new_store import import_into
-from deployer.tables.verify.verify import repair, verify
+from deployer.tables.maintenance.verify.verify import repair, verify
 from tests.tables.lakes import Lake, flights
 
 pytestmark = pytest.mark.full  # the same steps on a disk are in the gate

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import Conflict, DeployerError
-from deployer.services.clean import clean_table
-from deployer.services.cluster import cluster_table
-from deployer.services.compact import compact_table
+from deployer.services.kinds.clean import clean_table
+from deployer.services.kinds.cluster import cluster_table
+from deployer.services.kinds.compact import compact_table
 from deployer.services.restore import RESTORE
 from deployer.services.savepoints.savepoints import make_savepoint
 from deployer.tables.rows.delete import delete_rows

@@ -13,9 +13,9 @@ import pytest
 from deployer.errors import Conflict, DeployerError, InvalidInput, NotFound, Refused
 from deployer.live.reader import live_table
 from deployer.runs.records import begin_runs, runs_of
-from deployer.services.clean import clean_table
-from deployer.services.cluster import cluster_table
-from deployer.services.compact import compact_table
+from deployer.services.kinds.clean import clean_table
+from deployer.services.kinds.cluster import cluster_table
+from deployer.services.kinds.compact import compact_table
 from deployer.services.restore import RESTORE
 from deployer.services.savepoints.savepoints import make_savepoint
 from deployer.specs.model import Storage

@@ -12,7 +12,7 @@ from deployer.platform.system.clock import Clock
 from deployer.runs.records import begin_runs, cancel_run, queue_run, runs_of
 from deployer.services.agent.watch import Watch
 from deployer.services.api import management
-from deployer.services.refresh import REFRESH
+from deployer.services.kinds.refresh import REFRESH
 from deployer.services.registry import forecast, run_service
 from deployer.services.triggers.due import due_services
 from deployer.services.triggers.upstream import Written, written_since

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from deployer.cli.main import run
-from deployer.live.declared_properties import declare
 from deployer.live.freshness import Freshness
 from deployer.state import open_reader, open_store
 from deployer.state.model.declared_properties import VIEW
@@ -227,7 +226,7 @@ def test_a_query_that_was_changed_by_hand_is_drift(command: Run) -> None:
         assert entry is not None
         stored = dict(store.table(entry.table_id).properties.declared[VIEW])  # type: ignore[arg-type]
         stored |= {"query": "SELECT id, delay FROM air.flights WHERE delay > 15", "max_staleness": 60_000}
-        declare(store, entry.table_id, {VIEW: stored})
+        store.declare(entry.table_id, {VIEW: stored})
     code, out, _ = command("drift")
     assert code == 2 and "delay > 15" in out and "late after 1ms → 1m" in out
     assert command("drift", "--write-spec")[0] == 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from deployer.datasets.dataset import field_ids, open_dataset
 from deployer.specs.types.arrow import computed_of, stored_schema
 from deployer.specs.types.computed import COMPUTED_NOTE, Computed, ComputedByUdf
-from deployer.state.model.computed_by import UNKNOWN, definitions_of, joined, to_text
+from deployer.state.model.files.computed_by import UNKNOWN, definitions_of, joined, to_text
 
 if TYPE_CHECKING:
     from deployer.datasets.files.writer import WrittenFragment

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from deployer.tables.ingest.keys.sets import KeySet
 from deployer.tables.ingest.keys.unique import describe_keys
-from deployer.tables.partitions.key_ranges import Ranges, cut
+from deployer.tables.layout.partitions.key_ranges import Ranges, cut
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset, LanceFragment
-    from deployer.state.model.data_file import File
+    from deployer.state.model.files.data_file import File
 
 EXAMPLES = 2  #: keys that a message names
 READ_ROWS = 65_536

@@ -18,8 +18,8 @@ from deployer.datasets.files.writer import Layout, WrittenFragment, discard
 from deployer.errors import DeployerError
 from deployer.platform.system.failpoints import reached
 from deployer.tables.conversion.nulls import with_type
+from deployer.tables.layout.partitions.key_ranges import Ranges
 from deployer.tables.open_table import OpenTable
-from deployer.tables.partitions.key_ranges import Ranges
 from deployer.tables.rows.candidates import KeySpans, keys_in, spans_of
 from deployer.tables.rows.changed_inputs import compared_inputs, computed_again
 from deployer.tables.rows.matching import rows_at

@@ -26,8 +26,8 @@ from deployer.tables.ingest.keys.sets import plain
 from deployer.tables.ingest.rows.bad_rows import BadRows, refusal
 from deployer.tables.ingest.rows.check import SourceRows, check
 from deployer.tables.ingest.rows.computed_values import without_computed
+from deployer.tables.layout.partitions.key_ranges import SAMPLE_ROWS, Ranges, cut
 from deployer.tables.open_table import OpenTable
-from deployer.tables.partitions.key_ranges import SAMPLE_ROWS, Ranges, cut
 from deployer.tables.rows.new_rows import leaf_ranges
 from deployer.tables.rows.source import LISTED, columns_given, keys_of
 

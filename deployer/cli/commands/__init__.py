@@ -1,0 +1,1 @@
+"""The commands, one package per group of them."""

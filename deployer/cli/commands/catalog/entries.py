@@ -1,0 +1,57 @@
+"""`deployer catalog entries`: what clients of the catalog see."""
+
+from __future__ import annotations
+
+from deployer.cli.commands.catalog.options import Root
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+
+
+def entries(
+    root: Root = None,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """List the entries that clients of the catalog see, with their ids."""
+    from contextlib import closing
+
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from deployer.catalog.entries import Entries
+    from deployer.cli.commands.catalog.options import root_of
+    from deployer.cli.console.output import note, print_json, stdout
+    from deployer.state import open_store
+    from deployer.state.model.times import iso_utc
+
+    address = root_of(root, project, stack, specs)
+    with closing(open_store(address)) as store:
+        found = [each for each in Entries(store, address).all() if each.table is not None]
+    if as_json:
+        print_json(
+            {
+                "entries": [
+                    {
+                        "id": each.entry_id.hex(),
+                        "name": each.name,
+                        "kind": "table",
+                        "url": each.url,
+                        "created_at": iso_utc(each.created_at),
+                        "updated_at": iso_utc(each.updated_at),
+                    }
+                    for each in found
+                ]
+            }
+        )
+        return 0
+    if not found:
+        note("there are no tables; `deployer up` creates those that are declared")
+        return 0
+    shown = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("entry", "kind", "id", "updated (UTC)"):
+        shown.add_column(name)
+    for each in found:
+        shown.add_row(each.name, "table", each.entry_id.hex(), iso_utc(each.updated_at)[:19].replace("T", " "))
+    stdout().print(shown)
+    return 0

@@ -1,0 +1,127 @@
+"""`deployer state verify` and `state repair`: whether the state is whole, and what can be put right."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+
+Tables = Annotated[
+    list[str] | None,
+    typer.Argument(help="Tables by name or id; the instance and all its tables unless given.", show_default=False),
+]
+
+
+def verify(
+    tables: Tables = None,
+    full: Annotated[bool, typer.Option("--full", help="Read the keys of all files, not of 20 a table.")] = False,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Fold every log from its beginning, and compare with the snapshots and with the Lance datasets. Changes nothing.
+
+    Exit codes: 0 all is as it must be, 1 an error, 2 there are differences.
+    """
+    from contextlib import closing
+
+    from deployer.cli.console.output import note, print_json, stdout
+    from deployer.cli.inputs.lake_root import root_to_read
+    from deployer.platform.text.formatting import count
+    from deployer.state import open_reader
+    from deployer.tables.maintenance.verify.verify import verify as verified
+
+    root = root_to_read(project, stack, specs)
+    total, listed = 0, []
+    with closing(open_reader(root)) as store:
+        for each in verified(store, root, tables or (), full=full):
+            total += len(each.differences)
+            if as_json:
+                listed.append(
+                    {
+                        "name": each.name,
+                        "log": each.audit.log,
+                        "version": each.audit.newest,
+                        "entries": each.audit.entries,
+                        "snapshots": list(each.audit.snapshots),
+                        "files_read": each.dataset.files_read,
+                        "differences": [{"where": one.where, "what": one.what} for one in each.differences],
+                        "unfinished": list(each.unfinished),
+                    }
+                )
+                continue
+            counted = f"{count(each.audit.entries, 'entry', 'entries')}, {count(len(each.audit.snapshots), 'snapshot')}"
+            read = f", keys of {count(each.dataset.files_read, 'file')} read" if each.dataset.files_read else ""
+            found = count(len(each.differences), "difference") if each.differences else "whole"
+            line = f"{each.name}: {found} (version {each.audit.newest}, {counted}{read})"
+            stdout().print(line, style="red" if each.differences else None, soft_wrap=True)
+            for one in each.differences:
+                stdout().print(f"  {one}", soft_wrap=True)
+            for text in each.unfinished:
+                note(f"  {text}")
+    if as_json:
+        print_json({"logs": listed, "differences": total})
+    elif total:
+        stdout().print()
+        stdout().print(f"{count(total, 'difference')}; `deployer state repair --dry-run` says what can be put right")
+    return 2 if total else 0
+
+
+def repair(
+    tables: Tables = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
+    grace: Annotated[
+        float,
+        typer.Option("--grace", min=0, metavar="MINUTES", help="Skip running commits that are younger."),
+    ] = 60,
+    drop_history: Annotated[
+        bool,
+        typer.Option(
+            "--drop-history", help="Remove states of the past that are damaged for good, with all that are older."
+        ),
+    ] = False,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Record what Lance has and the log has not, give up commits that died, make damaged snapshots again.
+
+    Whatever was committed stays. Exit codes: 0 done, or nothing to do; 1 an error; 2 something cannot be put right, or
+    with --dry-run there is something to do.
+    """
+    import time
+    from contextlib import closing
+
+    from deployer.cli.console.output import print_json, stdout
+    from deployer.cli.inputs.lake_root import root_to_read
+    from deployer.state import open_store
+    from deployer.tables.maintenance.verify.verify import repair as repaired
+
+    root = root_to_read(project, stack, specs)
+    steps = []
+    with closing(open_store(root)) as store:
+        now = time.time_ns() // 1_000_000
+        for step in repaired(
+            store,
+            root,
+            tables or (),
+            now=now,
+            dry_run=dry_run,
+            drop_history=drop_history,
+            grace=int(grace * 60_000),
+        ):
+            steps.append(step)
+            if not as_json:
+                prefix = "left as it is: " if step.left else "would be done: " if dry_run else ""
+                stdout().print(f"{prefix}{step}", style="red" if step.left else None, soft_wrap=True)
+    if as_json:
+        listed = [{"where": step.where, "what": step.what, "left": step.left} for step in steps]
+        print_json({"dry_run": dry_run, "steps": listed})
+    elif not steps:
+        stdout().print("nothing to repair")
+    left = any(step.left for step in steps)
+    return 2 if left or (dry_run and steps) else 0

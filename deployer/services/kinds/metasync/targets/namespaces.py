@@ -1,0 +1,36 @@
+"""Entries of Lance namespaces: a location and, where the namespace keeps them, properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from deployer.services.kinds.metasync.entry import FINGERPRINT, VERSION, Publication, own_properties
+from deployer.services.kinds.metasync.targets.target import Found, Parts, with_fingerprint
+
+
+def namespace_parts(location: str, properties: Mapping[str, str]) -> Parts:
+    """Returns the location, and deployer's properties each as a part of its own."""
+    own = own_properties(properties)
+    own.pop(FINGERPRINT, None)
+    return {"location": location, **own}
+
+
+def found_entry(location: str, properties: Mapping[str, str] | None) -> Found:
+    """Returns an entry as a namespace has it."""
+    return Found(location, namespace_parts(location, properties or {}), properties)
+
+
+def new_properties(parts: Parts, found: Found | None) -> dict[str, str]:
+    """Returns what an entry with these parts has as properties: deployer's own, and those that others added."""
+    own = {name: text for name, text in parts.items() if name != "location"}
+    theirs = dict(found.properties or {}) if found is not None else {}
+    kept = {name: value for name, value in theirs.items() if name not in own_properties(theirs)}
+    return with_fingerprint({**kept, **own}, parts)
+
+
+def namespace_wanted(publication: Publication, location: str, *, with_version: bool) -> Parts:
+    """Returns the properties of an entry. They have no version: readers take it from the dataset that they open."""
+    properties = publication.properties()
+    if not with_version:
+        del properties[VERSION]
+    return namespace_parts(location, properties)

@@ -1,0 +1,1 @@
+"""docs/spec.md, made from the JSON Schema and the rules."""

@@ -1,0 +1,1 @@
+"""The files of a table, and what the state knows of each."""

@@ -1,0 +1,1 @@
+"""Changes of tables that exist: of their schema, and of all that a new dataset is needed for."""

@@ -1,0 +1,105 @@
+"""The indexes of a table in LanceDB's terms: as `list_indices` and `index_stats` of its tables show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from deployer.datasets.indexes.read import observed_indexes
+from deployer.specs.schema.index_kinds import VECTOR_KINDS, all_parameters
+from deployer.tables.layout.indexes.build import index_infos
+
+if TYPE_CHECKING:
+    from deployer.tables.open_table import ReadTable
+
+#: LanceDB's names of types: in lists of indexes, and in their statistics where it is another than the kind's.
+_TYPES: Mapping[str, str] = {
+    "btree": "BTree",
+    "bitmap": "Bitmap",
+    "label_list": "LabelList",
+    "inverted": "FTS",
+    "ivf_flat": "IvfFlat",
+    "ivf_pq": "IvfPq",
+    "ivf_hnsw_sq": "IvfHnswSq",
+    "ivf_hnsw_pq": "IvfHnswPq",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexConfig:
+    """An index of a table. `index_type` is LanceDB's name of the type; `kind` and `parameters` are as specs have them,
+    without parameters that equal their defaults there. `status` is `ready`, or `pending` for want of rows."""
+
+    name: str
+    index_type: str
+    columns: list[str]
+    kind: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    status: str = "ready"
+
+    def __getitem__(self, name: str) -> Any:
+        """Returns the attribute of that name."""
+        return _attribute(self, name)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatistics:
+    """How far an index is: rows that it has and rows that searches scan beside it, and how many parts it consists of.
+
+    `distance_type` is that of an index on vectors.
+    """
+
+    num_indexed_rows: int
+    num_unindexed_rows: int
+    index_type: str
+    distance_type: str | None = None
+    num_indices: int | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        """Returns the attribute of that name."""
+        return _attribute(self, name)
+
+
+def _attribute(of: IndexConfig | IndexStatistics, name: str) -> Any:
+    if name not in of.__slots__:
+        raise KeyError(name)
+    return getattr(of, name)
+
+
+def list_indices(table: ReadTable) -> list[IndexConfig]:
+    """Returns the table's indexes by name: those that wait for rows too, and those that no spec can declare."""
+    known = {
+        each.name: IndexConfig(
+            each.name, _TYPES.get(each.kind, each.kind), list(each.columns), each.kind, each.parameters, each.status
+        )
+        for each in index_infos(table)
+        if each.status != "building"
+    }
+    dataset = table.dataset()
+    observed = observed_indexes(dataset)
+    for each in dataset.describe_indices():
+        if each.name in known or each.name.startswith("__lance_"):
+            continue
+        seen = observed[each.name].index if each.name in observed else None
+        kind = seen.kind if seen else each.index_type.lower()
+        parameters = seen.parameters if seen else {}
+        known[each.name] = IndexConfig(
+            each.name, _TYPES.get(kind, each.index_type), list(each.field_names), kind, parameters
+        )
+    return [known[name] for name in sorted(known)]
+
+
+def index_stats(table: ReadTable, name: str) -> IndexStatistics | None:
+    """Returns the statistics of the index of that name; None where there is none, or it waits for rows."""
+    dataset = table.dataset()
+    described = next((each for each in dataset.describe_indices() if each.name == name), None)
+    config = next((each for each in list_indices(table) if each.name == name), None)
+    if described is None or config is None:
+        return None
+    parts = described.segments
+    fragments = {number for part in parts for number in part.fragment_ids}
+    indexed = sum(file.rows for file in table.state.files if file.fragment_id in fragments)
+    metric = all_parameters(config.kind, config.parameters)["metric"] if config.kind in VECTOR_KINDS else None
+    index_type = "FTS" if config.kind == "inverted" else config.kind.upper()
+    return IndexStatistics(indexed, table.state.files.rows - indexed, index_type, metric, len(parts))

@@ -1,0 +1,270 @@
+"""Rebuilds a lost state store from the datasets below the instance's root: `state rebuild`.
+
+Tables come from the records in their datasets. A dataset older than records is identified by its name: its id from
+Pulumi's state, its keys and partitions from the specs, where they declare it.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from deployer.datasets.dataset import open_dataset
+from deployer.datasets.errors import lance_errors
+from deployer.datasets.lance_transactions import metadata_since
+from deployer.datasets.ordering.key_ranges import fault_of_keys
+from deployer.datasets.recovery.rebuilt import RebuiltLog, Source, rebuilt_log
+from deployer.datasets.storage.places import dataset_uri
+from deployer.errors import Conflict, Corrupt, DeployerError, Interrupted, NotFound, Refused
+from deployer.live.reader import active_tables, live_table
+from deployer.platform.system.clock import Clock
+from deployer.platform.system.processes import local_user
+from deployer.specs.model import InstanceSpec, Storage, TableSpec
+from deployer.specs.serialized.properties import declared_properties
+from deployer.specs.serialized.specs import instance_to_json, storage_in_full
+from deployer.specs.types.arrow import columns_of
+from deployer.state import open_reader, open_store
+from deployer.state.log.entries import LogEntry
+from deployer.state.log.updates import InstanceUpdate, RegisterTable, SetInstanceProperties
+from deployer.state.model.declared_properties import OWNER, SPEC, SPLIT_POINTS
+from deployer.state.model.entities import INSTANCE_LOG, Dataset, TableEntry, TableProperties
+from deployer.state.model.location import Location
+from deployer.state.model.table_locations import fault_between
+from deployer.state.new_store import write_store
+from deployer.state.records.document import TableRecord
+from deployer.state.records.files import records_at
+from deployer.tables.layout.partitions.split_points import declared_partitions, one_leaf
+from deployer.tables.maintenance.verify.lost_datasets import Claim, FoundDataset, Problem, find_datasets
+
+if TYPE_CHECKING:
+    from deployer.datasets.lance_types import LanceDataset
+
+_MADE = re.compile(r"(?P<base>(?P<database>[^/]+)/(?P<name>.+)-(?P<id>[0-9a-f]{8}))(-g(?P<number>[0-9]+))?\.lance")
+
+#: Services that send something elsewhere. They are not taken from records: each writer of a dataset can write them.
+_REACH_OUT = frozenset({"METASYNC"})
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectDeclarations:
+    """The project's declarations: the instance, its tables by full name, who manages them, and ids in Pulumi's state by
+    address."""
+
+    instance: InstanceSpec
+    tables: Mapping[str, TableSpec]
+    owner: str
+    ids: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltTable:
+    """A table that the new store has. `origin` is the source of its keys; `log` is None for one being deleted."""
+
+    entry: TableEntry
+    origin: str
+    log: RebuiltLog | None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """The content of a rebuild: its tables by name, what it leaves out, and datasets that are not deployer's."""
+
+    root: str
+    declared: ProjectDeclarations
+    tables: tuple[RebuiltTable, ...]
+    problems: tuple[Problem, ...]
+    plain: tuple[str, ...] = ()
+
+
+def plan_rebuild(root: str, declared: ProjectDeclarations) -> Rebuild:
+    """Returns what can be rebuilt. Changes nothing. Raises Refused where the state store is there and whole."""
+    require_lost(root)
+    found = find_datasets(root, records_at(root), declared.instance.name)
+    problems = found.problems
+    tables: list[RebuiltTable] = []
+    for claim, origin, notes in (
+        *((each, "its record", ()) for each in found.claims),
+        *_unrecorded(root, found, declared),
+    ):
+        try:
+            tables.append(_rebuilt(claim, origin, notes))
+        except Interrupted:
+            raise
+        except DeployerError as error:
+            problems.append(Problem(claim.record.entry.location, str(error)))
+    tables.sort(key=lambda each: each.entry.full_name)
+    times_named = Counter(each.entry.full_name for each in tables)
+    for name in sorted(name for name, times in times_named.items() if times > 1):
+        problems += [
+            Problem(each.entry.location, f"several datasets are of a table {name}")
+            for each in tables
+            if each.entry.full_name == name
+        ]
+        tables = [each for each in tables if each.entry.full_name != name]
+    if wrong := fault_between(each.entry for each in tables):
+        raise Corrupt(wrong, where=root, remedy="move one of the datasets out of the root")
+    return Rebuild(root, declared, tuple(tables), tuple(problems), tuple(found.plain))
+
+
+def require_lost(root: str) -> None:
+    """Raises Refused for a state store that is there, has tables, and can be read."""
+    try:
+        with closing(open_reader(root)) as store:
+            tables = len(store.instance().tables)
+            unreadable = active_tables(store).unreadable
+    except (NotFound, Corrupt):
+        return
+    if tables and not unreadable:
+        raise Refused(
+            f"the state store is there and has {tables} table{'s' if tables > 1 else ''}; nothing was changed",
+            where=root,
+            remedy="`deployer state verify` says whether it is whole, and `deployer state repair` puts it right",
+        )
+
+
+def apply_rebuild(planned: Rebuild) -> str | None:
+    """Writes the new state store; gives where the damaged one is now. Raises what storage refuses."""
+    declared = planned.declared
+    updates: list[InstanceUpdate] = [
+        SetInstanceProperties({SPEC: instance_to_json(declared.instance), OWNER: declared.owner})
+    ]
+    updates += [RegisterTable(each.entry) for each in planned.tables]
+    clock = Clock()
+    first = LogEntry(INSTANCE_LOG, 1, uuid.uuid4().hex, clock.now(), local_user(), tuple(updates))
+    logs: dict[str, Sequence[LogEntry]] = {
+        each.entry.table_id: each.log.entries for each in planned.tables if each.log is not None
+    }
+    options = declared.instance.state.options
+    aside = write_store(planned.root, {**logs, INSTANCE_LOG: [first]}, options, instance=declared.instance.name)
+    with closing(open_store(planned.root)) as store:
+        for table_id in logs:
+            store.keep_record(table_id)
+    return aside
+
+
+def _rebuilt(claim: Claim, origin: str, notes: tuple[str, ...]) -> RebuiltTable:
+    entry, current = claim.record.entry, claim.current
+    if current is None:
+        return RebuiltTable(entry, origin, None, ("its deletion is unfinished; the next `deployer up` finishes it",))
+    record = current.record
+    if reaching := [each.kind for each in record.services if each.kind in _REACH_OUT]:
+        kept = tuple(each for each in record.services if each.kind not in _REACH_OUT)
+        current = replace(current, record=replace(record, services=kept))
+        notes = (
+            *notes,
+            f"service {', '.join(reaching)} is left out; `deployer up` attaches it if the specs declare it",
+        )
+    with lance_errors(current.uri):
+        log = rebuilt_log(current, claim.former, local_user())
+    live_table(entry, log.state)  # raises Corrupt where the record's settings are not a table's
+    if log.lost:
+        notes = (*notes, f"savepoints of datasets that are gone: {', '.join(log.lost)}")
+    return RebuiltTable(entry, origin, log, notes)
+
+
+def _unrecorded(
+    root: str, found: FoundDataset, declared: ProjectDeclarations
+) -> Iterator[tuple[Claim, str, tuple[str, ...]]]:
+    """Datasets without a record, as tables; those of one table together."""
+    groups: dict[str, list[Location]] = {}
+    for location in found.made:
+        if (parts := _MADE.fullmatch(location)) is not None:
+            groups.setdefault(parts["base"], []).append(location)
+    for several in groups.values():
+        try:
+            with lance_errors(dataset_uri(root, several[0])):
+                claim = _claimed(root, several, declared)
+        except Interrupted:
+            raise
+        except DeployerError as error:
+            found.problems.extend(Problem(each, error.what) for each in several)
+            continue
+        if claim is not None:
+            yield claim
+
+
+def _claimed(
+    root: str, several: list[Location], declared: ProjectDeclarations
+) -> tuple[Claim, str, tuple[str, ...]] | None:
+    """Returns the table that datasets of one name and id are. None where a creation left nothing but an empty
+    dataset."""
+    location = _newest(root, several)
+    parts = _MADE.fullmatch(location)
+    assert parts is not None  # noqa: S101 (its caller has looked)
+    named = [address for address, each in declared.ids.items() if each.startswith(parts["id"])]
+    table_id = declared.ids[named[0]] if len(named) == 1 else parts["id"] + uuid.uuid4().hex[8:]
+    full_name = named[0].removeprefix("table/") if len(named) == 1 else f"{parts['database']}.{parts['name']}"
+    spec = declared.tables.get(full_name)
+    dataset = open_dataset(dataset_uri(root, location))
+    if spec is None and not named and dataset.version == 1 and not dataset.count_rows():
+        return None
+    number = int(parts["number"] or 1)
+    at = Clock().now()
+    datasets = tuple(
+        Dataset(each.number or 1, each, "current" if each == location else "retired", at)
+        for each in sorted(several, key=lambda one: one.number or 1)
+    )
+    properties, notes = _properties(dataset, spec, declared.owner)
+    tree = declared_partitions(spec) if spec is not None and properties.row_keys else one_leaf()
+    database, _, name = full_name.partition(".")
+    entry = TableEntry(table_id, database, name, location, "active", at, number)
+    record = TableRecord(
+        declared.instance.name,
+        0,
+        0,
+        int(dataset.version),
+        entry,
+        properties,
+        tree,
+        datasets if number > 1 else (),
+        (),
+        (),
+    )
+    origin = "the specs" if spec is not None else "none: the specs do not declare it"
+    return Claim(record, Source(dataset_uri(root, location), record, None, True)), origin, notes
+
+
+def _newest(root: str, several: Sequence[Location]) -> Location:
+    """Returns the dataset that replaced the others, by commit metadata. Raises Conflict where that does not show it."""
+    if len(several) == 1:
+        return several[0]
+    newest = max(several, key=lambda each: each.number or 1)
+    kinds = [
+        info.kind for infos in metadata_since(open_dataset(dataset_uri(root, newest)), 0).values() for info in infos
+    ]
+    if any(kind != "rewrite" for kind in kinds):  # a load: readers and writers know of it only when it is the table's
+        return newest
+    raise Conflict(
+        f"{len(several)} datasets are of one table, and no commit metadata shows which one is current: "
+        f"{', '.join(sorted(several))}",
+        where=root,
+        remedy="move those that are not out of the root",
+    )
+
+
+def _properties(dataset: LanceDataset, spec: TableSpec | None, owner: str) -> tuple[TableProperties, tuple[str, ...]]:
+    """Returns the properties that only the specs have; without a spec, those of a table without keys and owner."""
+    storage = Storage(
+        data_storage_version=str(dataset.data_storage_version),
+        stable_row_ids=None if dataset.has_stable_row_ids else False,
+    )
+    if spec is None:
+        return TableProperties(storage=storage_in_full(storage), declared={OWNER: "", SPLIT_POINTS: []}), (
+            "it has no row keys",
+        )
+    columns = columns_of(dataset.schema)
+    keys, notes = (*spec.row_keys, *spec.sort_keys), list[str]()
+    if fault := fault_of_keys(columns, keys) if keys else None:
+        notes.append(f"the keys that the specs declare do not fit its columns, so it has none: {fault}")
+        spec = replace(spec, row_keys=(), sort_keys=(), split_points=())
+    if str(dataset.data_storage_version) == spec.storage.data_storage_version:
+        storage = spec.storage
+    # The next plan looks at the keys of all rows before they are unique.
+    properties = declared_properties(replace(spec, storage=storage, unique=False), owner)
+    return properties, tuple(notes)
