@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -102,20 +102,35 @@ def parsed(
     definition: ViewDefinition,
     view: str,
     known: Mapping[str, str] | None = None,
+    *,
+    itself: str = "",
 ) -> FoundQuery:
     """Returns a query, parsed for its sources as they are now. `known` are the ids of sources that had a name at the
-    last refresh; None for a view that is created, whose errors are those of the parser."""
+    last refresh; None for a view that is created, whose errors are those of the parser. `itself` is the name of a view
+    that is created: a query that reads it raises InvalidInput unless a table has that name."""
     entries, schemas = dict[str, TableEntry](), dict[str, SourceSchema]()
 
     def schema_of(name: str) -> SourceSchema:
         if name not in schemas:
-            entry = find_source(store.instance().tables, name, (known or {}).get(name), view)
+            tables = store.instance().tables
+            if name == itself and all(each.full_name != name for each in tables.values()):
+                raise reads_itself((name, name))
+            entry = find_source(tables, name, (known or {}).get(name), view)
             source = read_entry(store, root, entry)
             entries[name] = entry
             schemas[name] = source_schema(name, source, stable_row_ids=bool(source.dataset().has_stable_row_ids))
         return schemas[name]
 
     return FoundQuery(_parsed(queries, definition, schema_of, view, is_new=known is None), entries, schemas)
+
+
+def reads_itself(path: Sequence[str]) -> InvalidInput:
+    """Returns the error for a view that would read itself, along a path of views that begins and ends with it."""
+    return InvalidInput(
+        f"the view would read itself: {' → '.join(path)}",
+        where=f"view/{path[0]}",
+        remedy="let its query read the tables that these views are made of",
+    )
 
 
 def parsed_again(
