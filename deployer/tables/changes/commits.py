@@ -33,13 +33,19 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class Part:
     """A fragment whose rows a commit touched: its rows and the bytes of its files. `columns` are those that it got
-    values of in place, by their Lance field ids; `masked`: other rows of it are deleted as well."""
+    values of in place, by their Lance field ids; `masked`: other rows of it are deleted as well. `changed` is the
+    number of its rows that changed, as far as manifests tell: all rows, unless only rows were deleted."""
 
     fragment_id: int
     rows: int
     bytes: int
     columns: tuple[int, ...] = ()
     masked: bool = False
+    deleted: int | None = None  #: so many rows were deleted, and nothing else; None where that is not known
+
+    @property
+    def changed(self) -> int:
+        return self.rows if self.deleted is None else self.deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,20 +147,20 @@ class Commits:
         if self._is_second(segment.location, transaction, version):
             uncounted |= added
         added -= uncounted | (self.without if position == self.line.newest else frozenset())
-        masked, written = list[Any](), list[Part]()
+        masked, written = list[Part](), list[Part]()
         for number in self._candidates(kind, operation, then, now):
             one, other = then[number], now[number]
             is_masked = _deletions(one) != _deletions(other)
             if _paths(one) == _paths(other):
                 if is_masked:
-                    masked.append(other)
+                    masked.append(_masked(kind, one, other))
             elif kind in ("Restore", "NoneType") and not _paths(one) & _paths(other):
                 gone.add(number)  # the number is that of other rows
                 added.add(number)
             elif columns := self._columns_written(before, after, one, other):
                 written.append(replace(_part(other), columns=columns, masked=is_masked))
             elif is_masked:
-                masked.append(other)
+                masked.append(_masked(kind, one, other))
         return Commit(
             position,
             at,
@@ -162,7 +168,7 @@ class Commits:
             after,
             _parts(now[number] for number in sorted(added)),
             _parts(then[number] for number in sorted(gone)),
-            _parts(masked),
+            tuple(masked),
             tuple(written),
             restores=kind == "Restore",
         )
@@ -227,6 +233,13 @@ def _parts(fragments: Iterable[Any]) -> tuple[Part, ...]:
 
 def _part(fragment: Any) -> Part:
     return Part(fragment.id, int(fragment.physical_rows), sum(file.file_size_bytes or 0 for file in fragment.files))
+
+
+def _masked(kind: str, one: Any, other: Any) -> Part:
+    """Returns the fragment `other`, of which other rows are deleted than of `one`. A commit that changes rows only adds
+    to those that are deleted."""
+    part = _part(other)
+    return replace(part, deleted=int(other.num_deletions - one.num_deletions)) if kind in _ROW_CHANGES else part
 
 
 def _deletions(fragment: Any) -> str | None:

@@ -53,11 +53,12 @@ class SourceChange:
 
     @property
     def rows(self) -> int:
-        return sum(part.rows for commit in self.commits for part in commit.parts)
+        return sum(part.changed for commit in self.commits for part in commit.parts)
 
     @property
     def bytes(self) -> int:
-        return sum(part.bytes for commit in self.commits for part in commit.parts)
+        parts = [part for commit in self.commits for part in commit.parts]
+        return sum(part.bytes * part.changed // part.rows for part in parts if part.rows)
 
     @property
     def fragments(self) -> int:
