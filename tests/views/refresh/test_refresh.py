@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Event
 from typing import Any
 
 import lance
@@ -187,6 +189,8 @@ def test_src_version(views: Views) -> None:
     done = views.refresh(src_version=then)
     assert done.sources == {"air.flights": f"1:{then}"} and views.rows() == expected
     assert views.refresh().mode == "incremental" and views.rows() == views.expected()
+    whole = views.plan(src_version=then)
+    assert (whole.mode, whole.fragments, whole.rows) == ("full", 3, 300) and whole.bytes > 0
     back = views.refresh(src_version=then)
     assert back.mode == "full" and "is before" in back.reason and views.rows() == expected
     with pytest.raises(NotFound, match=r"there is no version 99"):
@@ -428,6 +432,69 @@ def test_another_table_under_the_name(views: Views) -> None:
 def test_a_table_is_not_a_view(views: Views) -> None:
     with pytest.raises(InvalidInput, match=r"air.flights is a table and not a view"):
         views.refresh("flights")
+
+
+def test_readers_see_whole_refreshes_alone(views: Views) -> None:
+    views.view()
+    wholes, read, done = [views.rows()], list[list[dict[str, Any]]](), Event()
+
+    def reader() -> None:
+        while not done.is_set():
+            read.append(views.rows())
+
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(reader)
+        try:
+            for change in (update, delete, merge, lambda views: views.add(rows(300, 400))):
+                change(views)
+                views.refresh(full=len(wholes) == 3, max_rows_per_fragment=40)
+                wholes.append(views.expected())
+        finally:
+            done.set()
+        reading.result()
+    assert read and all(each in wholes for each in read)
+
+
+class Pairs:
+    """Two tables, of which the second only gets rows that the first has, and a view of both."""
+
+    def __init__(self, views: Views) -> None:
+        self.views, self.schema = views, pa.schema([pa.field("id", pa.int64(), nullable=False)])
+        for name in ("first", "second"):
+            views.lake.table(self.schema, ("id",), splits=(), name=name, unique=True)
+        views.view(
+            "SELECT id, 'first' AS of FROM air.first UNION ALL SELECT id, 'second' AS of FROM air.second", "pairs"
+        )
+
+    def add(self, number: int) -> None:
+        for name in ("first", "second"):
+            self.views.add(pa.table({"id": [number]}, schema=self.schema), name)
+
+
+def test_all_sources_are_of_one_moment(views: Views) -> None:
+    pairs, done = Pairs(views), Event()
+
+    def writer() -> None:
+        number = 0
+        while not done.is_set():
+            pairs.add(number)
+            number += 1
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(writer)
+        try:
+            for _ in range(6):
+                views.refresh("pairs")
+                found = {
+                    of: {row["id"] for row in views.rows("pairs") if row["of"] == of} for of in ("first", "second")
+                }
+                assert found["second"] <= found["first"] and len(found["first"] - found["second"]) <= 1
+        finally:
+            done.set()
+        writing.result()
+    done_last = views.refresh("pairs")
+    newest = {f"air.{name}": f"1:{views.open(name).state.lance_version}" for name in ("first", "second")}
+    assert dict(done_last.sources) == newest
 
 
 def test_views_over_views_and_cycles(views: Views) -> None:
