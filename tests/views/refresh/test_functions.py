@@ -1,4 +1,4 @@
-"""Views that call functions of Python: what they compute, for which rows they are called, and what is stored of them."""
+"""Views that call functions of Python: what they compute, for which rows they are called, and whose code runs."""
 
 from __future__ import annotations
 
