@@ -6,20 +6,24 @@ import datetime as dt
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pyarrow as pa
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from deployer.errors import Conflict, InvalidInput
 from deployer.platform.system.clock import Clock
 from deployer.runs.records import begin_runs, cancel_run, queue_run, runs_of
+from deployer.services.agent.agent import Agent, Settings
+from deployer.services.agent.serving import served
 from deployer.services.agent.watch import Watch
 from deployer.services.api import management
 from deployer.services.refresh import REFRESH
 from deployer.services.registry import forecast, run_service
 from deployer.services.triggers.due import due_services
 from deployer.services.triggers.upstream import Written, written_since
-from deployer.state import open_reader
+from deployer.state import open_reader, open_store
 from deployer.state.model.services import EXCLUDES
 from deployer.table import connect, udf
 from deployer.tables.read.table import open_table
@@ -95,6 +99,35 @@ def test_it_is_overdue(views: Views) -> None:
         for later, words in ((0, ""), (2 * GRACE, "100 rows written to its sources")):
             seen = Watch(store, views.lake.root).look(Clock().now() + later).tables[table_id]
             assert words in seen.service_statuses[0].overdue and bool(seen.service_statuses[0].overdue) == bool(words)
+
+
+def test_the_agent_says_that_a_view_is_late_and_shows_it_as_a_gauge(views: Views) -> None:
+    with connect(views.lake.root) as connection:
+        connection.create_materialized_view("air.late", LATE, max_staleness=dt.timedelta(hours=1))
+    views.refresh()
+    views.add(rows(300, 340))
+    told: list[tuple[str, dict[str, Any]]] = []
+
+    def tell(event: str, **about: Any) -> None:
+        told.append((event, about))
+
+    for later, age, late in ((1_800_000, 1800, 0), (2 * GRACE, 7200, 3600)):
+        clock = Clock(now=lambda later=later: Clock().now() + later)  # type: ignore[misc]
+        with closing(open_store(views.lake.root)) as store:
+            agent = Agent(store, views.lake.root, tell, Settings(), clock)
+            agent.look()
+            with served(agent, "127.0.0.1:0") as address, urlopen(f"http://{address}/metrics") as answer:
+                families = list(text_string_to_metric_families(answer.read().decode()))
+        found = {each.name: each.value for family in families for each in family.samples if "view" in each.name}
+        assert found["deployer_view_staleness_seconds"] == pytest.approx(age, abs=60)
+        assert found["deployer_view_late_seconds"] == pytest.approx(late, abs=60)
+        of_late = [about for event, about in told if event == "late"]
+        assert [about["table"] for about in of_late] == (["air.late"] if late else [])
+    assert "rows of air.flights changed" in of_late[0]["why"]
+    views.refresh()
+    with closing(open_store(views.lake.root)) as store:
+        Agent(store, views.lake.root, tell, Settings(), clock).look()
+    assert len([event for event, _ in told if event == "late"]) == 1
 
 
 def test_schedules_pauses_and_cancelled_runs(views: Views) -> None:
