@@ -72,8 +72,9 @@ def _computed(lake: Lake) -> Iterator[tuple[TableSpec, Column, ComputedByUdf]]:
 def _cluster_of(lake: Lake, table: TableSpec, column: Column) -> Cluster | None:
     """Returns the cluster on AWS where the table's BACKFILL computes the column; None where none does."""
     for service in table.services:
-        if service.kind == SERVICE and not service.unsafe_raw and _names_column(service, column):
-            return _cluster_of_service(lake, service)
+        calls = service.kind == SERVICE and not service.unsafe_raw and _names_column(service, column)
+        if calls and (cluster := _cluster_of_service(lake, service)) is not None:
+            return cluster
     return None
 
 
