@@ -21,7 +21,7 @@ from deployer.views.query.model import (
     ViewDelta,
     ViewQuery,
 )
-from deployer.views.query.parsing.parse import parse_view
+from deployer.views.query.parsing.memory import parse_again
 from deployer.views.refresh.queries import Queries
 
 
@@ -40,7 +40,7 @@ class StoredQueries:
             name: FunctionSignature.of_package(self.unsaved.get(package) or function_info(self.root, package)[0])
             for name, package in definition.functions.items()
         }
-        return parse_view(definition.query, source_schema, functions, where)
+        return parse_again(definition.query, source_schema, functions, where)
 
     def build(self, definition: ViewDefinition, query: ViewQuery, reader: SourceReader) -> Iterator[pa.RecordBatch]:
         """Yields all rows. Raises as `deployer.views.query.build.build`, and Refused for a function that is not
