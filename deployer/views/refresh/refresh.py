@@ -263,7 +263,12 @@ class _Work:
                 yield batch
 
         written = self._written(noted())
-        return NewRows(written, removed, pa.Table.from_batches(added, schema) if added else None)
+        come = pa.Table.from_batches(added, schema) if added else None
+        grouped = self.query.grouped
+        # The groups that go are those that were read, each of which is one row.
+        known = grouped and len(stored.found) == removed.num_rows
+        found = (table.location, int(dataset.version), stored.found) if known else None
+        return NewRows(written, removed, come, found, replaced=grouped)
 
     def _all(self) -> NewRows:
         rows = self.job.queries.build(self.definition, self.query, Sources(self.sources, self._count))
