@@ -139,7 +139,7 @@ class Commits:
         kind = type(operation).__name__
         if kind in _WITHOUT_ROWS:
             return None
-        then, now = _fragments(self._open(before)), _fragments(self._open(after))
+        then, now = _Fragments(self._open(before)), _Fragments(self._open(after))
         if kind == "Overwrite":
             return Commit(position, at, before, after, _parts(now.values()), _parts(then.values()))
         added = {number for number in now if number not in then}
@@ -210,7 +210,7 @@ class Commits:
         return Place(segment.location, version)
 
     def _parts(self, place: Place, numbers: frozenset[int] | None) -> tuple[Part, ...]:
-        found = _fragments(self._open(place))
+        found = _Fragments(self._open(place))
         return _parts(each for number, each in sorted(found.items()) if numbers is None or number in numbers)
 
     def _dataset(self, location: str) -> LanceDataset:
@@ -222,9 +222,24 @@ class Commits:
         return self._dataset(place.location).checkout_version(place.version)
 
 
-def _fragments(dataset: LanceDataset) -> dict[int, Any]:
-    """Returns Lance's metadata of the fragments of a version, by number."""
-    return {each.fragment_id: each.metadata for each in dataset.get_fragments()}
+class _Fragments(Mapping[int, Any]):
+    """Lance's metadata of the fragments of a version, by number. It is read of those that are looked at: most commits
+    change few of many."""
+
+    def __init__(self, dataset: LanceDataset) -> None:
+        self._fragments = {int(each.fragment_id): each for each in dataset.get_fragments()}
+
+    def __getitem__(self, number: int) -> Any:
+        return self._fragments[number].metadata
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._fragments)
+
+    def __len__(self) -> int:
+        return len(self._fragments)
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._fragments
 
 
 def _parts(fragments: Iterable[Any]) -> tuple[Part, ...]:
