@@ -119,7 +119,7 @@ def appended(
     found = _by_path(fragments, marked)
     if len(found) != len(marked):
         return []
-    view = _View(dataset, state, {}, {}, state.leaves(), ComputedFiles())
+    view = _View(dataset, state, {}, frozenset(), {}, state.leaves(), ComputedFiles())
     updates: list[TableUpdate] = []
     version = int(dataset.version)
     for info in infos:
