@@ -79,7 +79,12 @@ class Facts:
 
     def values(self) -> dict[str, str]:
         return self.random.choice(
-            [{"amount": "amount + 1"}, {"grade": "NULL"}, {"shop": "'d'"}, {"weight": "weight * 2", "grade": "1"}]
+            [
+                {"amount": "amount + 1"},
+                {"grade": "CAST(NULL AS INT)"},
+                {"shop": "'d'"},
+                {"weight": "weight * 2", "grade": "1"},
+            ]
         )
 
     def new_ids(self, count: int) -> list[int]:
