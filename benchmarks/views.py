@@ -22,6 +22,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ def of_loads(folder: str, rows: int, repeat: int) -> None:
         for number, (name, query) in enumerate(QUERIES.items()):
             view = lake.create_materialized_view(f"nyc.view{number}", query)
             view.refresh()
-            whole = statistics.median(timed(lambda view=view: view.refresh(full=True)) for _ in range(repeat))
+            whole = statistics.median(timed(partial(view.refresh, full=True)) for _ in range(repeat))
             few, many = loads.refreshes(view, LOAD, 2 * repeat), loads.refreshes(view, rows // 100, repeat)
             shares = f"{statistics.median(many) / whole:.1%}"
             table.append((name, f"{whole:.3f} s", cells(few), cells(many), shares))
@@ -155,7 +156,7 @@ def of_fragments(folder: str, rows: int, fragments: int, repeat: int) -> None:
         source.add(flights(size, 0))
         location = open_table(f"{folder}/fragments", SOURCE).opened.location
         add_files(location, flights(size * (fragments - 1), size), size)
-        function = udf(kilometres, data_type=pa.float64())
+        function = udf(data_type=pa.float64())(kilometres)
         view = lake.create_materialized_view(
             "nyc.far", f"SELECT id, carrier, kilometres(distance) AS km FROM {SOURCE}", {"kilometres": function}
         )
@@ -212,7 +213,7 @@ def beside_spark(folder: str, rows: int, repeat: int) -> None:
             theirs()  # compiled once
             own, other = list[float](), list[float]()
             for _ in range(repeat):
-                own.append(timed(lambda view=view: view.refresh(full=True)))
+                own.append(timed(partial(view.refresh, full=True)))
                 other.append(timed(theirs))
             ratio = statistics.median(own) / statistics.median(other)
             table.append((name, cells(own), cells(other), f"{ratio:.2f}"))

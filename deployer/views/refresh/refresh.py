@@ -267,8 +267,8 @@ class _Work:
         grouped = self.query.grouped
         # The groups that go are those that were read, each of which is one row.
         known = grouped and len(stored.found) == removed.num_rows
-        found = (table.location, int(dataset.version), stored.found) if known else None
-        return NewRows(written, removed, come, found, replaced=grouped)
+        places = (table.location, int(dataset.version), stored.found) if known else None
+        return NewRows(written, removed, come, places, replaced=grouped)
 
     def _all(self) -> NewRows:
         rows = self.job.queries.build(self.definition, self.query, Sources(self.sources, self._count))

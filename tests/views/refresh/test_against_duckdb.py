@@ -169,19 +169,17 @@ def check(folder: Path, query: str, seed: int, known_by: str) -> None:
         facts.check(query, known_by)
 
 
-def examples(count: int) -> Any:
-    return settings(
-        max_examples=count,
-        deadline=None,
-        derandomize=True,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate,),
-        database=None,
-    )
+QUIET = settings(
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.generate,),
+    database=None,
+)
 
 
 @pytest.mark.parametrize("known_by", KNOWN_BY)
-@examples(1)
+@settings(QUIET, max_examples=1)
 @given(query=queries(), seed=st.integers(0, 999_999))
 def test_a_view_of_tables_has_the_rows_of_its_query(
     tmp_path_factory: pytest.TempPathFactory, known_by: str, query: str, seed: int
@@ -191,7 +189,7 @@ def test_a_view_of_tables_has_the_rows_of_its_query(
 
 @pytest.mark.full
 @pytest.mark.parametrize("known_by", KNOWN_BY)
-@examples(25)
+@settings(QUIET, max_examples=25)
 @given(query=queries(), seed=st.integers(0, 999_999))
 def test_many_views_of_tables_have_the_rows_of_their_queries(
     tmp_path_factory: pytest.TempPathFactory, known_by: str, query: str, seed: int

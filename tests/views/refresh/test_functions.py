@@ -18,7 +18,9 @@ from tests.views.refresh.conftest import Views
 
 DOCS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("body", pa.string())])
 CHUNKS = (
-    "SELECT d.id, c.place, c.word FROM air.docs AS d CROSS JOIN UNNEST(words(d.body)) WITH ORDINALITY AS c(word, place)"
+    "SELECT d.id, c.place, c.word FROM air.docs AS d "
+    "CROSS JOIN UNNEST(words(d.body)) WITH ORDINALITY AS c(word, place) "
+    "WHERE d.body IS NOT NULL"
 )
 
 
@@ -31,7 +33,7 @@ def words_noting(notes: Path) -> UDF:
             found.write(f"{body}\n")
         return body.split()
 
-    return udf(words, data_type=pa.list_(pa.string()))
+    return udf(data_type=pa.list_(pa.string()))(words)
 
 
 def docs(*rows: tuple[int, str | None]) -> pa.Table:
@@ -84,7 +86,7 @@ def test_a_function_that_fails_leaves_the_view_as_it_was(lake: Views, tmp_path: 
     with connect(lake.lake.root) as connection:
         query = "SELECT id, inverse(body) AS i FROM air.docs WHERE body IS NOT NULL"
         view = connection.create_materialized_view(
-            "air.inverses", query, {"inverse": udf(inverse, data_type=pa.int64())}
+            "air.inverses", query, {"inverse": udf(data_type=pa.int64())(inverse)}
         )
         view.refresh()
         then = view.to_arrow().to_pylist()

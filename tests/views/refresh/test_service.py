@@ -36,7 +36,7 @@ from spark_jobs.service import run_scheduled
 from tests.views.refresh.conftest import COUNTS, LATE, Views, rows
 
 GRACE = 3_600_000  #: ms
-TWICE = udf(lambda delay: 2 * delay, data_type=pa.int64())
+TWICE = udf(data_type=pa.int64())(lambda delay: 2 * delay)
 
 
 def test_a_run_refreshes_the_view(views: Views) -> None:

@@ -33,7 +33,7 @@ indexes:
   - { kind: inverted, columns: [text] }
 services:
   refresh: { trigger: { rows: 5 } }
-  compact: { trigger: { files: 100 } }
+  compact: { trigger: { small_files: 100 } }
 tags: { owner: geo }
 retain_changes: 3d
 """
