@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -194,6 +196,28 @@ def test_python_api(views: Views) -> None:
         assert open_table(views.lake.root, "late").scan("delay = 11").to_table().num_rows == 6
         with pytest.raises(InvalidInput, match=r"air.flights is a table and not a view"):
             connection.open_table("air.flights").refresh()
+
+
+PLAN = """
+import sys
+from deployer.table import connect
+with connect(sys.argv[1]) as lake:
+    plan = lake.open_table("air.late").plan_refresh()
+print(plan.mode, plan.rows, {name.partition(".")[0] for name in sys.modules} & {"pyspark", "py4j"})
+"""
+
+
+def test_a_plan_starts_no_spark_and_opens_no_data_file(views: Views) -> None:
+    views.view()
+    views.refresh()
+    views.add(rows(300, 310))
+    delete_rows(views.open(), "id < 3")
+    for name in ("flights", "late"):
+        data = Path(views.open(name).location, "data")
+        data.rename(data.with_name("elsewhere"))
+    command = [sys.executable, "-c", PLAN, views.lake.root]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "incremental 13 set()\n"), done.stderr
 
 
 CREATED: dict[str, tuple[dict[str, Any], str]] = {
