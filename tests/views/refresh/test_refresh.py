@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from threading import Event
 from typing import Any
 
 import lance
@@ -25,7 +23,6 @@ from deployer.state.log.updates import RenameTable, SetTableProperties
 from deployer.state.model.entities import INSTANCE_LOG
 from deployer.tables.admin.deletion import delete_table
 from deployer.tables.admin.tables import update_table
-from deployer.tables.append import open_appender
 from deployer.tables.rows.delete import delete_rows
 from deployer.tables.rows.merging.merge import merge_rows
 from deployer.tables.rows.update import update_rows
@@ -433,62 +430,6 @@ def test_another_table_under_the_name(views: Views) -> None:
 def test_a_table_is_not_a_view(views: Views) -> None:
     with pytest.raises(InvalidInput, match=r"air.flights is a table and not a view"):
         views.refresh("flights")
-
-
-def test_readers_see_whole_refreshes_alone(views: Views) -> None:
-    views.view()
-    wholes, read, done = [views.rows()], list[list[dict[str, Any]]](), Event()
-
-    def reader() -> None:
-        while not done.is_set():
-            read.append(views.rows())
-
-    with ThreadPoolExecutor(1) as pool:
-        reading = pool.submit(reader)
-        try:
-            for change in (update, delete, merge, lambda views: views.add(rows(300, 400))):
-                change(views)
-                views.refresh(full=len(wholes) == 3, max_rows_per_fragment=40)
-                wholes.append(views.expected())
-        finally:
-            done.set()
-        reading.result()
-    assert read and all(each in wholes for each in read)
-
-
-PAIRS = "SELECT id, 'first' AS kind FROM air.first UNION ALL SELECT id, 'second' AS kind FROM air.second"
-
-
-def test_all_sources_are_of_one_moment(views: Views) -> None:
-    """A row comes to the second table after it came to the first one, while refreshes run."""
-    schema, ended = pa.schema([pa.field("id", pa.int64(), nullable=False)]), Event()
-    names = ("first", "second")
-    for name in names:
-        views.lake.table(schema, ("id",), splits=(), name=name, unique=True)
-    views.view(PAIRS, "pairs")
-
-    def write() -> None:
-        appenders, number = [open_appender(views.lake.root, name) for name in names], 0
-        while not ended.is_set():
-            for appender in appenders:
-                appender.append(pa.table({"id": [number]}, schema=schema))
-            number += 1
-        for appender in appenders:
-            appender.close()
-
-    with ThreadPoolExecutor(1) as pool:
-        writing = pool.submit(write)
-        try:
-            for _ in range(6):
-                views.refresh("pairs")
-                rows = views.rows("pairs")
-                first, second = ({row["id"] for row in rows if row["kind"] == name} for name in names)
-                assert second <= first and len(first - second) <= 1
-        finally:
-            ended.set()
-        writing.result()
-    done = views.refresh("pairs")
-    assert dict(done.sources) == {f"air.{name}": f"1:{views.open(name).state.lance_version}" for name in names}
 
 
 def test_views_over_views_and_cycles(views: Views) -> None:
