@@ -113,7 +113,7 @@ def do_refresh(job: ViewJob, run_id: str, on_progress: OnProgress) -> RefreshJob
         return done
     on_progress(Progress("looking for changes", 0, None))
     definition = require_view(table)
-    found = find_query(job.queries, table, definition)
+    found = find_query(job.queries, table, definition, table.store)
     base = reflected(table.state)
     with held_sources(table.store, table.root, found.entries, _since(base, found)) as sources:
         reached("views.refresh.pinned")
