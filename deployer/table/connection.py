@@ -53,23 +53,13 @@ class Connection:
         `max_staleness` ago is reported as late. A view of that name with the same query is returned as it is.
 
         Raises InvalidInput for a query that cannot be maintained from changes, which names what it has and what there
-        can be, for tables and columns that there are not, and for a view that would read itself; Conflict where the
-        name is that of a table or of another view.
+        can be, for tables, columns and functions that there are not, and for a view that would read itself; Conflict
+        where the name is that of a table or of another view. Nothing is stored then.
         """
-        from deployer.functions.packages.stored import save_function
-        from deployer.platform.system.processes import local_user
-        from deployer.views.definition import ViewDefinition
-        from deployer.views.refresh.create import NewView, create_view
-        from deployer.views.refresh.engine import queries_of
+        from deployer.views.new_views import create
 
-        database, _, short = name.rpartition(".")
-        author = local_user()
-        stored = {each: save_function(self.root, udf, author) for each, udf in (udfs or {}).items()}
-        most = None if max_staleness is None else round(max_staleness.total_seconds() * 1000)
-        keys = None if row_keys is None else tuple(row_keys)
-        view = NewView(database or "default", short, ViewDefinition(query, stored, most), keys, description=description)
-        opened = create_view(self._store, self.root, view, queries_of(self.root, self._trusted))
-        return Table(opened, self._trusted)
+        given = (name, query, udfs, row_keys, max_staleness, description)
+        return Table(create(self._store, self.root, self._trusted, *given), self._trusted)
 
     def table_names(self) -> list[str]:
         """Returns the names `database.name` of all tables, in alphabetical order."""

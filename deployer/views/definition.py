@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deployer.errors import Corrupt
-from deployer.platform.sql.renaming import canonical_expression
+from deployer.platform.sql.select import canonical_select
 from deployer.platform.storage.envelope import RECOVERY
 from deployer.state.model.entities import JSON, TableProperties
 
@@ -31,7 +31,7 @@ class ViewDefinition:
     @property
     def fingerprint(self) -> str:
         """A hash of what decides the rows: the query, however it is written, and the functions."""
-        told = json.dumps([canonical_expression(self.query), dict(self.functions)], sort_keys=True)
+        told = json.dumps([canonical_select(self.query), dict(self.functions)], sort_keys=True)
         return hashlib.sha256(told.encode()).hexdigest()
 
     def to_json(self) -> dict[str, JSON]:

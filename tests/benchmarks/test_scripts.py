@@ -232,3 +232,11 @@ def test_landed_files_beside_one_file() -> None:
     assert head == ["", "seconds", "CPU seconds", "rows/s", "peak MiB", "load"]
     assert [row[0] for row in rows] == ["one file", "many files"]
     assert "the rate of many files, of that of one: " in printed
+
+
+def test_views() -> None:
+    printed = benchmark("views", "--rows", "3000", "--fragments", "110", "--repeat", "1")
+    loads, fragments = tables(printed)
+    assert [row[0] for row in loads[1:]] == ["rows", "16 groups", "600,000 groups", "sketches"]
+    assert [row[0] for row in fragments[1:]] == ["100 fragments new", "100 fragments with deleted rows"]
+    assert "of 27 rows" in printed

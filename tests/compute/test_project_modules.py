@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,12 @@ import pytest
 from deployer.compute.jobs.variables import job_variables, trusted_on_clusters
 from deployer.compute.packaging.project_modules import NamedFunction, project_modules
 from deployer.compute.running.named_functions import named_functions, untrusted_functions
+from deployer.compute.schedules.schedules import job_arguments, scheduled_services
 from deployer.errors import InvalidInput
 from deployer.specs.model import Cluster, InstanceSpec, Lake, ServiceSpec, TableSpec, Trigger
 from deployer.specs.types.computed import ComputedBySql, ComputedByUdf
 from deployer.specs.types.types import Column, Scalar
+from deployer.specs.types.view import ViewFunction, ViewSpec
 
 SPEED = NamedFunction("features.flights:speed", "column speed of table/air.flights", required=True)
 IMPORTS_ALL = """
@@ -185,3 +188,28 @@ def test_functions_that_a_backfill_calls_on_a_cluster_are_required(service: Serv
     assert not [*untrusted_functions(declared, allowed)]
     by_author = {"trusted_functions": "features.flights:speed", "trusted_authors": "ana"}
     assert not [*untrusted_functions(declared, by_author)]
+
+
+@pytest.mark.parametrize(
+    ("service", "called"),
+    [
+        pytest.param(ServiceSpec("REFRESH", cluster="small"), True, id="names its cluster"),
+        pytest.param(ServiceSpec("REFRESH", trigger=NIGHTLY), True, id="a schedule uses the only one"),
+        pytest.param(ServiceSpec("REFRESH", cluster="here"), False, id="on this machine"),
+        pytest.param(ServiceSpec("COMPACT", cluster="small"), False, id="another service"),
+    ],
+)
+def test_functions_that_a_refresh_calls_on_a_cluster_are_remarked_on(service: ServiceSpec, called: bool) -> None:
+    declared = lake(ServiceSpec("COMPACT"))
+    view = ViewSpec("SELECT speed(distance) AS speed FROM air.flights", {"speed": ViewFunction(HASH, "float64")})
+    speeds = TableSpec("air", "speeds", (Column("speed", Scalar("float64")),), services=(service,), view=view)
+    declared = replace(declared, tables=(*declared.tables, speeds))
+    remarks = list(untrusted_functions(declared, {}))
+    assert ["REFRESH of air.speeds on cluster small will refuse the function speed" in each for each in remarks] == (
+        [True] if called else []
+    )
+    assert not [*untrusted_functions(declared, {"trusted_functions": HASH})]
+    assert not [*untrusted_functions(declared, {"trusted_authors": "ana"})]
+    started = [job_arguments("s3://lakes/demo", each) for each in scheduled_services(declared)]
+    nightly = ["--table=air.speeds", "--service=REFRESH", "--cluster=small"]
+    assert [each[1:4] for each in started] == ([nightly] if service.trigger else [])

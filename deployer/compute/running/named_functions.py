@@ -1,5 +1,5 @@
-"""The functions of computed columns that specs name, for jobs on clusters: which are called there, and whether the
-stack trusts them there."""
+"""The functions of computed columns and of views that specs name, for jobs on clusters: which are called there, and
+whether the stack trusts them there."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from deployer.specs.types.computed import ComputedByUdf
 from deployer.specs.types.types import Column
 
 SERVICE = "BACKFILL"
+OF_VIEWS = "REFRESH"
 
 
 def named_functions(lake: Lake) -> list[NamedFunction]:
@@ -31,21 +32,34 @@ def named_functions(lake: Lake) -> list[NamedFunction]:
 
 
 def untrusted_functions(lake: Lake, settings: Mapping[str, str]) -> Iterator[str]:
-    """Yields a remark on each function that a BACKFILL on a cluster calls and that the stack does not trust there.
+    """Yields a remark on each function that a BACKFILL or a REFRESH on a cluster calls and that the stack does not
+    trust there.
 
     Raises InvalidInput for settings that are not valid.
     """
     trusted = trusted_on_clusters(settings)
-    for table, column, computed in _computed(lake):
-        cluster = _cluster_of(lake, table, column)
-        name = computed.function or computed.udf
-        by_author = bool(computed.function) and (trusted.all_packages or trusted.authors)
-        if cluster is not None and name not in trusted.names and not by_author:
+    for service, table, what, name, is_packaged, cluster in _called(lake):
+        by_author = is_packaged and (trusted.all_packages or trusted.authors)
+        if name not in trusted.names and not by_author:
             yield (
-                f"BACKFILL of {table.full_name} on cluster {cluster.name} will refuse column {column.name}: the stack "
+                f"{service} of {table.full_name} on cluster {cluster.name} will refuse {what}: the stack "
                 f"does not trust {name} there; if you know its code, write `deployer:trusted_functions: "
                 f"{','.join(sorted((*trusted.names, name)))}` into the stack's configuration"
             )
+
+
+def _called(lake: Lake) -> Iterator[tuple[str, TableSpec, str, str, bool, Cluster]]:
+    """Yields the functions that services on clusters call: the service, the table, what needs it, the name or hash of
+    the function, whether it is packaged, and the cluster."""
+    for table, column, computed in _computed(lake):
+        if (cluster := _cluster_of(lake, table, column)) is not None:
+            name = computed.function or computed.udf
+            yield SERVICE, table, f"column {column.name}", name, bool(computed.function), cluster
+    for table in lake.tables:
+        for called, function in sorted(table.view.functions.items()) if table.view is not None else ():
+            for service in table.services:
+                if service.kind == OF_VIEWS and (cluster := _cluster_of_service(lake, service)) is not None:
+                    yield OF_VIEWS, table, f"the function {called}", function.source, True, cluster
 
 
 def _computed(lake: Lake) -> Iterator[tuple[TableSpec, Column, ComputedByUdf]]:
@@ -57,14 +71,20 @@ def _computed(lake: Lake) -> Iterator[tuple[TableSpec, Column, ComputedByUdf]]:
 
 def _cluster_of(lake: Lake, table: TableSpec, column: Column) -> Cluster | None:
     """Returns the cluster on AWS where the table's BACKFILL computes the column; None where none does."""
-    remote = [cluster for cluster in lake.instance.clusters if cluster.kind in REMOTE_KINDS]
     for service in table.services:
-        if service.kind == SERVICE and not service.unsafe_raw and _names_column(service, column):
-            if service.cluster:
-                return next((cluster for cluster in remote if cluster.name == service.cluster), None)
-            if service.trigger is not None and service.trigger.schedule is not None:
-                return default_cluster(remote)
+        calls = service.kind == SERVICE and not service.unsafe_raw and _names_column(service, column)
+        if calls and (cluster := _cluster_of_service(lake, service)) is not None:
+            return cluster
     return None
+
+
+def _cluster_of_service(lake: Lake, service: ServiceSpec) -> Cluster | None:
+    """Returns the cluster on AWS where the service runs; None where it runs elsewhere."""
+    remote = [cluster for cluster in lake.instance.clusters if cluster.kind in REMOTE_KINDS]
+    if service.cluster:
+        return next((cluster for cluster in remote if cluster.name == service.cluster), None)
+    is_scheduled = service.trigger is not None and service.trigger.schedule is not None
+    return default_cluster(remote) if is_scheduled else None
 
 
 def _names_column(service: ServiceSpec, column: Column) -> bool:

@@ -119,7 +119,7 @@ def appended(
     found = _by_path(fragments, marked)
     if len(found) != len(marked):
         return []
-    view = _View(dataset, state, {}, {}, state.leaves(), ComputedFiles())
+    view = _View(dataset, state, {}, frozenset(), {}, state.leaves(), ComputedFiles())
     updates: list[TableUpdate] = []
     version = int(dataset.version)
     for info in infos:
@@ -165,11 +165,13 @@ def recorded_schema(state: TableState) -> pa.Schema:
 
 @dataclass(slots=True)
 class _View:
-    """The dataset beside the files that the state will have once the updates found so far are applied."""
+    """The dataset beside the files that the state will have once the updates found so far are applied. `recorded` are
+    the fragments that the state has."""
 
     dataset: lance.LanceDataset
     state: TableState
     now: Mapping[int, Fragment]
+    recorded: frozenset[int]
     held: dict[int, File]
     leaves: Sequence[Partition]
     computed: ComputedFiles
@@ -178,7 +180,7 @@ class _View:
     def of(dataset: lance.LanceDataset, state: TableState, without: Collection[int] = ()) -> _View:
         held = {file.fragment_id: file for file in state.files}
         now = {fragment_id: each for fragment_id, each in fragments_of(dataset).items() if fragment_id not in without}
-        return _View(dataset, state, now, held, state.leaves(), ComputedFiles.of(dataset))
+        return _View(dataset, state, now, frozenset(held), held, state.leaves(), ComputedFiles.of(dataset))
 
     def record(self, version: int, info: CommitMetadata) -> TableUpdate:
         """Returns what the job of a commit with metadata would have recorded."""
@@ -247,18 +249,13 @@ class _View:
             if fragment is None:
                 continue
             was = before.get(fragment_id) if before is not None else None
-            if fragment_id in self.state.files and (was is None or was.files_of(fields) != fragment.files_of(fields)):
+            if fragment_id in self.recorded and (was is None or was.files_of(fields) != fragment.files_of(fields)):
                 yield self._adopted(fragment)
                 continue
             own = clustered_fields(file.clustering)
-            if (
-                own
-                and fragment_id in self.state.files
-                and was is not None
-                and was.files_of(own) != fragment.files_of(own)
-            ):
+            if own and fragment_id in self.recorded and was is not None and was.files_of(own) != fragment.files_of(own):
                 file = replace(file, clustering="", cluster_min=(), cluster_max=())
-            computed = self.computed.now(file, fragment, was, is_recorded=fragment_id in self.state.files)
+            computed = self.computed.now(file, fragment, was, is_recorded=fragment_id in self.recorded)
             after = replace(file, rows=fragment.rows, bytes=fragment.bytes, computed=computed)
             if after != self.held[fragment_id]:
                 yield after

@@ -3,6 +3,8 @@ fits, in several columns if need be.
 
 A layer holds the nodes whose longest chain of dependencies is equally long. Edges leave to the right, run along lanes
 between the columns, and enter from the left, so that none crosses a box.
+
+An edge to a view has the lineage of the view's columns: as a label in Mermaid, as a title in SVG.
 """
 
 from __future__ import annotations
@@ -13,12 +15,14 @@ from dataclasses import dataclass
 from html import escape
 
 from deployer.plan.graph.build import Graph, Node
+from deployer.plan.graph.lineage import lineage
 from deployer.platform.text.visible import visible
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.types.column_names import listed
 
 _BOX_HEIGHT, _ROW_GAP, _COLUMN_GAP, _MARGIN, _LANE = 46, 14, 72, 28, 22
 _CHARACTER, _PADDING, _NARROWEST, _WIDEST = 7.4, 28, 130, 380  # pixels; a character of the widest text
+MOST_LINES = 12  #: of a label of an edge
 _COLUMN_ROWS = 20  # a column may always be as tall as this
 
 _STYLE = """
@@ -94,13 +98,25 @@ def graph_as_svg(graph: Graph) -> str:
         f'<rect class="page" width="{width:g}" height="{height:g}"/>',
     ]
     for node in graph.nodes.values():
-        lines += [_edge(boxes[needed], boxes[node.address]) for needed in node.depends_on if needed in boxes]
+        lines += [
+            _edge(boxes[needed], boxes[node.address], _lineage(graph.nodes[needed], node))
+            for needed in node.depends_on
+            if needed in boxes
+        ]
     lines += [_box(box, graph.nodes[address]) for address, box in boxes.items()]
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 
-def _edge(start: Box, end: Box) -> str:
-    """From the right of `start` to the left of `end`; over the top lane when other columns lie between."""
+def _lineage(needed: Node, node: Node) -> tuple[str, ...]:
+    """Returns the lineage of an edge; nothing unless it goes from a table to a view."""
+    if not isinstance(needed.spec, TableSpec) or not isinstance(node.spec, TableSpec):
+        return ()
+    return lineage(node.spec, needed.spec.full_name)
+
+
+def _edge(start: Box, end: Box, about: tuple[str, ...]) -> str:
+    """From the right of `start` to the left of `end`; over the top lane when other columns lie between. Its title has
+    the lines of `about`."""
     x, y, to_x, to_y = start.x + start.width, start.middle, end.x - 6, end.middle
     turn = end.x - _COLUMN_GAP / 2
     if end.column == start.column + 1:
@@ -109,7 +125,8 @@ def _edge(start: Box, end: Box) -> str:
         near = x + _COLUMN_GAP / 2
         path = f"M{x:g} {y:g} H{near:g} V{_MARGIN:g} H{turn:g} V{to_y:g} H{to_x:g}"
     tip = f"M{to_x - 1:g} {to_y - 4:g} L{end.x:g} {to_y:g} L{to_x - 1:g} {to_y + 4:g} Z"
-    return f'<path class="edge" d="{path}"/><path class="tip" d="{tip}"/>'
+    drawn = f'<path class="edge" d="{path}"/><path class="tip" d="{tip}"/>'
+    return f"<g><title>{'&#10;'.join(map(_safe, about))}</title>{drawn}</g>" if about else drawn
 
 
 def _box(box: Box, node: Node) -> str:
@@ -164,19 +181,32 @@ def _safe(text: str) -> str:
 
 def graph_as_mermaid(graph: Graph) -> str:
     """Returns a flowchart from what is depended on to what depends on it. Nodes are numbered, so names are only
-    labels."""
+    labels.
+
+    Labels of edges have at most MOST_LINES lines.
+    """
     ids = {address: f"n{number}" for number, address in enumerate(graph.nodes)}
     lines = ["flowchart LR"]
     for address, name in ids.items():
         lines.append(f'  {name}["{_mermaid_label(address)}"]')
     for address, node in graph.nodes.items():
-        lines += [f"  {ids[needed]} --> {ids[address]}" for needed in node.depends_on if needed in ids]
+        for needed in node.depends_on:
+            if needed in ids:
+                about = _mermaid_lines(_lineage(graph.nodes[needed], node))
+                label = f'|"{about}"| ' if about else ""
+                lines.append(f"  {ids[needed]} --> {label}{ids[address]}")
     return "\n".join(lines) + "\n"
+
+
+def _mermaid_lines(about: tuple[str, ...]) -> str:
+    more = len(about) - MOST_LINES
+    shown = about if more <= 0 else (*about[: MOST_LINES - 1], f"{more + 1} more columns")
+    return "<br/>".join(map(_mermaid_label, shown))
 
 
 def _mermaid_label(text: str) -> str:
     """Returns a label that means nothing to Mermaid nor to HTML: all but letters, digits and a few signs as entity
     numbers."""
     return "".join(
-        character if character.isalnum() or character in " /_-." else f"#{ord(character)};" for character in text
+        character if character.isalnum() or character in " /_-.→" else f"#{ord(character)};" for character in text
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
@@ -11,12 +10,11 @@ from deployer.platform.sql.one_expression import names_in
 from deployer.platform.sql.select import without_comments
 from deployer.specs.rules import Rule
 from deployer.specs.sources.files import Document
-from deployer.specs.types.view import ViewFunction, staleness_of
+from deployer.specs.types.view import FUNCTION_NAME, ViewFunction, staleness_of
 from deployer.specs.yaml.nodes import Node
 
 Report = Callable[[Position, Rule, str, str], None]
 OF_VIEWS_ALONE = ("REFRESH",)  #: services that tables do not have
-_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ def read_functions(view: DeclaredView, report: Report) -> dict[str, ViewFunction
     found: dict[str, ViewFunction] = {}
     called = names_in(without_comments(view.query)) if view.query else frozenset()
     for name, declared in node.value.items() if node is not None and isinstance(node.value, dict) else ():
-        if not _NAME.fullmatch(name):
+        if not FUNCTION_NAME.fullmatch(name):
             what = f"`{name}` cannot be the name of a function in a query"
             report(
                 declared.key_at, Rule.VIEW_FUNCTION, what, "use small letters, digits and _, and start with a letter"

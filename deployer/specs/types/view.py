@@ -19,6 +19,7 @@ from deployer.platform.text.visible import shortened
 JSON = Any
 HIDDEN = "__"  #: with which the names of columns begin that a view keeps for its refreshes
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))
+FUNCTION_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")  #: in a query
 _SOURCE = re.compile(r"[0-9a-f]{16,128}")
 
 

@@ -33,13 +33,19 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class Part:
     """A fragment whose rows a commit touched: its rows and the bytes of its files. `columns` are those that it got
-    values of in place, by their Lance field ids; `masked`: other rows of it are deleted as well."""
+    values of in place, by their Lance field ids; `masked`: other rows of it are deleted as well. `changed` is the
+    number of its rows that changed, as far as manifests tell: all rows, unless only rows were deleted."""
 
     fragment_id: int
     rows: int
     bytes: int
     columns: tuple[int, ...] = ()
     masked: bool = False
+    deleted: int | None = None  #: so many rows were deleted, and nothing else; None where that is not known
+
+    @property
+    def changed(self) -> int:
+        return self.rows if self.deleted is None else self.deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +139,7 @@ class Commits:
         kind = type(operation).__name__
         if kind in _WITHOUT_ROWS:
             return None
-        then, now = _fragments(self._open(before)), _fragments(self._open(after))
+        then, now = _Fragments(self._open(before)), _Fragments(self._open(after))
         if kind == "Overwrite":
             return Commit(position, at, before, after, _parts(now.values()), _parts(then.values()))
         added = {number for number in now if number not in then}
@@ -141,20 +147,20 @@ class Commits:
         if self._is_second(segment.location, transaction, version):
             uncounted |= added
         added -= uncounted | (self.without if position == self.line.newest else frozenset())
-        masked, written = list[Any](), list[Part]()
+        masked, written = list[Part](), list[Part]()
         for number in self._candidates(kind, operation, then, now):
             one, other = then[number], now[number]
             is_masked = _deletions(one) != _deletions(other)
             if _paths(one) == _paths(other):
                 if is_masked:
-                    masked.append(other)
+                    masked.append(_masked(kind, one, other))
             elif kind in ("Restore", "NoneType") and not _paths(one) & _paths(other):
                 gone.add(number)  # the number is that of other rows
                 added.add(number)
             elif columns := self._columns_written(before, after, one, other):
                 written.append(replace(_part(other), columns=columns, masked=is_masked))
             elif is_masked:
-                masked.append(other)
+                masked.append(_masked(kind, one, other))
         return Commit(
             position,
             at,
@@ -162,7 +168,7 @@ class Commits:
             after,
             _parts(now[number] for number in sorted(added)),
             _parts(then[number] for number in sorted(gone)),
-            _parts(masked),
+            tuple(masked),
             tuple(written),
             restores=kind == "Restore",
         )
@@ -204,7 +210,7 @@ class Commits:
         return Place(segment.location, version)
 
     def _parts(self, place: Place, numbers: frozenset[int] | None) -> tuple[Part, ...]:
-        found = _fragments(self._open(place))
+        found = _Fragments(self._open(place))
         return _parts(each for number, each in sorted(found.items()) if numbers is None or number in numbers)
 
     def _dataset(self, location: str) -> LanceDataset:
@@ -216,9 +222,24 @@ class Commits:
         return self._dataset(place.location).checkout_version(place.version)
 
 
-def _fragments(dataset: LanceDataset) -> dict[int, Any]:
-    """Returns Lance's metadata of the fragments of a version, by number."""
-    return {each.fragment_id: each.metadata for each in dataset.get_fragments()}
+class _Fragments(Mapping[int, Any]):
+    """Lance's metadata of the fragments of a version, by number. It is read of those that are looked at: most commits
+    change few of many."""
+
+    def __init__(self, dataset: LanceDataset) -> None:
+        self._fragments = {int(each.fragment_id): each for each in dataset.get_fragments()}
+
+    def __getitem__(self, number: int) -> Any:
+        return self._fragments[number].metadata
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._fragments)
+
+    def __len__(self) -> int:
+        return len(self._fragments)
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._fragments
 
 
 def _parts(fragments: Iterable[Any]) -> tuple[Part, ...]:
@@ -227,6 +248,13 @@ def _parts(fragments: Iterable[Any]) -> tuple[Part, ...]:
 
 def _part(fragment: Any) -> Part:
     return Part(fragment.id, int(fragment.physical_rows), sum(file.file_size_bytes or 0 for file in fragment.files))
+
+
+def _masked(kind: str, one: Any, other: Any) -> Part:
+    """Returns the fragment `other`, of which other rows are deleted than of `one`. A commit that changes rows only adds
+    to those that are deleted."""
+    part = _part(other)
+    return replace(part, deleted=int(other.num_deletions - one.num_deletions)) if kind in _ROW_CHANGES else part
 
 
 def _deletions(fragment: Any) -> str | None:

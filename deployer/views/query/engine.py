@@ -42,7 +42,14 @@ def run_sql(sql: str, tables: Mapping[str, pa.Table | Stream]) -> Stream:
     for name, table in tables.items():
         held = table.schema.empty_table() if isinstance(table, Stream) else table
         _register(context, name, held.to_batches() or [pa.RecordBatch.from_pylist([], held.schema)])
-    schema = pa.schema([pa.field(each.name, stored_type(each.type)) for each in context.sql(sql).schema()])
+    try:
+        planned = context.sql(sql).schema()
+    except Exception as failure:  # of what kind DataFusion does not say
+        raise InvalidInput(
+            f"the query cannot be planned: {first_line(failure)}",
+            remedy="correct the query, or the tables that it reads",
+        ) from failure
+    schema = pa.schema([pa.field(each.name, stored_type(each.type)) for each in planned])
     streams = [(name, table) for name, table in tables.items() if isinstance(table, Stream)]
     if not streams:
         return Stream(schema, _batches(context, sql, schema))

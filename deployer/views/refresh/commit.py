@@ -29,17 +29,25 @@ from deployer.views.refresh.reading import Identities, Stored
 from deployer.views.refresh.record import KIND, reflected, sources_of
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from deployer.datasets.lance_types import LanceDataset
 
 
 @dataclass(frozen=True)
 class NewRows:
     """The rows that a refresh brings, written and not committed. `removed` are the identities of the rows that go;
-    None: all rows go. `added` are the identities of those that come, where some go."""
+    None: all rows go. `added` are the identities of those that come, where some go. `found`: the addresses of all rows
+    with the removed identities in this version of the dataset, where they are known.
+
+    `replaced`: of each identity that comes, all rows go, and one comes.
+    """
 
     written: tuple[WrittenFragment, ...]
     removed: pa.Table | None
     added: pa.Table | None
+    found: tuple[str, int, NDArray[np.uint64]] | None = None
+    replaced: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,9 +106,13 @@ class RefreshCommit:
     def _in_place_of_some(
         self, table: OpenTable, dataset: LanceDataset, rows: NewRows, identities: pa.Table, files: Deletions
     ) -> RowPlan:
-        addresses = Stored(table, dataset, self.identity).addresses(identities)
+        if rows.found is not None and rows.found[:2] == (table.location, int(dataset.version)):
+            addresses = rows.found[2]
+        else:
+            addresses = Stored(table, dataset, self.identity).addresses(identities)
         refuse_held_addresses(table, addresses, "changed")
-        compared = has_unique_keys(table.state) and bool(rows.written)
+        own_keys = rows.replaced and set(table.row_keys) == set(self.identity)  # no two rows have the same then
+        compared = has_unique_keys(table.state) and bool(rows.written) and not own_keys
         if compared:
             refuse_taken_keys(table, dataset, written_keys(table, rows.written), addresses)
         changed, removed = files.without(dataset, offsets_of([addresses]))

@@ -6,15 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from deployer.errors import Conflict, InvalidInput
+from deployer.platform.sql.one_expression import names_in
+from deployer.platform.sql.select import without_comments
 from deployer.specs.model import Storage, TableSpec
 from deployer.specs.types.arrow import columns_of
+from deployer.specs.types.view import FUNCTION_NAME
+from deployer.state.model.names import fault_of_name
 from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
 from deployer.tables.admin.tables import create_table
 from deployer.tables.open_table import OpenTable, open_entry, read_entry
 from deployer.views.definition import VIEW, ViewDefinition, view_definition
 from deployer.views.query.model import ViewQuery
-from deployer.views.refresh.queries import Queries, names_read, parsed
+from deployer.views.refresh.queries import Queries, names_read, parsed, reads_itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,26 +42,63 @@ class NewView:
 def create_view(store: StateStore, root: str, view: NewView, queries: Queries, owner: str = "") -> OpenTable:
     """Creates the view without rows, and returns its table; the first refresh computes them.
 
-    A view of that name with the same query is returned as it is. Raises InvalidInput for a query that cannot be
-    maintained, that reads tables or columns that there are not, or that reads the view itself; Conflict where the name
-    is that of a table, or of a view with another query.
+    A view of that name with the same query is returned as it is. Raises as `check_view`; nothing is created then.
     """
-    address = f"view/{view.full_name}"
-    found = parsed(queries, store, root, view.definition, address)
+    spec = check_view(store, root, view, queries)
     there = store.instance().by_name(view.full_name)
     if there is not None and there.status == "active":
-        opened = open_entry(store, root, there)
-        known = view_definition(opened.state.properties, opened.address)
-        if known is not None and known.fingerprint == view.definition.fingerprint:
-            return opened
-        what = "a table" if known is None else "a view with another query"
-        raise Conflict(
-            f"there is {what} of that name already", where=opened.address, remedy="choose another name, or delete it"
-        )
-    refuse_cycle(store, root, queries, view.full_name, tuple(found.entries))
-    spec = spec_of(view, found.query)
+        return open_entry(store, root, there)
     table_id = create_table(store, root, spec, owner, declared={VIEW: view.definition.to_json()})
     return open_entry(store, root, store.instance().tables[table_id])
+
+
+def check_view(store: StateReader, root: str, view: NewView, queries: Queries) -> TableSpec:
+    """Returns the table that the view is to be. Nothing is written.
+
+    Raises InvalidInput for a query that cannot be maintained, that reads tables or columns that there are not, or that
+    reads the view itself, and as `check_new`; Conflict where the name is that of a table, or of a view with another
+    query.
+    """
+    check_new(view)
+    found = parsed(queries, store, root, view.definition, f"view/{view.full_name}", itself=view.full_name)
+    there = store.instance().by_name(view.full_name)
+    if there is not None and there.status == "active":
+        opened = read_entry(store, root, there)
+        known = view_definition(opened.state.properties, opened.address)
+        if known is None or known.fingerprint != view.definition.fingerprint:
+            what = "a table" if known is None else "a view with another query"
+            raise Conflict(
+                f"there is {what} of that name already",
+                where=opened.address,
+                remedy="choose another name, or delete it",
+            )
+    else:
+        refuse_cycle(store, root, queries, view.full_name, tuple(found.entries))
+    return spec_of(view, found.query)
+
+
+def check_new(view: NewView) -> None:
+    """Raises InvalidInput for names that no view can have, functions that its query does not call, and a staleness that
+    no refresh can keep."""
+    address = f"view/{view.full_name}"
+    for name in (view.database, view.name):
+        if fault := fault_of_name(name):
+            remedy = "name it `database.name`, or `name` for one in the database `default`"
+            raise InvalidInput(f"{name!r} {fault}", where=address, remedy=remedy)
+    definition = view.definition
+    called = names_in(without_comments(definition.query))
+    for name in definition.functions:
+        if not FUNCTION_NAME.fullmatch(name):
+            what = f"{name!r} cannot be the name of a function in a query"
+            raise InvalidInput(
+                what, where=address, remedy="use small letters, digits and _, and start with a letter or _"
+            )
+        if name not in called:
+            what = f"the query does not call the function {name}"
+            raise InvalidInput(what, where=address, remedy="leave the function out, or call it in the query")
+    if definition.max_staleness is not None and definition.max_staleness < 1:
+        what = "`max_staleness` is not above zero, which no refresh can keep"
+        raise InvalidInput(what, where=address, remedy="give a time such as timedelta(hours=1), or leave it out")
 
 
 def spec_of(view: NewView, query: ViewQuery) -> TableSpec:
@@ -88,14 +129,10 @@ def spec_of(view: NewView, query: ViewQuery) -> TableSpec:
     )
 
 
-def refuse_cycle(store: StateStore, root: str, queries: Queries, name: str, sources: Sequence[str]) -> None:
+def refuse_cycle(store: StateReader, root: str, queries: Queries, name: str, sources: Sequence[str]) -> None:
     """Raises InvalidInput, with the path, where a view would read itself, directly or through other views."""
     if path := _path_to(sources_of_all(store, root, queries), name, sources, (name,)):
-        raise InvalidInput(
-            f"the view would read itself: {' → '.join(path)}",
-            where=f"view/{name}",
-            remedy="let its query read the tables that these views are made of",
-        )
+        raise reads_itself(path)
 
 
 def sources_of_all(store: StateReader, root: str, queries: Queries) -> dict[str, tuple[str, ...]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from deployer.functions.model import UDF
+from deployer.functions.packages.package import PackageInfo
 from deployer.functions.packages.stored import function_info, load_function
 from deployer.platform.isolation.trusted_functions import TrustedFunctions
 from deployer.views.definition import ViewDefinition
@@ -20,24 +21,26 @@ from deployer.views.query.model import (
     ViewDelta,
     ViewQuery,
 )
-from deployer.views.query.parsing.parse import parse_view
+from deployer.views.query.parsing.memory import parse_again
 from deployer.views.refresh.queries import Queries
 
 
 @dataclass(frozen=True)
 class StoredQueries:
-    """Queries of the views of the instance at `root`. Functions run where they are trusted."""
+    """Queries of the views of the instance at `root`. Functions run where they are trusted. `unsaved` are packages that
+    are not stored below the root yet, by their hashes."""
 
     root: str
     trusted: TrustedFunctions
+    unsaved: Mapping[str, PackageInfo] = field(default_factory=dict)
 
     def parse(self, definition: ViewDefinition, source_schema: Callable[[str], SourceSchema], where: str) -> ViewQuery:
         """Returns the query; of its functions only what their packages say is read, and nothing of them runs."""
         functions = {
-            name: FunctionSignature.of_package(function_info(self.root, package)[0])
+            name: FunctionSignature.of_package(self.unsaved.get(package) or function_info(self.root, package)[0])
             for name, package in definition.functions.items()
         }
-        return parse_view(definition.query, source_schema, functions, where)
+        return parse_again(definition.query, source_schema, functions, where)
 
     def build(self, definition: ViewDefinition, query: ViewQuery, reader: SourceReader) -> Iterator[pa.RecordBatch]:
         """Yields all rows. Raises as `deployer.views.query.build.build`, and Refused for a function that is not
@@ -64,6 +67,6 @@ class StoredQueries:
         return {name: load_function(self.root, each, self.trusted) for name, each in definition.functions.items()}
 
 
-def queries_of(root: str, trusted: TrustedFunctions) -> Queries:
-    """Returns what parses and computes the queries of an instance's views."""
-    return StoredQueries(root, trusted)
+def queries_of(root: str, trusted: TrustedFunctions, unsaved: Mapping[str, PackageInfo] | None = None) -> Queries:
+    """Returns what parses and computes the queries of an instance's views, as `StoredQueries` has it."""
+    return StoredQueries(root, trusted, unsaved or {})

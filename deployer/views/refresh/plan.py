@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from deployer.errors import NotFound
@@ -53,11 +53,12 @@ class SourceChange:
 
     @property
     def rows(self) -> int:
-        return sum(part.rows for commit in self.commits for part in commit.parts)
+        return sum(part.changed for commit in self.commits for part in commit.parts)
 
     @property
     def bytes(self) -> int:
-        return sum(part.bytes for commit in self.commits for part in commit.parts)
+        parts = [part for commit in self.commits for part in commit.parts]
+        return sum(part.bytes * part.changed // part.rows for part in parts if part.rows)
 
     @property
     def fragments(self) -> int:
@@ -203,9 +204,10 @@ def plan_of(view: ReadTable, query: ViewQuery, found: Decision, sources: Mapping
 
 
 def _whole(source: Source) -> tuple[int, int, int]:
-    """Returns the fragments, rows and bytes of a source, by its files' records where it is the newest version."""
+    """Returns the fragments, rows and bytes of a source, by its files' records or by Lance's manifest."""
     if source.is_newest:
         files = source.table.state.files
         return files.count, files.rows, sum(file.bytes for file in files)
-    found: Sequence[object] = [each.metadata for each in source.dataset.get_fragments()]
-    return len(found), int(source.dataset.count_rows()), 0
+    found = [each.metadata for each in source.dataset.get_fragments()]
+    size = sum(file.file_size_bytes or 0 for each in found for file in each.files)
+    return len(found), sum(int(each.num_rows) for each in found), size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -13,7 +13,7 @@ from deployer.errors import DeployerError, InvalidInput, NotFound, Refused
 from deployer.live.reader import has_unique_keys
 from deployer.specs.types.view import HIDDEN
 from deployer.state.model.entities import TableEntry
-from deployer.tables.open_table import ReadTable, read_entry
+from deployer.tables.open_table import ReadTable, open_entry, read_entry
 from deployer.views.definition import Reflected, ViewDefinition, view_definition
 from deployer.views.query.model import (
     SourceChanges,
@@ -28,6 +28,7 @@ from deployer.views.refresh.sources import Source, find_source
 
 if TYPE_CHECKING:
     from deployer.state.reader import StateReader
+    from deployer.state.store import StateStore
 
 
 class Queries(Protocol):
@@ -70,14 +71,17 @@ def require_view(table: ReadTable) -> ViewDefinition:
     return definition
 
 
-def find_query(queries: Queries, table: ReadTable, definition: ViewDefinition) -> FoundQuery:
-    """Returns the query of a view, parsed for its sources as they are now.
+def find_query(
+    queries: Queries, table: ReadTable, definition: ViewDefinition, record: StateStore | None = None
+) -> FoundQuery:
+    """Returns the query of a view, parsed for its sources as they are now. With `record`, what Lance has of them and
+    the log lacks is recorded there: otherwise each look at them finds it again.
 
     Raises NotFound and Refused for a source that is gone or renamed, Refused for a query that does not fit the columns
     of its sources any more.
     """
     known = _names_then(table.store, reflected(table.state))
-    return parsed(queries, table.store, table.root, definition, table.address, known)
+    return parsed(queries, table.store, table.root, definition, table.address, known, record=record)
 
 
 def names_read(queries: Queries, table: ReadTable, definition: ViewDefinition) -> tuple[str, ...]:
@@ -102,20 +106,37 @@ def parsed(
     definition: ViewDefinition,
     view: str,
     known: Mapping[str, str] | None = None,
+    *,
+    itself: str = "",
+    record: StateStore | None = None,
 ) -> FoundQuery:
     """Returns a query, parsed for its sources as they are now. `known` are the ids of sources that had a name at the
-    last refresh; None for a view that is created, whose errors are those of the parser."""
+    last refresh; None for a view that is created, whose errors are those of the parser. `itself` is the name of a view
+    that is created: a query that reads it raises InvalidInput unless a table has that name. `record` is as of
+    `find_query`."""
     entries, schemas = dict[str, TableEntry](), dict[str, SourceSchema]()
 
     def schema_of(name: str) -> SourceSchema:
         if name not in schemas:
-            entry = find_source(store.instance().tables, name, (known or {}).get(name), view)
-            source = read_entry(store, root, entry)
+            tables = store.instance().tables
+            if name == itself and all(each.full_name != name for each in tables.values()):
+                raise reads_itself((name, name))
+            entry = find_source(tables, name, (known or {}).get(name), view)
+            source = read_entry(store, root, entry) if record is None else open_entry(record, root, entry)
             entries[name] = entry
             schemas[name] = source_schema(name, source, stable_row_ids=bool(source.dataset().has_stable_row_ids))
         return schemas[name]
 
     return FoundQuery(_parsed(queries, definition, schema_of, view, is_new=known is None), entries, schemas)
+
+
+def reads_itself(path: Sequence[str]) -> InvalidInput:
+    """Returns the error for a view that would read itself, along a path of views that begins and ends with it."""
+    return InvalidInput(
+        f"the view would read itself: {' → '.join(path)}",
+        where=f"view/{path[0]}",
+        remedy="let its query read the tables that these views are made of",
+    )
 
 
 def parsed_again(

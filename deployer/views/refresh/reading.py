@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deployer.errors import DeployerError, NotFound
-from deployer.tables.ingest.keys.sets import KeySet
+from deployer.tables.ingest.keys.sets import KeySet, blocks
 from deployer.tables.open_table import OpenTable
 from deployer.tables.read.conditions import check_condition, read_errors
 from deployer.tables.read.scan_plan import Condition
 from deployer.tables.read.table import Table as Reader
 from deployer.tables.rows.candidates import fragments_for
 from deployer.tables.rows.matching import ADDRESS, rows_at
+from deployer.views.query.engine import ROWS_TABLE, Stream, run_sql, select_sql
 from deployer.views.query.model import ROW_ID
+from deployer.views.query.program import quoted
 from deployer.views.refresh.net_changes import NetChanges, net_changes
 from deployer.views.refresh.plan import SourceChange
 from deployer.views.refresh.sources import Source
@@ -108,19 +111,20 @@ class Changes:
         return self._read[table]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Stored:
-    """The rows of a view at one version."""
+    """The rows of a view at one version. `found` are the addresses of the rows that were read last."""
 
     table: OpenTable
     dataset: LanceDataset
     identity: tuple[str, ...]
+    found: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
 
     def rows(self, identities: pa.Table) -> Iterator[pa.RecordBatch]:
         """Yields the rows of these identities."""
-        addresses = self.addresses(identities)
+        self.found = self.addresses(identities)
         place = (self.table.location, self.table.address)
-        for batch in rows_at(place, self.dataset, addresses, self.table.schema.names):
+        for batch in rows_at(place, self.dataset, self.found, self.table.schema.names):
             yield batch.select(self.table.schema.names)
 
     def addresses(self, identities: pa.Table) -> NDArray[np.uint64]:
@@ -131,15 +135,11 @@ class Stored:
         none = np.zeros(0, np.uint64)
         if not identities.num_rows:
             return none
-        wanted = Identities(identities.select(list(self.identity)))
+        wanted = identities.select(list(self.identity))
         scanner = self.dataset.scanner(
             columns=list(self.identity), fragments=self._fragments(identities), with_row_address=True
         )
-        found = [none]
-        for batch in scanner.to_batches():
-            places = wanted.places_in([batch.column(name) for name in self.identity])
-            found.append(np.asarray(batch.column(ADDRESS))[places])
-        return np.sort(np.concatenate(found))
+        return np.sort(np.concatenate([none, *addresses_of(wanted, scanner.to_batches())]))
 
     def _fragments(self, identities: pa.Table) -> list[Any] | None:
         """Returns the fragments that can hold one of the identities; None for all."""
@@ -151,6 +151,25 @@ class Stored:
             return None
         schema = pa.schema([self.table.schema.field(name) for name in names])
         return fragments_for(self.table, self.dataset, keys.cast(schema))
+
+
+def addresses_of(wanted: pa.Table, batches: Iterator[pa.RecordBatch]) -> Iterator[NDArray[np.uint64]]:
+    """Yields the addresses of the rows that are among the `wanted`, by its columns. Null is equal to null."""
+    names = wanted.schema.names
+    if any(pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType) for kind in wanted.schema.types):
+        identities = Identities(wanted)
+        for block in blocks(batches):
+            yield np.asarray(block.column(ADDRESS))[identities.places_in([block.column(name) for name in names])]
+        return
+    first = next(batches, None)
+    if first is None:
+        return
+    others = wanted.rename_columns([f"__of{place}" for place in range(len(names))])
+    equal = " AND ".join(f'("__of{place}" IS NOT DISTINCT FROM {quoted(name)})' for place, name in enumerate(names))
+    sql = select_sql([(ADDRESS, quoted(ADDRESS))], f'"__wanted" RIGHT SEMI JOIN {quoted(ROWS_TABLE)} ON {equal}', ())
+    rows = Stream(first.schema, chain((first,), batches))
+    for batch in run_sql(sql, {ROWS_TABLE: rows, "__wanted": others}).batches:
+        yield np.asarray(batch.column(0))
 
 
 class Identities:

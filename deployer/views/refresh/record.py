@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from deployer.tables.open_table import ReadTable
 
 KIND = "refresh"  #: the kind of the jobs of refreshes
-AT_ONCE = 100  #: entries of the log that are read at a time, the newest first
+AT_FIRST, AT_ONCE = 8, 100  #: entries of the log that are read at a time, the newest first: a refresh records few
 
 
 def refresh_job(state: TableState) -> Job | None:
@@ -57,15 +57,15 @@ def changed_by_others(table: ReadTable) -> str:
     job = refresh_job(table.state)
     if job is None:
         return ""
-    upto = table.state.version
+    upto, size = table.state.version, AT_FIRST
     while upto > 0:
-        after = max(0, upto - AT_ONCE)
+        after = max(0, upto - size)
         for entry in reversed(table.store.log(table.entry.table_id, after, upto - after)):
             if _records(entry, job.job_id):
                 return ""
             if (other := _other(entry)) is not None and not _rearranged(table, other[0]):
                 return other[1]
-        upto = after
+        upto, size = after, AT_ONCE
     return ""
 
 

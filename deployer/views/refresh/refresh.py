@@ -113,7 +113,7 @@ def do_refresh(job: ViewJob, run_id: str, on_progress: OnProgress) -> RefreshJob
         return done
     on_progress(Progress("looking for changes", 0, None))
     definition = require_view(table)
-    found = find_query(job.queries, table, definition)
+    found = find_query(job.queries, table, definition, table.store)
     base = reflected(table.state)
     with held_sources(table.store, table.root, found.entries, _since(base, found)) as sources:
         reached("views.refresh.pinned")
@@ -263,7 +263,12 @@ class _Work:
                 yield batch
 
         written = self._written(noted())
-        return NewRows(written, removed, pa.Table.from_batches(added, schema) if added else None)
+        come = pa.Table.from_batches(added, schema) if added else None
+        grouped = self.query.grouped
+        # The groups that go are those that were read, each of which is one row.
+        known = grouped and len(stored.found) == removed.num_rows
+        places = (table.location, int(dataset.version), stored.found) if known else None
+        return NewRows(written, removed, come, places, replaced=grouped)
 
     def _all(self) -> NewRows:
         rows = self.job.queries.build(self.definition, self.query, Sources(self.sources, self._count))

@@ -33,11 +33,21 @@ class RefreshRequest:
     full: bool = False
 
     def __post_init__(self) -> None:
-        if self.max_rows_per_fragment is not None and self.max_rows_per_fragment < 1:
+        most = _untyped(self.max_rows_per_fragment)
+        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
             raise InvalidInput(
-                f"max_rows_per_fragment is {self.max_rows_per_fragment}",
+                f"max_rows_per_fragment is {most!r}", where="refresh", remedy="give a number above 0, or leave it out"
+            )
+        version, condition = _untyped(self.src_version), _untyped(self.where)
+        if version is not None and (not isinstance(version, int | str) or isinstance(version, bool)):
+            raise InvalidInput(
+                f"src_version is {version!r}",
                 where="refresh",
-                remedy="give a number above 0, or leave it out",
+                remedy="give a version that `deployer history` lists, such as 3",
+            )
+        if condition is not None and not isinstance(condition, str):
+            raise InvalidInput(
+                f"where is {condition!r}", where="refresh", remedy='give an SQL condition such as "delay > 10"'
             )
         if self.where is not None and (self.src_version is not None or self.full):
             other = "full" if self.src_version is None else "src_version"
@@ -47,6 +57,11 @@ class RefreshRequest:
                 where="refresh",
                 remedy=f"leave one of them out; `{other}` alone refreshes all rows",
             )
+
+
+def _untyped(given: object) -> object:
+    """Returns an argument as what programs without types may give."""
+    return given
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 
 from deployer.datasets.dataset import open_dataset
-from deployer.errors import CommitTimedOut, Conflict, NotFound, Refused
+from deployer.errors import CommitTimedOut, Conflict, InvalidInput, NotFound, Refused
 from deployer.platform.system.clock import Clock
 from deployer.specs.yaml.suggestions import nearest
 from deployer.state.commits import Part
@@ -125,6 +125,12 @@ def require_online(source: Source) -> None:
 
 def at_version(source: Source, version: int | str) -> Source:
     """Returns the source at an earlier version. Raises InvalidInput and NotFound for one that there is not."""
+    if version in (0, "0"):  # to change feeds, the version before the first commit
+        raise InvalidInput(
+            "src_version is 0, and versions of a table begin with 1",
+            where=source.table.address,
+            remedy="give one that `deployer history` lists, or leave it out for the newest",
+        )
     position = position_of(source.table, source.line, version, "src_version")
     return Source(source.name, source.table, position, source.line)
 

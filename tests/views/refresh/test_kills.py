@@ -43,14 +43,19 @@ def check(views: Views, point: str) -> None:
     for name, query in (("late", LATE), ("counts", COUNTS)):
         views.view(query, name)
         killed(views, name, point, "first")
+        seen = views.rows(name)
         views.refresh(name, job_id="first")
+        then = views.rows(name)
+        assert seen in ([], then), "a reader sees the whole refresh or none of it"
         views.add(rows(300, 400))
         delete_rows(views.open(), "id BETWEEN 10 AND 60")
         merge_rows(views.open(), rows(90, 120, delay=3))
         killed(views, name, point, "second")
+        seen = views.rows(name)
         done = views.refresh(name, job_id="third" if name == "late" else "second")
         assert done.mode == "incremental" or done.already_done or done.status == "SKIPPED"
         found = views.rows(name)
+        assert seen in (then, found), "a reader sees the whole refresh or none of it"
         assert views.plan(name).mode == "none"
         views.refresh(name, full=True)
         assert found == views.rows(name), (name, point)

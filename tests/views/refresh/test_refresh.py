@@ -115,6 +115,20 @@ def test_changes_are_taken_over(views: Views, name: str) -> None:
     assert views.refresh().why == "no row of a source has changed"
 
 
+def test_a_few_deleted_and_updated_rows_of_each_file_are_taken_over(views: Views) -> None:
+    views.add(rows(300, 150_000))
+    views.view()
+    views.refresh()
+    delete_rows(views.open(), "id % 1000 = 7")
+    plan = views.plan()
+    assert (plan.mode, plan.rows, plan.fragments) == ("incremental", 150, 2)
+    assert plan.bytes < sum(file.bytes for file in views.open().state.files) / 100
+    assert views.refresh().rows_read == 150
+    update_rows(views.open(), "id % 1000 = 11", values_sql={"delay": "delay + 100"})
+    assert (views.plan().mode, views.plan().rows) == ("incremental", 300)
+    assert views.refresh().mode == "incremental" and views.rows() == views.expected()
+
+
 def test_groups_equal_those_of_all_rows(views: Views) -> None:
     views.view(COUNTS, "counts")
     views.refresh("counts")
@@ -173,6 +187,8 @@ def test_src_version(views: Views) -> None:
     done = views.refresh(src_version=then)
     assert done.sources == {"air.flights": f"1:{then}"} and views.rows() == expected
     assert views.refresh().mode == "incremental" and views.rows() == views.expected()
+    whole = views.plan(src_version=then)
+    assert (whole.mode, whole.fragments, whole.rows) == ("full", 3, 300) and whole.bytes > 0
     back = views.refresh(src_version=then)
     assert back.mode == "full" and "is before" in back.reason and views.rows() == expected
     with pytest.raises(NotFound, match=r"there is no version 99"):

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
+import sys
 from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
 
+import pyarrow as pa
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from deployer.errors import Conflict, InvalidInput
 from deployer.platform.system.clock import Clock
 from deployer.runs.records import begin_runs, cancel_run, queue_run, runs_of
+from deployer.services.agent.agent import Agent, Settings
+from deployer.services.agent.serving import served
 from deployer.services.agent.watch import Watch
 from deployer.services.api import management
 from deployer.services.kinds.refresh import REFRESH
 from deployer.services.registry import forecast, run_service
 from deployer.services.triggers.due import due_services
 from deployer.services.triggers.upstream import Written, written_since
-from deployer.state import open_reader
+from deployer.state import open_reader, open_store
 from deployer.state.model.services import EXCLUDES
-from deployer.table import connect
+from deployer.table import connect, udf
 from deployer.tables.read.table import open_table
 from deployer.tables.rows.delete import delete_rows
 from deployer.views.refresh.create import in_order, sources_of_all
@@ -29,6 +38,7 @@ from spark_jobs.service import run_scheduled
 from tests.views.refresh.conftest import COUNTS, LATE, Views, rows
 
 GRACE = 3_600_000  #: ms
+TWICE = udf(data_type=pa.int64())(lambda delay: 2 * delay)
 
 
 def test_a_run_refreshes_the_view(views: Views) -> None:
@@ -91,6 +101,35 @@ def test_it_is_overdue(views: Views) -> None:
         for later, words in ((0, ""), (2 * GRACE, "100 rows written to its sources")):
             seen = Watch(store, views.lake.root).look(Clock().now() + later).tables[table_id]
             assert words in seen.service_statuses[0].overdue and bool(seen.service_statuses[0].overdue) == bool(words)
+
+
+def test_the_agent_says_that_a_view_is_late_and_shows_it_as_a_gauge(views: Views) -> None:
+    with connect(views.lake.root) as connection:
+        connection.create_materialized_view("air.late", LATE, max_staleness=dt.timedelta(hours=1))
+    views.refresh()
+    views.add(rows(300, 340))
+    told: list[tuple[str, dict[str, Any]]] = []
+
+    def tell(event: str, **about: Any) -> None:
+        told.append((event, about))
+
+    for later, age, late in ((1_800_000, 1800, 0), (2 * GRACE, 7200, 3600)):
+        clock = Clock(now=lambda later=later: Clock().now() + later)  # type: ignore[misc]
+        with closing(open_store(views.lake.root)) as store:
+            agent = Agent(store, views.lake.root, tell, Settings(), clock)
+            agent.look()
+            with served(agent, "127.0.0.1:0") as address, urlopen(f"http://{address}/metrics") as answer:
+                families = list(text_string_to_metric_families(answer.read().decode()))
+        found = {each.name: each.value for family in families for each in family.samples if "view" in each.name}
+        assert found["deployer_view_staleness_seconds"] == pytest.approx(age, abs=60)
+        assert found["deployer_view_late_seconds"] == pytest.approx(late, abs=60)
+        of_late = [about for event, about in told if event == "late"]
+        assert [about["table"] for about in of_late] == (["air.late"] if late else [])
+    assert "rows of air.flights changed" in of_late[0]["why"]
+    views.refresh()
+    with closing(open_store(views.lake.root)) as store:
+        Agent(store, views.lake.root, tell, Settings(), clock).look()
+    assert len([event for event, _ in told if event == "late"]) == 1
 
 
 def test_schedules_pauses_and_cancelled_runs(views: Views) -> None:
@@ -157,3 +196,85 @@ def test_python_api(views: Views) -> None:
         assert open_table(views.lake.root, "late").scan("delay = 11").to_table().num_rows == 6
         with pytest.raises(InvalidInput, match=r"air.flights is a table and not a view"):
             connection.open_table("air.flights").refresh()
+
+
+PLAN = """
+import sys
+from deployer.table import connect
+with connect(sys.argv[1]) as lake:
+    plan = lake.open_table("air.late").plan_refresh()
+print(plan.mode, plan.rows, {name.partition(".")[0] for name in sys.modules} & {"pyspark", "py4j"})
+"""
+
+
+def test_a_plan_starts_no_spark_and_opens_no_data_file(views: Views) -> None:
+    views.view()
+    views.refresh()
+    views.add(rows(300, 310))
+    delete_rows(views.open(), "id < 3")
+    for name in ("flights", "late"):
+        data = Path(views.open(name).location, "data")
+        data.rename(data.with_name("elsewhere"))
+    command = [sys.executable, "-c", PLAN, views.lake.root]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "incremental 13 set()\n"), done.stderr
+
+
+CREATED: dict[str, tuple[dict[str, Any], str]] = {
+    "itself": ({"query": "SELECT id FROM air.v"}, "would read itself: air.v → air.v"),
+    "no name": ({"name": "air."}, "'' is not a name"),
+    "name of three parts": ({"name": "a.b.c"}, "'a.b' is not a name"),
+    "name of another type": ({"name": 5}, "`name` is 5, which is not a text"),
+    "query of another type": ({"query": None}, "`query` is None, which is not a text"),
+    "query with an odd character": ({"query": "SELECT id ; FROM air.flights"}, "at character 11"),
+    "key that the query lacks": ({"row_keys": ["nope"]}, "'nope' is to be a key of the view"),
+    "key as a text": ({"row_keys": "id"}, "`row_keys` is 'id', which is not a list"),
+    "no staleness": ({"max_staleness": dt.timedelta(0)}, "`max_staleness` is not above zero"),
+    "staleness of another type": ({"max_staleness": "1h"}, "`max_staleness` is '1h', which is not a timedelta"),
+    "function that is none": ({"udfs": {"twice": len}}, "the function twice is builtin_function_or_method"),
+    "functions as a list": ({"udfs": [len]}, "`udfs` is not a mapping"),
+    "function with capitals": ({"udfs": {"Twice": TWICE}}, "'Twice' cannot be the name of a function in a query"),
+    "function that is not called": ({"udfs": {"twice": TWICE}}, "the query does not call the function twice"),
+    "function of a wrong query": (
+        {"query": "SELECT twice(nope) AS x FROM air.flights", "udfs": {"twice": TWICE}},
+        "there is no column 'nope'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CREATED)
+def test_a_view_that_cannot_be_is_not_created(views: Views, case: str) -> None:
+    given, words = CREATED[case]
+    with connect(views.lake.root) as connection:
+        before = connection.table_names(), sorted(Path(views.lake.root).rglob("*"))
+        with pytest.raises(InvalidInput, match=words):
+            connection.create_materialized_view(**{"name": "air.v", "query": LATE, **given})
+        assert (connection.table_names(), sorted(Path(views.lake.root).rglob("*"))) == before
+
+
+REFRESHED: dict[str, tuple[dict[str, Any], str]] = {
+    "version 0": ({"src_version": 0}, "versions of a table begin with 1"),
+    "version of another type": ({"src_version": 1.5}, "src_version is 1.5"),
+    "version that is a flag": ({"src_version": True}, "src_version is True"),
+    "version that is a word": ({"src_version": "x"}, "neither a version nor a time"),
+    "size of another type": ({"max_rows_per_fragment": "a"}, "max_rows_per_fragment is 'a'"),
+    "size below 1": ({"max_rows_per_fragment": -3}, "max_rows_per_fragment is -3"),
+    "condition of another type": ({"where": 1}, "where is 1"),
+    "condition that is no condition": ({"where": "delay"}, "does not return a boolean|is of type|cannot be used"),
+    "condition with another statement": ({"where": "true; DROP TABLE x"}, "not one SQL expression"),
+    "job id with a slash": ({"job_id": "a/b"}, "'a/b' is not a valid job id"),
+    "both": ({"where": "true", "full": True}, "`where` and `full` are both given"),
+}
+
+
+@pytest.mark.parametrize("case", REFRESHED)
+def test_a_refresh_that_cannot_be_changes_nothing(views: Views, case: str) -> None:
+    given, words = REFRESHED[case]
+    views.view()
+    views.refresh()
+    views.add(rows(300, 310))
+    then = views.rows(), views.open("late").state.lance_version
+    with connect(views.lake.root) as connection, pytest.raises(InvalidInput, match=words):
+        connection.open_table("air.late").refresh(**given)
+    assert (views.rows(), views.open("late").state.lance_version) == then
+    assert views.plan().mode == "incremental"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from deployer.errors import InvalidSpecs
 from deployer.plan.graph import build_graph
+from deployer.plan.graph.build import Graph
 from deployer.plan.graph.drawing import graph_as_mermaid, graph_as_svg
+from deployer.plan.graph.lineage import lineage
 from deployer.specs.editing.write import lake_to_yaml
 from deployer.specs.loading.lake import load_lake
-from deployer.specs.model import Lake
+from deployer.specs.model import IndexSpec, Lake, TableSpec
 from deployer.specs.serialized.specs import table_from_json, table_to_json
 from deployer.specs.types.types import format_type
 from deployer.specs.types.view import staleness_of, staleness_text, view_from_stored, view_to_stored
@@ -108,7 +111,26 @@ def test_the_graph_has_views_after_their_tables(tmp_path: Path) -> None:
     ]
     assert graph.nodes["table/air.counts"].depends_on == ("instance/demo", "table/air.late")
     assert 'class="view"' in graph_as_svg(graph)
-    assert "n2 --> n4" in graph_as_mermaid(graph)
+    assert 'n2 --> |"carrier → carrier"| n4' in graph_as_mermaid(graph)
+
+
+def test_the_graph_has_the_lineage_of_columns_up_to_indexes(tmp_path: Path) -> None:
+    graph = build_graph(loaded(tmp_path))
+    late = graph.nodes["table/air.late"].spec
+    assert isinstance(late, TableSpec)
+    indexed = replace(late, indexes=(IndexSpec("by_hour", ("hours",), "btree"), IndexSpec("by_id", ("id",), "btree")))
+    assert lineage(indexed, "air.flights") == ("id → id → by_id", "carrier → carrier", "delay → hours → by_hour")
+    assert lineage(indexed, "air.other") == ()
+    drawn = Graph({**graph.nodes, late.address: replace(graph.nodes[late.address], spec=indexed)})
+    assert "delay → hours → by_hour" in graph_as_mermaid(drawn)
+    assert "delay → hours → by_hour" in graph_as_svg(drawn)
+    many = replace(late, columns=tuple(replace(late.columns[0], name=f"c{each}") for each in range(40)))
+    assert late.view is not None
+    every = {f"c{each}": (("air.flights", "id"),) for each in range(40)}
+    many = replace(many, view=replace(late.view, lineage=every))
+    wide = Graph({**graph.nodes, late.address: replace(graph.nodes[late.address], spec=many)})
+    assert "29 more columns" in graph_as_mermaid(wide) and "c11" not in graph_as_mermaid(wide)
+    assert "id → c39" in graph_as_svg(wide)
 
 
 def test_all_problems_of_views_come_at_once(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def parse_view(
     of columns that there are not, with the nearest one; and what `source_schema` raises for a table that is not there.
     """
     known = dict(functions or {})
-    tokens = tokenize(with_instants(query))
+    tokens = tokenize(with_instants(query), where)
     rejections = Rejections(where)
     reject_constructs(tokens, known, rejections)
     selects = list[Select]()

@@ -107,7 +107,8 @@ def _reject_call(tokens: Sequence[Token], place: int, rejections: Rejections) ->
     kinds = function_kinds()
     first = tokens[place + 2].word if place + 2 < len(tokens) else ""
     if word in kinds.volatile:
-        rejections.add(f"{word}(), whose value changes,", token, _NOW)
+        remedy = _NOW if "now" in word or "current" in word else "have the value in a column of the source"
+        rejections.add(f"{word}(), whose value changes,", token, remedy)
     elif word in AGGREGATES and first == "distinct":
         distinct = "use approx_distinct(…), or GROUP BY the column in a view and count in a view of that"
         rejections.add(f"{word}(DISTINCT …)", token, distinct)

@@ -154,6 +154,8 @@ class Scope:
                 "give a value for each parameter",
             )
         values = tuple(self.expression(each) for each in arguments)
+        for value in values:
+            self.field_of(value)  # the columns are there
         names = tuple(str(each[-1].name or f"argument_{number}") for number, each in enumerate(arguments))
         names = names if signature.form == "batch" else ()
         for each in self.calls:

@@ -49,13 +49,15 @@ class Token:
         return self.word or None
 
 
-def tokenize(query: str) -> list[Token]:
+def tokenize(query: str, where: str = "query") -> list[Token]:
     """Returns the tokens without blanks and comments, and without one `;` at the end.
 
-    Raises InvalidInput, with the place, for what no query has.
+    Raises InvalidInput, which names `where` and the place, for what no query has.
     """
     if len(query) > LONGEST:
-        raise InvalidInput(f"the query has more than {LONGEST:,} characters", remedy="make several views of it")
+        raise InvalidInput(
+            f"the query has more than {LONGEST:,} characters", where=where, remedy="make several views of it"
+        )
     found, brackets, place = list[Token](), list[str](), 0
     end = len(query.rstrip().removesuffix(";"))
     while place < end:
@@ -65,10 +67,10 @@ def tokenize(query: str) -> list[Token]:
         match = TOKEN.match(query, place)
         if match is None or match.lastgroup in _REFUSED:
             what = _REFUSED[str(match.lastgroup)] if match is not None else "a character that no query has"
-            raise _unreadable(f"{what} (`{query[place : place + 1]}`)", place)
+            raise _unreadable(f"{what} (`{query[place : place + 1]}`)", place, where)
         kind, text = str(match.lastgroup), match[0]
         if kind == "close" and (not brackets or brackets.pop() != _PAIRS[text]):
-            raise _unreadable(f"`{text}` without its other half", place)
+            raise _unreadable(f"`{text}` without its other half", place, where)
         if kind != "blank":
             found.append(Token(kind, text, place, len(brackets)))
         if kind == "open":
@@ -76,12 +78,13 @@ def tokenize(query: str) -> list[Token]:
         place = match.end()
     if brackets:
         last = next(each for each in reversed(found) if each.kind == "open" and each.depth == len(brackets) - 1)
-        raise _unreadable(f"`{brackets[-1]}` without its other half", last.at)
+        raise _unreadable(f"`{brackets[-1]}` without its other half", last.at, where)
     return found
 
 
-def _unreadable(what: str, at: int) -> InvalidInput:
-    return InvalidInput(f"the query cannot be read: {what} at character {at + 1:,}", remedy="give one SELECT")
+def _unreadable(what: str, at: int, where: str) -> InvalidInput:
+    what = f"the query cannot be read: {what} at character {at + 1:,}"
+    return InvalidInput(what, where=where, remedy="give one SELECT")
 
 
 def text_of(tokens: Sequence[Token]) -> str:

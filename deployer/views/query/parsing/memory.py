@@ -1,0 +1,49 @@
+"""Queries that this process has parsed already, for refreshes of the same view again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from deployer.views.query.model import FunctionSignature, SourceSchema, ViewQuery
+from deployer.views.query.parsing.parse import parse_view
+from deployer.views.query.parsing.select import SourceSchemas
+
+KEPT = 64  #: queries
+
+
+class _Parsed:
+    """A query as it was parsed last, and the schemas of its tables then."""
+
+    def __init__(self) -> None:
+        self.found: tuple[dict[str, SourceSchema], ViewQuery] | None = None
+
+
+@lru_cache(KEPT)
+def _parsed(_query: str, _functions: frozenset[tuple[str, FunctionSignature]]) -> _Parsed:
+    return _Parsed()
+
+
+def parse_again(
+    query: str, source_schema: SourceSchemas, functions: Mapping[str, FunctionSignature], where: str
+) -> ViewQuery:
+    """Returns what `parse_view` returns, and raises what it raises. Planning each expression takes longer than a small
+    refresh, so it is done once for the same query over the same columns."""
+    kept = _parsed(query, frozenset(functions.items()))
+    if kept.found is not None:
+        schemas, found = kept.found
+        if all(_same(source_schema(name), schema) for name, schema in schemas.items()):
+            return found
+    schemas = {}
+
+    def schema_of(name: str) -> SourceSchema:
+        schemas[name] = source_schema(name)
+        return schemas[name]
+
+    found = parse_view(query, schema_of, functions, where)
+    kept.found = schemas, found
+    return found
+
+
+def _same(one: SourceSchema, other: SourceSchema) -> bool:
+    return one == other and bool(one.schema.equals(other.schema, check_metadata=True))
