@@ -17,6 +17,7 @@ from deployer.errors import CommitTimedOut, Conflict, DeployerError, Refused
 from deployer.live.model import LiveTable
 from deployer.plan import changes as c
 from deployer.platform.system.failpoints import reached
+from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.specs.model import TableSpec
 from deployer.state.commits import Part
 from deployer.state.log.requirements import TableHasStatus
@@ -29,6 +30,7 @@ from deployer.tables.indexes.apply import apply_index_change
 from deployer.tables.inspect.recorded import recorded_table
 from deployer.tables.open_table import OpenTable, open_entry
 from deployer.tables.partitions.split_points import declared_partitions
+from deployer.tables.rewrite.claims import wait_for_writers
 from deployer.tables.rewrite.cleanup import give_up
 from deployer.tables.rewrite.progress import Progress
 from deployer.tables.rewrite.target import create_empty, target_without_rows
@@ -80,13 +82,16 @@ def swap_in(
     tree: Sequence[Partition],
     *,
     forgets_jobs: bool = False,
+    on_progress: OnProgress = no_progress,
 ) -> int | None:
     """Swap in the dataset that `create` makes at the location that it gets, together with `changes`.
 
     `create` returns what is recorded of the rows that it wrote; nothing for a dataset without rows. Returns
-    when that was committed, in ms since 1970; None when the table has changed since it was opened.
+    when that was committed, in ms since 1970; None when the table has changed since it was opened. Waits for runs that
+    write columns of the table.
     """
     store, state, entry = table.store, table.state, table.entry
+    wait_for_writers(store, entry.table_id, table.address, on_progress)
     _give_up_others(table)
     number = max((each.number for each in state.datasets), default=1) + 1
     location = rewrite_location(entry.location, entry.table_id, number)

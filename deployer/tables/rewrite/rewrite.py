@@ -22,7 +22,6 @@ from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.specs.model import TableSpec
 from deployer.state.commits import Part
 from deployer.state.log.requirements import TableHasStatus
-from deployer.state.log.service_requirements import FragmentsUnclaimed
 from deployer.state.log.updates import FilesAdded, RewriteStarted, SetTableDataset, SetTableProperties, TableRewritten
 from deployer.state.model.entities import INSTANCE_LOG, Dataset, TableEntry, TableState
 from deployer.state.model.files import Files
@@ -34,6 +33,7 @@ from deployer.tables.ingest.job import LoadWithSpark
 from deployer.tables.ingest.keys.repeated import repeated_keys
 from deployer.tables.open_table import OpenTable, open_entry
 from deployer.tables.partitions.split_points import declared_partitions
+from deployer.tables.rewrite.claims import wait_for_writers
 from deployer.tables.rewrite.cleanup import give_up
 from deployer.tables.rewrite.load import copy_rows
 from deployer.tables.rewrite.lock import NO_JOB, Holder
@@ -60,7 +60,8 @@ def rewrite_table(
     """Gives the table the row keys, with their types, sort keys, split points and storage of `spec`; nothing to do when
     it has them.
 
-    Resumes an interrupted rewrite to the same target; one to another target is given up. Raises Refused when a new row
+    Resumes an interrupted rewrite to the same target; one to another target is given up. Waits for runs that write
+    columns of the table. Raises Refused when a new row
     key is null in some rows, Conflict when others change the table faster than it can be copied.
     """
     for _ in range(RESTARTS):
@@ -69,6 +70,7 @@ def rewrite_table(
             return
         table, target = found
         refuse_null_keys(table, target)
+        wait_for_writers(store, table_id, spec.address, on_progress)
         if _rewrite(store, table, spec, target, with_spark, on_progress, holder):
             return
     raise Conflict(
@@ -140,6 +142,7 @@ def _rewrite(
                 progress.remove()
                 return True
             if copied == table.state.lance_version:
+                wait_for_writers(store, table.entry.table_id, spec.address, on_progress)
                 continue
             try:
                 planned = _next_round(new, progress, table, target, number, copied)
@@ -289,11 +292,5 @@ def _swap(store: StateStore, table: OpenTable, target: Target, number: int, loca
             ]
         )
     except Conflict:
-        if writing := FragmentsUnclaimed().failure(store.table(entry.table_id)):
-            raise Conflict(
-                f"the copy cannot take the table's place: {writing}",
-                where=table.address,
-                remedy="run `deployer up` again when that run is over",
-            ) from None
         return False
     return True
