@@ -16,16 +16,17 @@ _CLOCK = Clock()
 
 def wait_for_writers(
     store: StateStore, table_id: str, where: str, on_progress: OnProgress, clock: Clock = _CLOCK
-) -> None:
-    """Returns when no run claims fragments of the table. Runs whose leases are over are ended.
+) -> bool:
+    """Returns when no run claims fragments of the table, and whether one did: the table is another one then. Runs whose
+    leases are over are ended.
 
     Raises Conflict, which names the run, after `WAIT` seconds; and what `on_progress` raises.
     """
-    until = clock.monotonic() + WAIT
+    until, waited = clock.monotonic() + WAIT, False
     while True:
         fail_dead_runs(store, table_id)
         if (writing := FragmentsUnclaimed().failure(store.table(table_id))) is None:
-            return
+            return waited
         if clock.monotonic() >= until:
             raise Conflict(
                 f"the table cannot be rewritten: {writing}",
@@ -34,3 +35,4 @@ def wait_for_writers(
             )
         on_progress(Progress(f"waiting, as {writing}", 0, None))
         clock.sleep(POLL)
+        waited = True

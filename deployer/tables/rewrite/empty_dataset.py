@@ -91,7 +91,8 @@ def swap_in(
     write columns of the table.
     """
     store, state, entry = table.store, table.state, table.entry
-    wait_for_writers(store, entry.table_id, table.address, on_progress)
+    if wait_for_writers(store, entry.table_id, table.address, on_progress):
+        return None
     _give_up_others(table)
     number = max((each.number for each in state.datasets), default=1) + 1
     location = rewrite_location(entry.location, entry.table_id, number)

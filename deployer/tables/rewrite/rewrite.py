@@ -66,11 +66,12 @@ def rewrite_table(
     """
     for _ in range(RESTARTS):
         found = to_copy(store, root, table_id, spec)
+        if found is not None and wait_for_writers(store, table_id, spec.address, on_progress):
+            found = to_copy(store, root, table_id, spec)
         if found is None:
             return
         table, target = found
         refuse_null_keys(table, target)
-        wait_for_writers(store, table_id, spec.address, on_progress)
         if _rewrite(store, table, spec, target, with_spark, on_progress, holder):
             return
     raise Conflict(
