@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.dataset import dataset_location, open_dataset
-from deployer.datasets.indexes.read import INDEXES
+from deployer.datasets.indexes.read import INDEXES, observed_indexes
 from deployer.datasets.lance_transactions import metadata_at, transaction_of
 from deployer.datasets.storage.refs import versions_of
 from deployer.errors import DeployerError
@@ -124,20 +124,40 @@ def _column(location: str, version: int, name: str) -> Column | tuple[str, ...] 
 def index_origin(store: StateReader, root: str, entry: TableEntry, name: str) -> Origin | None:
     """Returns the newest commit to Lance that built or dropped the index; None when no version that is kept did.
 
-    Lance takes no metadata on such a commit: `who` is somebody where the state log does not show it either.
+    A commit that leaves the index as it is declared, such as one that brings it up to date, is passed over where an
+    older one is known to have built it. Lance takes no metadata on such commits: `who` is somebody where the state log
+    does not show it either.
     """
     newest = open_dataset(dataset_location(root, entry))
     times = versions_of(newest)
+    entries: list[LogEntry] | None = None
+    unknown: Origin | None = None
     for version in sorted(times, reverse=True)[:VERSIONS]:
         made, dropped = index_names(transaction_of(newest, version))
-        if name in made | dropped:
-            entries = entries_of(store.log(entry.table_id), entry.dataset)
-            who = index_builder(entries, name, version)
-            if who is None:
-                certain = name in made - dropped and bool(entries) and not has_index(newest, name, version - 1)
-                who = PLAIN_LANCE if certain else SOMEBODY
+        if name not in made | dropped:
+            continue
+        entries = entries_of(store.log(entry.table_id), entry.dataset) if entries is None else entries
+        if (who := index_builder(entries, name, version)) is not None:
             return Origin(who, times[version], version)
-    return None
+        if name in made - dropped and entries and not has_index(newest, name, version - 1):
+            return Origin(PLAIN_LANCE, times[version], version)
+        unknown = unknown or Origin(SOMEBODY, times[version], version)
+        if not _stays(newest, name, version):
+            return unknown
+    return unknown
+
+
+def _stays(dataset: LanceDataset, name: str, version: int) -> bool:
+    """Returns whether the index has the kind, columns and parameters that it had in the version before."""
+    try:
+        before, after = (observed_indexes(dataset.checkout_version(each))[name] for each in (version - 1, version))
+    except Exception:  # the version is not kept, or has no such index
+        return False
+    return (before.index.kind, before.index.columns, before.parameters) == (
+        after.index.kind,
+        after.index.columns,
+        after.parameters,
+    )
 
 
 def index_names(transaction: Any) -> tuple[frozenset[str], frozenset[str]]:

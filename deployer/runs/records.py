@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import cast
 
+from deployer.datasets.recovery.dead_runs import dead_runs as dead_runs
+from deployer.datasets.recovery.dead_runs import fail_dead_runs as fail_dead_runs
 from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.platform.system.clock import Clock
 from deployer.platform.text.masking import masked, masked_values
@@ -26,7 +28,6 @@ from deployer.state.transactions.services import (
     to_ask_to_end,
     to_begin_run,
     to_end_queued_run,
-    to_fail_dead_run,
     to_go_on,
     to_queue_run,
     to_start_run,
@@ -264,32 +265,3 @@ def end_queued_run(store: StateStore, table_id: str, run_id: str, status: FinalS
 def _masked(figures: Figures) -> Figures:
     """Masks known secrets in the texts of figures, such as failures of catalogs."""
     return replace(figures, before=masked_values(figures.before), after=masked_values(figures.after))
-
-
-def dead_runs(state: TableState, now: int) -> list[Run]:
-    """Returns the running runs whose lease is over at `now` (ms)."""
-    running = (run for run in state.runs.values() if run.status == "RUNNING")
-    return [run for run in running if run.lease_until is not None and run.lease_until < now]
-
-
-def fail_dead_runs(store: StateStore, table_id: str, now: int | None = None) -> list[Run]:
-    """Fails the runs whose leases have expired, and returns those that this call failed.
-
-    A run that another process failed, or whose holder renewed it, is left alone. A holder that was only slow gets a
-    Conflict when it renews. The run of a restore of several tables is ended on all of them by the next open of one
-    (`deployer.datasets.recovery.restored_together`).
-    """
-    at = Clock().now() if now is None else now
-    failed = []
-    state = store.table(table_id)
-    for run in dead_runs(state, at):
-        if (intent := state.intents.get(run.run_id)) is not None and intent.together:
-            continue
-        assert run.lease_until is not None  # noqa: S101 -- dead_runs
-        silent = (at - run.lease_until) / 1000
-        reason = f"its holder {run.holder} is taken for dead: the lease was over for {silent:.0f} s"
-        ended = RunEnded(run.run_id, "FAILED", reason=reason)
-        with suppress(Conflict):
-            after = store.commit(table_id, [ended], to_fail_dead_run(run.run_id, run.lease_until))
-            failed.append(find_run(after, run.run_id))
-    return failed

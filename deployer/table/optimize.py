@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass, replace
 
+from deployer.errors import InvalidInput
 from deployer.platform.system.progress import OnProgress
 from deployer.runs.runner import RunRequest, as_run
 from deployer.services.definition import options_of
@@ -55,8 +56,10 @@ def optimize(
 ) -> OptimizeResult:
     """Runs COMPACT with the options of the table's own service, brings indexes up to date, and cleans up.
 
-    Raises Conflict while a run of these services, or one that excludes them, is running.
+    Raises InvalidInput for an age that is not a time from 0; Conflict while a run of these services, or one that
+    excludes them, is running.
     """
+    _check_age(table, "cleanup_older_than", cleanup_older_than)
     compacted = compact_table(table.root, table.entry.full_name)
     indexes = catch_up(table.store, table.root, table.entry.table_id)
     cleaned = cleanup(table.refreshed(), cleanup_older_than, delete_unverified=delete_unverified)
@@ -70,8 +73,9 @@ def cleanup(
 
     None: as the table's own CLEAN says, else 7 days. Files that no version has go once they are 7 days old; with
     `delete_unverified` younger ones too, unless work is in progress: a load that has written files and not begun its
-    commit fails then, and loses nothing that was acknowledged.
+    commit fails then, and loses nothing that was acknowledged. Raises as `optimize`.
     """
+    _check_age(table, "older_than", older_than)
     options = CleanOptions.of(options_of(table.state, CLEAN.kind))
     options = replace(options, dry_run=False, older_than=options.older_than if older_than is None else older_than)
     busy = _work_in_progress(table) if delete_unverified else ""
@@ -91,6 +95,16 @@ def cleanup(
         done.removed.young,
         why,
         done,
+    )
+
+
+def _check_age(table: OpenTable, name: str, age: object) -> None:
+    if age is None or (isinstance(age, dt.timedelta) and age >= dt.timedelta(0)):
+        return
+    raise InvalidInput(
+        f"`{name}` is {age!r}, which is not an age of versions",
+        where=table.address,
+        remedy="give a datetime.timedelta from 0, such as timedelta(days=7)",
     )
 
 

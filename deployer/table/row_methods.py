@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deployer.table.opened import OpenedTable
+from deployer.table.row_arguments import check_names, check_values, check_where
 from deployer.tables.append import Appendable, Appender
 from deployer.tables.ingest.commit.append import AppendResult
 from deployer.tables.ingest.rows.load_functions import trusting
@@ -49,7 +50,9 @@ class RowMethods(OpenedTable):
         condition that cannot be used; Refused where no row would be left of a table that is protected from deletion,
         unless `allow_destroy`; Conflict where others change the same rows without end.
         """
-        return delete_rows(self._newest(), where, job_id=job_id, dry_run=dry_run, allow_destroy=allow_destroy)
+        newest = self._newest()
+        check_where(where, newest.address)
+        return delete_rows(newest, where, job_id=job_id, dry_run=dry_run, allow_destroy=allow_destroy)
 
     def update(
         self,
@@ -68,6 +71,8 @@ class RowMethods(OpenedTable):
         False: what fails of that is in the result. Raises as `delete`, and Refused for values that do not fit.
         """
         newest = self._newest()
+        check_where(where, newest.address)
+        check_values(values, values_sql, newest.address)
         with trusting(self._trusted):
             return update_rows(
                 newest, where, values, values_sql=values_sql, job_id=job_id, dry_run=dry_run, indexes=indexes
@@ -99,8 +104,10 @@ class RowMethods(OpenedTable):
 
         Raises Refused, with examples, where two of `rows` have one key; else as `update`.
         """
-        rules = MergeRules(when_matched, when_not_matched, when_not_matched_by_source, where)
         newest = self._newest()
+        check_where(where, newest.address)
+        check_names("on", on, newest.address)
+        rules = MergeRules(when_matched, when_not_matched, when_not_matched_by_source, where)
         with trusting(self._trusted):
             return merge_rows(
                 newest, rows, on, rules, job_id=job_id, dry_run=dry_run, allow_destroy=allow_destroy, indexes=indexes
@@ -115,4 +122,6 @@ class RowMethods(OpenedTable):
         """
         from deployer.services.erasure.erase import erase  # it loads the services
 
-        return erase(self._newest(), where, delete_savepoints=delete_savepoints, allow_destroy=allow_destroy)
+        newest = self._newest()
+        check_where(where, newest.address, needed=True)
+        return erase(newest, where, delete_savepoints=delete_savepoints, allow_destroy=allow_destroy)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+import lance
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from deployer.platform.system.processes import local_user
 from deployer.table import connect
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, applied_project, run, table
@@ -94,6 +96,18 @@ def test_indexes_of_programs_are_drift_until_they_are_declared(deployer: Deploye
     assert [(each["name"], each["kind"], each["parameters"]) for each in described] == [
         (each["name"], each["kind"], each["parameters"]) for each in again
     ]
+
+
+def test_who_created_an_index_is_known_after_it_was_brought_up_to_date(deployer: Deployer, project: Path) -> None:
+    create_all(project)
+    assert deployer("rows", "update", "air.t", "--set", "word='x'", "--where", "id < 9", "--yes").code == 0
+    found = deployer("drift")
+    assert found.code == 2
+    for each in SHOWN:
+        assert f"create index {each}  {local_user()}, " in found.out, found.out
+    location = next((project / "lakes" / "demo").glob("air/*.lance"))
+    lance.dataset(location).create_scalar_index("id", "BITMAP", name="id_btree", replace=True)
+    assert "create index id_btree: bitmap on id  somebody, " in deployer("drift").out
 
 
 def test_up_drops_them_once_it_has_shown_that(deployer: Deployer, project: Path) -> None:

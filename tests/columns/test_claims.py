@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import lance
@@ -13,12 +15,17 @@ import pytest
 
 from deployer.columns.fill.run import FillRun
 from deployer.errors import Conflict, Refused
+from deployer.live.reader import live_table
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.runs.records import fail_dead_runs, runs_of
 from deployer.runs.runner import RunCancelled
 from deployer.services.api import management
 from deployer.services.kinds.cluster import cluster_table
 from deployer.services.kinds.compact import compact_table
 from deployer.table import Table
+from deployer.tables.evolution.rewrite import claims, rewrite
+from deployer.tables.evolution.rewrite.rewrite import rewrite_table
+from deployer.tables.evolution.rewrite.truncate import reinitialise_table
 from tests.columns.rows import SCHEMA, rows, source, values
 from tests.tables.lakes import Lake
 
@@ -219,19 +226,83 @@ def test_a_column_that_is_dropped_meanwhile_ends_the_run(
             load.go()
 
 
-def test_a_rewrite_of_the_table_waits(table: Table, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    from deployer.state.log.updates import RewriteStarted
-    from deployer.state.model.location import rewrite_location
-    from deployer.state.transactions.tables import to_begin_rewrite
+def sorted_by_rating(lake: Lake, on_progress: OnProgress = no_progress) -> None:
+    """Makes `rating` the table's sort key, which rewrites it."""
+    opened = lake.open().opened
+    spec = replace(live_table(opened.entry, opened.state).spec, sort_keys=("rating",))
+    rewrite_table(lake.store, lake.root, opened.entry.table_id, spec, on_progress=on_progress)
 
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rewrite looks for claims at once."""
+    monkeypatch.setattr(claims, "POLL", 0.001)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("to", ["other keys", "no rows"])
+def test_a_rewrite_of_the_table_waits(to: str, table: Table, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     with paused(table, lake, monkeypatch, "_written") as load:
-        opened = lake.open().opened
-        state, entry = opened.state, opened.entry
-        begun = RewriteStarted(2, rewrite_location(entry.location, entry.table_id, 2), "x")
-        run = runs_of(state, "LOAD_COLUMNS")[0].run_id
+        run = runs_of(lake.open().opened.state, "LOAD_COLUMNS")[0].run_id
+        heard: list[str] = []
+
+        def hear(now: Progress) -> None:
+            heard.append(now.doing)
+            if now.doing.startswith("waiting"):
+                load.go()
+
+        if to == "other keys":
+            sorted_by_rating(lake, hear)
+        else:
+            opened = lake.open().opened
+            reinitialise_table(lake.store, lake.root, opened.entry.table_id, allow_destroy=True, on_progress=hear)
+    assert heard[0] == f"waiting, as run {run} of LOAD_COLUMNS writes label of fragments 0, 1, 2"
+    assert lake.open().opened.state.dataset > 1
+    assert len(values(table, "label")) == (30 if to == "other keys" else 0)
+    labels(table)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_rewrite_does_not_wait_for_ever(table: Table, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "WAIT", 0.0)
+    with paused(table, lake, monkeypatch, "_written") as load:
+        before = lake.open().opened.state
+        run = runs_of(before, "LOAD_COLUMNS")[0].run_id
         with pytest.raises(Conflict, match=f"run {run} of LOAD_COLUMNS writes label of fragments 0, 1, 2"):
-            lake.store.commit(entry.table_id, [begun], to_begin_rewrite(1, state.properties.generation))
+            sorted_by_rating(lake)
+        after = lake.open().opened.state
+        assert (after.dataset, after.datasets, after.lance_version) == (1, before.datasets, before.lance_version)
         load.go()
+    labels(table)
+
+
+def test_a_rewrite_waits_for_no_run_whose_lease_is_over(
+    table: Table, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with paused(table, lake, monkeypatch, "_written") as load:
+        monkeypatch.setattr(claims, "fail_dead_runs", partial(fail_dead_runs, now=1 << 50))
+        sorted_by_rating(lake)
+        with pytest.raises(Conflict):
+            load.go()
+    assert lake.open().opened.state.dataset == 2
+    assert runs_of(lake.open().opened.state, "LOAD_COLUMNS")[0].status == "FAILED"
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_load_that_begins_during_a_rewrite_is_in_the_copy(
+    table: Table, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy is made again with its values; the copy that lacks them does not take the table's place."""
+    path = str(lake.file(source(range(100))))
+    loads: list[str] = []
+
+    def load(point: str) -> None:
+        if point == "tables.rewrite.committed" and not loads:
+            loads.append(table.load_columns(path, "id", ["label"]))
+
+    monkeypatch.setattr(rewrite, "reached", load)
+    sorted_by_rating(lake)
+    assert len(loads) == 1 and lake.open().opened.state.dataset > 1
     labels(table)
 
 

@@ -14,7 +14,9 @@ import pytest
 
 from deployer.columns.load import buckets, joined
 from deployer.errors import Refused
+from deployer.runs.records import runs_of
 from deployer.table import Table
+from deployer.tables.inspect.versions import history
 from tests.columns.rows import rows, source, values
 from tests.tables.lakes import Lake
 
@@ -200,6 +202,18 @@ def test_deleted_rows_are_passed_over(table: Table, lake: Lake) -> None:
     want |= {row["id"]: row for row in source([1, 5, 13, 28], 2).to_pylist()}
     found = {row["id"]: row for row in table.to_arrow(["id", "embedding", "label", "place"]).to_pylist()}
     assert found == want
+
+
+def test_deleted_rows_are_not_counted(table: Table, lake: Lake, engine: str = "driver") -> None:
+    table.delete("id IN (0, 3, 4, 12)")
+    path = str(lake.file(source(range(25))))
+    with pytest.raises(Refused, match="5 of 26 rows have no match in the source: id 25, 26, 27, 28, 29"):
+        table.load_columns(path, "id", ["label"], on_missing="error", engine=engine)
+    table.load_columns(path, "id", ["label"], job_id="monday", engine=engine)
+    state = lake.open().opened.state
+    assert state.jobs["monday"].rows == 26 and runs_of(state, "LOAD_COLUMNS")[0].figures.rows_out == 26
+    newest = history(lake.open().opened)[0]
+    assert (newest.kind, newest.rows) == ("load columns label", 0)
 
 
 @pytest.mark.parametrize("granularity", [None, 1, 2])

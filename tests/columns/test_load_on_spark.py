@@ -31,6 +31,7 @@ from deployer.tables.open_table import open_entry
 from tests.columns.rows import rows, source, values
 from tests.columns.test_bad_input import CASES
 from tests.columns.test_load import KEYS, MODES, SOURCES, TYPES
+from tests.columns.test_load import test_deleted_rows_are_not_counted as of_deleted_rows
 from tests.tables.lakes import Lake
 
 on_spark_too = pytest.mark.spark
@@ -49,6 +50,12 @@ def test_columns_are_loaded_from(name: str, table: Table, lake: Lake) -> None:
     table.load_columns(SOURCES[name](lake), "id", ["embedding", "label", "place"], engine="spark")
     found = sorted(table.to_arrow(["id", "embedding", "label", "place"]).to_pylist(), key=lambda row: row["id"])
     assert found == source(range(30)).to_pylist()
+
+
+@on_spark_too
+@pytest.mark.usefixtures("spark")
+def test_deleted_rows_are_not_counted(table: Table, lake: Lake) -> None:
+    of_deleted_rows(table, lake, "spark")
 
 
 @on_spark_too

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from deployer.errors import InvalidInput, NotFound
@@ -48,3 +51,26 @@ def test_what_others_commit_is_seen(table: Table, lake: Lake) -> None:
     assert (table.version, table.count_rows("flight = 0")) == (before + 1, 1)
     assert table.row_keys == ("carrier", "flight")
     assert table.schema.names == flights(1).schema.names
+
+
+WRONG_TYPES: dict[str, tuple[Callable[[Any], object], str]] = {
+    "a condition of a deletion": (lambda table: table.delete(5), "the condition is of type int"),
+    "a condition of an update": (lambda table: table.update(5, {"delay": 1}), "the condition is of type int"),
+    "a condition of a merge": (lambda table: table.merge([], where=5), "the condition is of type int"),
+    "no condition of an erasure": (lambda table: table.erase(None), "the condition is of type NoneType"),
+    "keys of a merge": (lambda table: table.merge([], on=5), "`on` is 5"),
+    "values": (lambda table: table.update(None, 5), "`values` is 5"),
+    "names of values": (lambda table: table.update(None, {5: 5}), r"`values` is \{5: 5\}"),
+    "an expression": (lambda table: table.update(values_sql={"delay": 5}), "in `values_sql` is 5"),
+    "a source of columns": (lambda table: table.load_columns(5, "delay", ["x"]), "there is no source"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_TYPES)
+def test_arguments_of_another_type_are_refused(table: Table, name: str) -> None:
+    call, message = WRONG_TYPES[name]
+    table.add(flights(3))
+    version = table.version
+    with pytest.raises(InvalidInput, match=message) as caught:
+        call(table)
+    assert caught.value.remedy and table.version == version

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
+from typing import Any
 
 import lance
+import pytest
 
+from deployer.errors import InvalidInput
 from deployer.runs.records import runs_of
+from deployer.services.savepoints.read_lease import leased
 from deployer.services.savepoints.savepoints import take_savepoint
 from deployer.specs.model import IndexSpec
 from deployer.state.log.updates import CommitAbandoned, CommitStarted
@@ -71,6 +75,30 @@ def test_what_something_needs_stays_and_is_reported(lake: Lake, table: Table) ->
         newest + 1: "work in progress may need it",
     }
     assert {*versions(lake)} == {2, 3, newest, newest + 1, newest + 2}
+
+
+@pytest.mark.parametrize("call", ["optimize", "cleanup_old_versions"])
+def test_the_version_of_a_reader_stays(lake: Lake, table: Table, call: str) -> None:
+    loaded(lake, table)
+    with leased(lake.root, "flights") as reader:
+        held = reader.opened.state.lance_version
+        table.add(flights(20, 100))
+        done = table.optimize(cleanup_older_than=NOW, delete_unverified=True).cleaned if call == "optimize" else None
+        done = done or table.cleanup_old_versions(NOW, delete_unverified=True)
+        [kept] = [each for each in done.kept if each.version == held]
+        assert "reader-" in kept.why and held in versions(lake)
+        assert reader.scan().to_table().num_rows == 100
+
+
+@pytest.mark.parametrize("age", [5, "7d", dt.timedelta(days=-1), True])
+def test_what_is_no_age_is_refused(lake: Lake, table: Table, age: Any) -> None:
+    loaded(lake, table)
+    before = versions(lake)
+    with pytest.raises(InvalidInput, match="is not an age of versions"):
+        table.cleanup_old_versions(age)
+    with pytest.raises(InvalidInput, match="`cleanup_older_than` is"):
+        table.optimize(cleanup_older_than=age)
+    assert versions(lake) == before
 
 
 def test_unverified_files_go_only_when_no_work_is_in_progress(lake: Lake, table: Table) -> None:

@@ -161,10 +161,11 @@ class FillRun:
             written = self._written(dataset, portion)
             committed = commit_columns(self._filling, written)
             done = [each for each in written if each.work.fragment_id in committed]
+            rows = {work.fragment_id: work.rows for work in portion}  # a checkpoint does not know what is deleted
             self._done.update((each.work.fragment_id, each.work.inputs) for each in done)
             self.stats = replace(
                 self.stats,
-                rows=self.stats.rows + sum(each.work.physical_rows for each in done),
+                rows=self.stats.rows + sum(rows[each.work.fragment_id] for each in done),
                 fragments=self.stats.fragments + len(done),
                 commits=self.stats.commits + bool(done),
                 bytes=self.stats.bytes + sum(file.bytes for each in done for file in each.files),

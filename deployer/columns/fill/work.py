@@ -4,7 +4,7 @@ fragments."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -24,12 +24,19 @@ class FragmentWork:
     """A fragment that values are to be written for, as it was read.
 
     `inputs` are the data files of the columns that the values depend on, `outputs` those of the written columns.
+    `deleted_rows` of its physical rows were deleted when it was read.
     """
 
     fragment_id: int
     physical_rows: int
     inputs: Places
     outputs: Places
+    deleted_rows: int = field(default=0, compare=False)
+
+    @property
+    def rows(self) -> int:
+        """The rows that readers see."""
+        return self.physical_rows - self.deleted_rows
 
     def is_still(self, before: FragmentWork, own: Collection[str] = ()) -> bool:
         """Returns whether the fragment is as it was before, but for the files `own` of the written columns."""
@@ -93,7 +100,11 @@ def works_of(
 def _work(metadata: Any, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> FragmentWork:
     fragment = fragment_from(metadata)
     return FragmentWork(
-        fragment.fragment_id, int(metadata.physical_rows), fragment.files_of(inputs), fragment.files_of(outputs)
+        fragment.fragment_id,
+        int(metadata.physical_rows),
+        fragment.files_of(inputs),
+        fragment.files_of(outputs),
+        int(metadata.num_deletions or 0),
     )
 
 

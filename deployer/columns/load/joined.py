@@ -66,7 +66,7 @@ class JoinedColumns:
             self._keys = self._index()
         self._places = {}
         keys, missing = self._find(dataset, works, self._keys)
-        rows = sum(work.physical_rows for work in works)
+        rows = sum(work.rows for work in works)
         refuse_missing(self._request, self._target, keys, missing, rows, self._where)
         if self._held is None and works:
             self._read_values(works)

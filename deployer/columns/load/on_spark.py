@@ -102,7 +102,7 @@ class ShuffledColumns:
         )
         self._joined = _joined(session, join)
         self._join = join
-        self._refuse(self._reports(session, join, rows), rows)
+        self._refuse(self._reports(session, join, rows), sum(work.rows for work in works))
         self._source.require_unchanged()
         reached("columns.spark.joined")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -52,7 +52,8 @@ def checked_request(
     engine: str = "auto",
 ) -> LoadRequest:
     """Returns the request. Raises InvalidInput for arguments that cannot be."""
-    sources = (source,) if isinstance(source, str) else tuple(source)
+    several = isinstance(source, Iterable) and not isinstance(source, str)
+    sources: tuple[object, ...] = tuple(source) if several else (source,)
     if not sources or not all(isinstance(each, str) and each for each in sources):
         raise InvalidInput("there is no source", remedy="give the address of a file or folder, or a list of files")
     if isinstance(columns, str) or not columns:
@@ -77,7 +78,7 @@ def checked_request(
     for name, size in sizes.items():
         require_positive(name, size)
     return LoadRequest(
-        sources,
+        tuple(str(each) for each in sources),
         pk,
         tuple(columns),
         source_format,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.platform.sql.one_expression import names_in
 from deployer.platform.sql.parsing import check_expression
+from deployer.platform.sql.renaming import as_read_by_lance
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +40,18 @@ def plan_expression(text: str, schema: pa.Schema) -> PlannedExpression:
     mentioned = names_in(text)
     candidates = [name for name in schema.names if name in mentioned]
     return PlannedExpression(tuple(name for name in candidates if _needs(text, schema, name)), kind)
+
+
+def condition_fault(text: str, schema: pa.Schema) -> str:
+    """Returns what is certainly wrong with a condition on columns, as the end of a sentence: that it names none of
+    them, or that its value is not true or false. Empty for others, also those with functions that Lance alone may have.
+    """
+    try:
+        kind = _planned(as_read_by_lance(text, schema.names), schema)
+    except NotComputable as wrong:
+        missing = re.match(r'no field named "?([^".]+)', str(wrong))
+        return f"the column `{missing[1]}`, which the table does not have" if missing else ""
+    return "" if str(kind) == "bool" else f"a value of type {kind}, which is not true or false"
 
 
 def _planned(text: str, schema: pa.Schema) -> pa.DataType:

@@ -47,6 +47,26 @@ def rename_in_expression(text: str, renames: Mapping[str, str]) -> str:
     return "".join(written)
 
 
+def as_read_by_lance(text: str, columns: Sequence[str]) -> str:
+    """Returns a condition as DataFusion reads what Lance would: names of columns in any case, and texts in double
+    quotes."""
+    own = {name.casefold(): name for name in columns} | {name: name for name in columns}
+    pieces = [(str(each.lastgroup), each[0]) for each in TOKEN.finditer(text)]
+    solid = [number for number, (kind, _) in enumerate(pieces) if kind != "blank"]
+    written = [piece for _, piece in pieces]
+    for place, number in enumerate(solid):
+        kind, piece = pieces[number]
+        if kind == "name":
+            inner = piece[1:-1].replace(piece[0] * 2, piece[0])
+            quote = "'" if piece[0] == '"' else '"'
+            written[number] = quote + inner.replace(quote, quote * 2) + quote
+        elif kind == "word" and not is_word_of_sql([pieces[each] for each in solid], place):
+            name = own.get(piece, own.get(piece.casefold(), ""))
+            if name and (not place or pieces[solid[place - 1]][1] != "."):
+                written[number] = '"' + name.replace('"', '""') + '"'
+    return "".join(written)
+
+
 def is_word_of_sql(pieces: Sequence[tuple[str, str]], place: int) -> bool:
     """Returns whether a name without quotes is not a column: `DATE '2020-01-01'`, `INTERVAL '1' day`, `AS date`,
     `extract(year FROM at)`, `year(at)`. `pieces` are the kinds and texts of the tokens around it."""

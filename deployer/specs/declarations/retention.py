@@ -57,9 +57,11 @@ def read_retention(
     return Retention(name, keep)
 
 
-def read_holds(node: Node | None, report: Report) -> tuple[Hold, ...]:
-    """Returns the legal holds of a table, by name. Conditions are one SQL expression each; `up` looks for their
-    columns."""
+def read_holds(node: Node | None, columns: Sequence[Column], complete: bool, report: Report) -> tuple[Hold, ...]:
+    """Returns the legal holds of a table with these columns, by name. `complete`: it has no others.
+
+    Conditions are one SQL expression each, on its columns.
+    """
     found: dict[str, Hold] = {}
     for item in node.value if node is not None and isinstance(node.value, list) else ():
         parts = _properties(item)
@@ -70,7 +72,7 @@ def read_holds(node: Node | None, report: Report) -> tuple[Hold, ...]:
             report(named.at, Rule.DUPLICATE_HOLD, f"two holds are called `{name}`", "give one of them another name")
         condition = parts.get("where")
         if condition is not None:
-            _check_condition(name, condition, report)
+            _check_condition(name, condition, columns if complete else (), report)
         found[name] = Hold(name, _text(condition), _text(parts.get("reason")))
     return tuple(found[name] for name in sorted(found))
 
@@ -111,7 +113,7 @@ def check_expire(
     return tuple(each for each in services if each.kind != "EXPIRE")
 
 
-def _check_condition(name: str, node: Node, report: Report) -> None:
+def _check_condition(name: str, node: Node, columns: Sequence[Column], report: Report) -> None:
     if not str(node.value).strip():
         what = f"`where` of hold `{name}` is empty"
         report(node.at, Rule.HOLD_CONDITION, what, "remove it to hold every row, or write a condition")
@@ -121,6 +123,16 @@ def _check_condition(name: str, node: Node, report: Report) -> None:
     except NotOneExpression as wrong:
         what = f"`where` of hold `{name}` is not one SQL expression: it has {wrong}"
         report(node.at, Rule.HOLD_CONDITION, what, "write one condition, such as account = 'A-17'")
+        return
+    if not columns:
+        return
+    from deployer.platform.sql.planning import condition_fault
+    from deployer.specs.types.arrow import arrow_schema  # with pyarrow; most specs do not get here
+
+    if fault := condition_fault(str(node.value), arrow_schema(columns)):
+        what = f"`where` of hold `{name}` has {fault}"
+        remedy = f"write a condition on columns of the table: {', '.join(each.name for each in columns[:10])}"
+        report(node.at, Rule.HOLD_CONDITION, what, remedy)
 
 
 def _text(node: Node | None) -> str:

@@ -123,7 +123,7 @@ def read_table(
         unique=unique,
         embedding=embedding,
         retention=read_retention(document.valid("retention"), by_name, composed.lacks, report),
-        holds=read_holds(document.valid("holds"), report),
+        holds=read_holds(document.valid("holds"), columns, composed.complete, report),
         retain_changes=read_retained_changes(document.valid("retain_changes"), report),
         sources=Places(lambda: _places(document, composed.columns, defaults)),
     )

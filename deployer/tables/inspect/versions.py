@@ -105,6 +105,8 @@ def _history(table: ReadTable, number: int, dataset: LanceDataset) -> list[Table
         if not done and version == 1 and created:
             author = created.author
         rows = sum(map(_net_rows, infos)) if infos else _rows_added(transaction)
+        if operation == "data replacement":  # values of columns, in rows that are there
+            rows = 0
         foreign = not kind and (
             operation in _MARKED_OPERATIONS or _foreign_index(dataset, transaction, entries, version)
         )

@@ -114,7 +114,11 @@ def _check_assignments(table: OpenTable, assign: Assignments) -> None:
     """Raises InvalidInput, before any row is read, for what cannot be assigned to any row."""
     schema, address = table.schema, table.address
     if not assign.columns:
-        raise InvalidInput("no column is given a value", where=address, remedy="give `values` or `values_sql`")
+        raise InvalidInput(
+            "no column is given a value",
+            where=address,
+            remedy="give `values` or `values_sql` (on the command line --set)",
+        )
     for name in (*assign.values, *assign.expressions):
         if name not in schema.names:
             raise unknown_column(name, schema.names, address)

@@ -98,7 +98,10 @@ def test_ingest_upserts_and_overwrites(loaded: Run) -> None:  # noqa: F811
         (["delete", "flihts", "--all"], "did you mean 'flights'?"),
         (["delete", "flights", "--where", "flight = 1"], "stdin is not a terminal, so nothing can be confirmed"),
         (["delete", "flights", "--where", "flght = 1", "--yes"], "did you mean 'flight'?"),
-        (["update", "flights", "--yes"], "no column is given a value"),
+        (
+            ["update", "flights", "--yes"],
+            "no column is given a value; give `values` or `values_sql` (on the command line --set)",
+        ),
         (["update", "flights", "--set", "flight", "--yes"], "--set 'flight' is not COLUMN=EXPR"),
         (["update", "flights", "--set", "flight=1", "--set", "flight=2"], "gives column 'flight' two values"),
         (["update", "flights", "--set", "flight=nothing + 1", "--yes"], "cannot be computed"),

@@ -17,6 +17,7 @@ from deployer.errors import CommitTimedOut, Conflict, DeployerError, Refused
 from deployer.live.model import LiveTable
 from deployer.plan import changes as c
 from deployer.platform.system.failpoints import reached
+from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.specs.model import TableSpec
 from deployer.state.commits import Part
 from deployer.state.log.requirements import TableHasStatus
@@ -25,6 +26,7 @@ from deployer.state.model.entities import INSTANCE_LOG, Dataset, Partition
 from deployer.state.model.location import rewrite_location
 from deployer.state.store import StateStore
 from deployer.state.transactions.tables import to_begin_rewrite, to_swap
+from deployer.tables.evolution.rewrite.claims import wait_for_writers
 from deployer.tables.evolution.rewrite.cleanup import give_up
 from deployer.tables.evolution.rewrite.progress import Progress
 from deployer.tables.evolution.rewrite.target import create_empty, target_without_rows
@@ -80,13 +82,17 @@ def swap_in(
     tree: Sequence[Partition],
     *,
     forgets_jobs: bool = False,
+    on_progress: OnProgress = no_progress,
 ) -> int | None:
     """Swap in the dataset that `create` makes at the location that it gets, together with `changes`.
 
     `create` returns what is recorded of the rows that it wrote; nothing for a dataset without rows. Returns
-    when that was committed, in ms since 1970; None when the table has changed since it was opened.
+    when that was committed, in ms since 1970; None when the table has changed since it was opened. Waits for runs that
+    write columns of the table.
     """
     store, state, entry = table.store, table.state, table.entry
+    if wait_for_writers(store, entry.table_id, table.address, on_progress):
+        return None
     _give_up_others(table)
     number = max((each.number for each in state.datasets), default=1) + 1
     location = rewrite_location(entry.location, entry.table_id, number)

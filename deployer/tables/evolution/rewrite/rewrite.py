@@ -22,13 +22,13 @@ from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.specs.model import TableSpec
 from deployer.state.commits import Part
 from deployer.state.log.requirements import TableHasStatus
-from deployer.state.log.service_requirements import FragmentsUnclaimed
 from deployer.state.log.updates import FilesAdded, RewriteStarted, SetTableDataset, SetTableProperties, TableRewritten
 from deployer.state.model.entities import INSTANCE_LOG, Dataset, TableEntry, TableState
 from deployer.state.model.files.files import Files
 from deployer.state.model.location import Location, rewrite_location
 from deployer.state.store import StateStore
 from deployer.state.transactions.tables import to_begin_rewrite, to_redeclare, to_swap
+from deployer.tables.evolution.rewrite.claims import wait_for_writers
 from deployer.tables.evolution.rewrite.cleanup import give_up
 from deployer.tables.evolution.rewrite.load import copy_rows
 from deployer.tables.evolution.rewrite.lock import NO_JOB, Holder
@@ -60,11 +60,14 @@ def rewrite_table(
     """Gives the table the row keys, with their types, sort keys, split points and storage of `spec`; nothing to do when
     it has them.
 
-    Resumes an interrupted rewrite to the same target; one to another target is given up. Raises Refused when a new row
+    Resumes an interrupted rewrite to the same target; one to another target is given up. Waits for runs that write
+    columns of the table. Raises Refused when a new row
     key is null in some rows, Conflict when others change the table faster than it can be copied.
     """
     for _ in range(RESTARTS):
         found = to_copy(store, root, table_id, spec)
+        if found is not None and wait_for_writers(store, table_id, spec.address, on_progress):
+            found = to_copy(store, root, table_id, spec)
         if found is None:
             return
         table, target = found
@@ -140,6 +143,7 @@ def _rewrite(
                 progress.remove()
                 return True
             if copied == table.state.lance_version:
+                wait_for_writers(store, table.entry.table_id, spec.address, on_progress)
                 continue
             try:
                 planned = _next_round(new, progress, table, target, number, copied)
@@ -289,11 +293,5 @@ def _swap(store: StateStore, table: OpenTable, target: Target, number: int, loca
             ]
         )
     except Conflict:
-        if writing := FragmentsUnclaimed().failure(store.table(entry.table_id)):
-            raise Conflict(
-                f"the copy cannot take the table's place: {writing}",
-                where=table.address,
-                remedy="run `deployer up` again when that run is over",
-            ) from None
         return False
     return True

@@ -75,7 +75,7 @@ def reinitialise_table(
         if split_points and not wanted.row_keys:
             raise Refused("a table without row keys has one partition", where=table.address, remedy="leave them out")
         tree = declared_partitions(wanted) if delete_partitions else tuple(table.state.partitions.values())
-        if (emptied := _replace(table, wanted, tree)) is not None:
+        if (emptied := _replace(table, wanted, tree, on_progress)) is not None:
             settle_indexes(store, root, table_id, wanted, on_progress)
             return emptied
     raise CommitTimedOut(
@@ -83,7 +83,9 @@ def reinitialise_table(
     )
 
 
-def _replace(table: OpenTable, wanted: TableSpec, tree: Sequence[Partition]) -> FormerContent | None:
+def _replace(
+    table: OpenTable, wanted: TableSpec, tree: Sequence[Partition], on_progress: OnProgress
+) -> FormerContent | None:
     """Puts an empty dataset in the place of the one there is; None when the table moved on meanwhile."""
     state = table.state
     target = target_of(table, live_table(table.entry, state).spec)
@@ -96,7 +98,7 @@ def _replace(table: OpenTable, wanted: TableSpec, tree: Sequence[Partition]) -> 
         create_target(location, table, target)
         return ()
 
-    after = swap_in(table, create, changes, tree, forgets_jobs=True)
+    after = swap_in(table, create, changes, tree, forgets_jobs=True, on_progress=on_progress)
     if after is None:
         return None
     files = state.files
