@@ -4,5 +4,5 @@
 sources at one moment, `reading` reads them and their changes for the query, and `commit` commits what comes of it with
 a record of what the view reflects then (`record`). `refresh` does all of that as a run of the service REFRESH.
 
-Every layer above `deployer.views` may import it.
+`deployer.views.new_views` and every layer above `deployer.views` may import it.
 """
