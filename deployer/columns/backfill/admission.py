@@ -40,7 +40,8 @@ def admit(
 
     Where it is not `strict`, warns (UserWarning). None takes the environment's setting, by default both true.
     """
-    if not isinstance(definition, FunctionDefinition) or not _setting(CHECK, check):
+    checks, is_strict = _setting(CHECK, check), _setting(STRICT, strict)
+    if not isinstance(definition, FunctionDefinition) or not checks:
         return
     udf, there = definition.udf, resources_of(table, cluster)
     wants: Mapping[str, tuple[float, float, str, str]] = {
@@ -58,7 +59,7 @@ def admit(
         where=table.address,
         remedy="ask for less, or declare a larger cluster for the table's BACKFILL service",
     )
-    if _setting(STRICT, strict):
+    if is_strict:
         raise error
     warnings.warn(str(error), UserWarning, stacklevel=3)
 
@@ -96,6 +97,10 @@ def _most(memory: float) -> str:
 
 def _setting(variable: str, given: bool | None) -> bool:
     if given is not None:
+        if not isinstance(given, bool):
+            raise InvalidInput(
+                f"{given!r} does not say whether resources are checked", remedy="give True, False or None"
+            )
         return given
     text = os.environ.get(variable, "true").strip().lower()
     if text in ("true", "1", "yes", "on"):

@@ -87,6 +87,7 @@ def backfill(job: BackfillJob, define: Define, on_progress: OnProgress = no_prog
     check_condition(table, selection)
     asked = RunRequest(cause=f"job {job.job_id}", target=tuple(definition.identities), job=job.job_id)
     engine, reason = choose_engine(request.engine, _most_rows(table, selection))
+    definition.require_portable(engine)
     job.on_engine(engine, reason)
     chosen = replace(job, executor=job.executor or executor_of(engine, table, request, job.cluster))
 

@@ -59,15 +59,16 @@ class BlobInputs:
         return {"blob_handling": "all_binary"} if self.nested else {}
 
     def scanned(self, inputs: Sequence[str]) -> list[str]:
-        """Returns the columns to scan."""
-        return list(inputs)
+        """Returns the columns to scan: each once, also where several parameters read it."""
+        return list(dict.fromkeys(inputs))
 
     def joined(
         self, dataset: LanceDataset, offsets: Offsets, batch: pa.RecordBatch, inputs: Sequence[str], fragment_id: int
     ) -> Joined:
         """Yields the rows with the bytes of their blobs, in parts of at most `buffer` bytes of blobs."""
+        names = self.scanned(inputs)
         if not self.top or self.nested:
-            yield offsets, batch.select(list(inputs))
+            yield offsets, batch.select(names)
             return
         sizes = sum(_sizes(batch.column(name)) for name in self.top)
         for start, stop in _parts(np.asarray(sizes), self.buffer):
@@ -75,9 +76,9 @@ class BlobInputs:
             addresses = part.column(ADDRESS).to_pylist()
             columns = [
                 self._read(dataset, name, addresses, part.column(name)) if name in self.top else part.column(name)
-                for name in inputs
+                for name in names
             ]
-            yield offsets[start:stop], pa.RecordBatch.from_arrays(columns, names=list(inputs))
+            yield offsets[start:stop], pa.RecordBatch.from_arrays(columns, names=names)
 
     def _read(self, dataset: LanceDataset, name: str, addresses: Sequence[int], places: pa.Array) -> pa.Array:
         """Returns the bytes of one column's blobs; null where there is none."""

@@ -13,9 +13,10 @@ from deployer.columns.backfill.definition import (
     SqlDefinition,
     refuse_unknown_inputs,
 )
-from deployer.errors import InvalidInput
+from deployer.errors import InvalidFunction, InvalidInput
 from deployer.functions.binding import bind_inputs
 from deployer.functions.model import UDF
+from deployer.functions.packages.needed import require_modules
 from deployer.platform.sql.one_expression import NotOneExpression
 from deployer.platform.sql.planning import NotComputable, plan_expression
 from deployer.specs.types.arrow import arrow_field, columns_of
@@ -81,6 +82,12 @@ def _read(table: ReadTable, column: Column, computed: ComputedBySql) -> tuple[st
 
 
 def _given(table: ReadTable, column: Column, udf: UDF) -> FunctionDefinition:
+    if not isinstance(udf, UDF):  # as a program without types may give it
+        raise InvalidFunction(
+            f"udf={udf!r} is not a function that computes a column",
+            where=f"column `{column.name}`",
+            remedy="decorate the function by @udf; SQL goes to alter_columns",
+        )
     if udf.is_multiple:
         raise InvalidInput(
             f"the function `{udf.name}` makes several columns, and {column.name} is one",
@@ -153,4 +160,5 @@ def _fitting(
                 f"column {column.name} is computed from itself", where=table.address, remedy="name other inputs"
             )
         inputs = tuple(name for name in inputs if name != column.name)
+    require_modules(udf)
     return FunctionDefinition(udf, (column,), (place,), inputs, (identity,))
