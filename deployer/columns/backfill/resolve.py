@@ -36,6 +36,25 @@ def definition_of(table: ReadTable, name: str, udf: UDF | None, find: FindFuncti
     the column or the table.
     """
     columns = {column.name: column for column in columns_of(table.schema)}
+    column = computable_column(table, name, is_given=udf is not None)
+    if udf is not None:
+        return _given(table, column, udf)
+    match column.computed:
+        case ComputedBySql() as computed:
+            return SqlDefinition(
+                computed.sql, column, _read(table, column, computed), computed.identity, computed.version
+            )
+        case ComputedByUdf() as computed:
+            refuse_unknown_inputs(computed.inputs, table.schema.names, f"the function of column {name}", table.address)
+            return _declared(table, columns, column, computed, find(table, column, computed))
+        case None:
+            raise _not_computed(table, name)
+
+
+def computable_column(table: ReadTable, name: str, *, is_given: bool = False) -> Column:
+    """Returns the column of that name. Raises InvalidInput as `definition_of`; `is_given`: its own definition is not
+    asked for."""
+    columns = {column.name: column for column in columns_of(table.schema)}
     if name not in columns:
         raise unknown_column(name, table.schema.names, table.address)
     column = columns[name]
@@ -49,22 +68,17 @@ def definition_of(table: ReadTable, name: str, udf: UDF | None, find: FindFuncti
         raise InvalidInput(
             f"column {name} holds blobs, which cannot be computed", where=table.address, remedy="use binary values"
         )
-    if udf is not None:
-        return _given(table, column, udf)
-    match column.computed:
-        case ComputedBySql() as computed:
-            return SqlDefinition(
-                computed.sql, column, _read(table, column, computed), computed.identity, computed.version
-            )
-        case ComputedByUdf() as computed:
-            refuse_unknown_inputs(computed.inputs, table.schema.names, f"the function of column {name}", table.address)
-            return _declared(table, columns, column, computed, find(table, column, computed))
-        case _:
-            raise InvalidInput(
-                f"column {name} is not computed: it has neither SQL nor a function",
-                where=table.address,
-                remedy="declare `computed:` for it, or pass udf=",
-            )
+    if column.computed is None and not is_given:
+        raise _not_computed(table, name)
+    return column
+
+
+def _not_computed(table: ReadTable, name: str) -> InvalidInput:
+    return InvalidInput(
+        f"column {name} is not computed: it has neither SQL nor a function",
+        where=table.address,
+        remedy="declare `computed:` for it, or pass udf=",
+    )
 
 
 def _read(table: ReadTable, column: Column, computed: ComputedBySql) -> tuple[str, ...]:

@@ -206,42 +206,12 @@ def test_a_function_that_no_job_elsewhere_could_run_is_not_added(case: str, tabl
     assert lake.open().opened.state == before and not list(objects_at(lake.root).list("_udfs"))
 
 
-def of_a_helper() -> Any:
-    def helper(rating: float) -> float:
-        from polars_of_no_one import far
-
-        return float(far(rating))
-
-    return udf(data_type=pa.float64())(lambda rating: helper(rating))
-
-
-def of_a_method() -> Any:
-    class Model:
-        def setup(self) -> None:
-            import polars_of_no_one
-
-            self.far = polars_of_no_one.far
-
-        def __call__(self, rating: float) -> float:
-            return float(self.far(rating))
-
-    return udf(data_type=pa.float64())(Model)
-
-
-def slow_with_a_lock() -> Any:
-    return udf(data_type=pa.float64(), timeout=60)(of_an_open_file().function)
-
-
 UNRUNNABLE: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
     "a package that is not installed": (of_a_package, {}, "imports polars_of_no_one, which this Python does not find"),
-    "one that a function it calls imports": (of_a_helper, {}, "imports polars_of_no_one"),
-    "one that a class imports in its set-up": (of_a_method, {}, "imports polars_of_no_one"),
-    "a lock that a process of its own does not get": (slow_with_a_lock, {}, "`lock`, which `.*locked` keeps"),
     "a lock that tasks of Spark do not get": (of_an_open_file, {"engine": "spark"}, "`lock`, which `.*locked` keeps"),
 }
 
 
-@pytest.mark.filterwarnings("ignore:function `<lambda>`")
 @pytest.mark.parametrize("case", UNRUNNABLE)
 def test_a_function_that_cannot_run_is_found_before_the_job_starts(case: str, table: Table, lake: Lake) -> None:
     make, given, message = UNRUNNABLE[case]
@@ -249,17 +219,6 @@ def test_a_function_that_cannot_run_is_found_before_the_job_starts(case: str, ta
     with pytest.raises(InvalidFunction, match=message) as raised:
         table.backfill("score", udf=make(), **given)
     assert raised.value.remedy and lake.open().opened.state == before
-
-
-def test_an_import_inside_of_try_may_be_missing(table: Table) -> None:
-    def careful(rating: float) -> float:
-        try:
-            import polars_of_no_one
-        except ImportError:
-            return rating
-        return float(polars_of_no_one.far(rating))
-
-    assert table.backfill("score", udf=udf(careful)).rows == 30
 
 
 def test_plans_refuse_the_same(table: Table) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -53,6 +54,20 @@ def test_a_job_is_described_while_it_runs_and_after(table: Table, gate: Gate) ->
     assert (then.rows, then.errors, then.runs, then.is_over, then.seconds_left) == (30, 0, 1, True, None)
     with pytest.raises(NotFound, match="there is no job 'tuesday'"):
         table.get_job("tuesday")
+
+
+def test_arguments_without_a_meaning_are_accepted_and_reported_once(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deployer.columns.jobs._reported", set())
+    given: dict[str, Any] = {
+        "intra_applier_concurrency": 4, "_enable_job_tracker_saves": False, "task_shuffle_diversity": 8,
+    }  # fmt: skip
+    with pytest.warns(UserWarning, match="intra_applier_concurrency, _enable_job_tracker_saves, task_shuffle") as seen:
+        assert table.backfill("score", **given).rows == 30
+        table.backfill("score", where="1=1", **given)
+        table.backfill_async("score", **given).result(60)
+    assert len(seen) == 1
 
 
 def test_a_job_is_followed_to_its_end(table: Table, gate: Gate) -> None:
