@@ -10,6 +10,7 @@ from deployer.columns.backfill.resolve import computable_column
 from deployer.compute.jobs.code import JobCode, architecture_of
 from deployer.compute.jobs.variables import trusted_on_clusters
 from deployer.compute.packaging.project_modules import not_of_jobs
+from deployer.compute.packaging.requirements import declared_requirements
 from deployer.compute.running.published_clusters import published_outputs
 from deployer.errors import NotFound, Refused
 from deployer.functions.packages.package import PackageInfo
@@ -44,7 +45,7 @@ def require_runnable(
         if isinstance(definition, ComputedByUdf):
             where = f"column {name} of {table.address}, on cluster {cluster.name}"
             if definition.function:
-                _require_package(table.root, definition, trusted, where)
+                _require_package(table.root, definition, cluster, trusted, where)
             else:
                 _require_named(definition, cluster, outputs, trusted, where)
 
@@ -63,7 +64,7 @@ def require_computable(table: OpenTable, cluster: Cluster, column: str, trusted:
     if definition.function:
         info, author = function_info(table.root, definition.function)
         trusted.require_package(definition.function, author, definition.udf, where)
-        _require_packages(info, definition, where)
+        _require_packages(info, definition, cluster, where)
         admit_function(table, info, cluster=cluster.name)
     else:
         trusted.require_name(definition.udf, what="the function", where=where)
@@ -97,7 +98,9 @@ def _require_module(definition: ComputedByUdf, cluster: Cluster, outputs: Mappin
         )
 
 
-def _require_package(root: str, definition: ComputedByUdf, trusted: TrustedFunctions, where: str) -> None:
+def _require_package(
+    root: str, definition: ComputedByUdf, cluster: Cluster, trusted: TrustedFunctions, where: str
+) -> None:
     info, author = function_info(root, definition.function)
     try:
         trusted.require_package(definition.function, author, definition.udf, where)
@@ -109,16 +112,17 @@ def _require_package(root: str, definition: ComputedByUdf, trusted: TrustedFunct
             f"{_listed(trusted, definition.function)}` into the stack's configuration and run `deployer up`; "
             "`deployer:trusted_authors` and `deployer:trust_udfs` trust all who can write the lake",
         ) from None
-    _require_packages(info, definition, where)
+    _require_packages(info, definition, cluster, where)
 
 
-def _require_packages(info: PackageInfo, definition: ComputedByUdf, where: str) -> None:
-    if missing := not_of_jobs(info.modules):
+def _require_packages(info: PackageInfo, definition: ComputedByUdf, cluster: Cluster, where: str) -> None:
+    if missing := not_of_jobs(info.modules, declared_requirements(cluster)):
         raise Refused(
             f"function `{definition.udf}` imports {', '.join(missing)}, which the packages of jobs on clusters do not "
             "have",
             where=where,
-            remedy="compute the column on this machine, or without these packages",
+            remedy="name the packages in `requirements` of the cluster and run `deployer up`, or compute the column on "
+            "this machine",
         )
 
 

@@ -195,9 +195,12 @@ def test_a_packaged_function_for_a_cluster_is_trusted_complete_and_fits(
     require_computable(table._newest(), SMALL, "far", every)
     with pytest.raises(ResourcesUnavailable, match="a worker of cluster small has: 1 GPUs"):
         require_computable(table._newest(), SMALL, "near", every)
-    monkeypatch.setattr(on_cluster, "function_info", lambda *_: (SimpleNamespace(modules=("polars_of_no_one",)), "ana"))
-    with pytest.raises(Refused, match="imports polars_of_no_one, which the packages of jobs on clusters do not have"):
+    needs = SimpleNamespace(modules=("pluggy",), name="far", num_cpus=1.0, num_gpus=0.0, memory=None)
+    monkeypatch.setattr(on_cluster, "function_info", lambda *_: (needs, "ana"))
+    with pytest.raises(Refused, match="imports pluggy, which the packages of jobs on clusters do not have") as raised:
         require_computable(table._newest(), SMALL, "far", every)
+    assert "`requirements` of the cluster" in raised.value.remedy
+    require_computable(table._newest(), replace(SMALL, options={"requirements": ["pluggy"]}), "far", every)
 
 
 def test_a_packaged_function_is_checked_before_a_job_is_started(
