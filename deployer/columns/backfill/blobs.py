@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from deployer.columns.backfill.request import BlobReadStrategy
 from deployer.errors import InvalidInput
-from deployer.specs.types.types import Blob, Column, children
+from deployer.specs.types.types import Blob, Column, holds_blob
 from deployer.tables.rows.matching import ADDRESS
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class BlobInputs:
     def of(columns: Sequence[Column], strategy: BlobReadStrategy, buffer: int, threads: int) -> BlobInputs:
         """Returns how blobs among these columns are read; the buffer is shared by all threads of the process."""
         top = tuple(each.name for each in columns if isinstance(each.type, Blob))
-        nested = tuple(each.name for each in columns if each.name not in top and _holds_blob(each))
+        nested = tuple(each.name for each in columns if each.name not in top and holds_blob(each.type))
         return BlobInputs(top, nested, strategy, max(1, buffer // max(1, threads)))
 
     def check(self, dataset: LanceDataset) -> None:
@@ -92,10 +92,6 @@ class BlobInputs:
             read = dataset.read_blobs(name, addresses=wanted, io_buffer_size=self.buffer, preserve_order=True)
             found = {row: blob for row, blob in read if blob is not None}
         return pa.array([found.get(row) for row in addresses], pa.large_binary())
-
-
-def _holds_blob(column: Column) -> bool:
-    return isinstance(column.type, Blob) or any(map(_holds_blob, children(column.type)))
 
 
 def _sizes(places: pa.StructArray) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -21,7 +21,7 @@ from deployer.platform.sql.one_expression import NotOneExpression
 from deployer.platform.sql.planning import NotComputable, plan_expression
 from deployer.specs.types.arrow import arrow_field, columns_of
 from deployer.specs.types.computed import ComputedBySql, ComputedByUdf
-from deployer.specs.types.types import Blob, Column, format_type
+from deployer.specs.types.types import Column, format_type, holds_blob
 from deployer.tables.open_table import ReadTable
 from deployer.tables.read.key_values import unknown_column
 
@@ -64,7 +64,7 @@ def computable_column(table: ReadTable, name: str, *, is_given: bool = False) ->
             where=table.address,
             remedy="compute another column from it",
         )
-    if isinstance(column.type, Blob):
+    if holds_blob(column.type):
         raise InvalidInput(
             f"column {name} holds blobs, which cannot be computed", where=table.address, remedy="use binary values"
         )

@@ -21,7 +21,7 @@ from deployer.specs.model import Storage
 from deployer.specs.types.arrow import arrow_field, arrow_type
 from deployer.specs.types.parser import parse_type
 from deployer.specs.types.table import TYPE_ROWS
-from deployer.specs.types.types import Blob, Column
+from deployer.specs.types.types import Blob, Column, holds_blob
 from deployer.table import Table, connect
 from deployer.tables.verify.verify import verify
 from tests.columns.backfill.conftest import with_computed
@@ -109,7 +109,8 @@ def test_values_of_each_type(kind: pa.DataType, make: Any, tmp_path: Path) -> No
         assert values(table, "made") == {i: make(i + (i < 12)) for i in range(20) if i != 5}
 
 
-TEXTS = [row.text for row in TYPE_ROWS if row.text not in ("null", "blob")]
+#: Blobs are not computed, and no column has the type null.
+TEXTS = [row.text for row in TYPE_ROWS if row.text != "null" and not holds_blob(parse_type(row.text))]
 TYPES = {f"t{place}": Column(f"t{place}", parse_type(text)) for place, text in enumerate(TEXTS)}
 
 
