@@ -8,10 +8,10 @@ a function of Arrow arrays, and one that takes 1 ms, over `--calls` rows. The lo
 With Spark running, tasks of a local session do the same, after a backfill of some files, which starts its workers.
 Of the last function, the figure is what the backfill takes over `calls × 1 ms / threads`, and over the loop.
 
-Of a table of `--fragments` fragments, and of one with a tenth of them: the seconds of `plan_backfill`, also by a
-condition and of Lance's own count of that, the seconds until a new process has called a function for the first time,
-and the peak memory of a backfill. Imports and making the tables are counted in that only, and in memory, which is that
-of the process. geneva computes the scalar function where `--geneva` names a Python that has it, with Ray running.
+Adding a column that a function computes is measured with its package. Of a table of `--fragments` fragments, and of one
+with a tenth of them: the seconds of `plan_backfill`, also by a condition and of Lance's own count of that, the seconds
+until a new process has called a function for the first time, and the peak memory of a backfill. Imports are counted in
+the last two only. geneva computes the scalar function where `--geneva` names a Python that has it, with Ray running.
 """
 
 from __future__ import annotations
@@ -146,6 +146,16 @@ def planned(folder: Path) -> tuple[float, float, float]:
     return recorded, counted, bare
 
 
+def added(folder: Path) -> float:
+    """The median seconds of adding a column that a function computes, with its package."""
+    from deployer.table import connect
+
+    with connect(str(folder / "lake")) as connection:
+        table, function, names = connection.open_table("bench.rows"), functions()["scalar"], iter(range(99))
+        table.add_columns({"first": function})  # imports are not counted
+        return _timed(lambda: table.add_columns({f"added_{next(names)}": function}))[1]
+
+
 def _timed(work: Callable[[], T]) -> tuple[T, float]:
     found = []
     for _ in range(5):
@@ -203,7 +213,7 @@ def main() -> None:
     parser.add_argument("--begun", type=float, default=0.0, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--kind", choices=KINDS)
-    parser.add_argument("--run", choices=["make", "fragments", "plan", "first", LOOP, OURS, SPARK])
+    parser.add_argument("--run", choices=["make", "fragments", "plan", "first", "add", LOOP, OURS, SPARK])
     arguments = parser.parse_args()
     match arguments.run:
         case "make":
@@ -212,6 +222,8 @@ def main() -> None:
             fragmented(arguments.folder, arguments.fragments)
         case "plan":
             print(*planned(arguments.folder))
+        case "add":
+            print(added(arguments.folder))
         case "first":
             print(first_call(arguments.folder, arguments.begun))
         case None:
@@ -253,6 +265,8 @@ def _compare(arguments: argparse.Namespace) -> None:
             ]  # fmt: skip
             if kind == "scalar":
                 scalar = least[OURS]
+                adding = 1000 * float(run(*this, "--run", "add", *own, cwd=Path.cwd()).output.split()[-1])
+                figures.append((f"add_columns of a function, {rows:,} rows", adding, "ms"))
             if kind == "1 ms":
                 share = least[OURS] / (rows * 0.001 / THREADS) - 1
                 figures.append((f"{kind}: time over calls × 1 ms / {THREADS}, percent", 100 * share, ""))
