@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from deployer.columns.job_list import job_of
-from deployer.errors import NotFound
+from deployer.errors import InvalidInput, NotFound
 from deployer.functions import udf
 from deployer.runs.runner import RunCancelled
 from deployer.table import Table
-from tests.columns.backfill.functions import scalar, strict
+from tests.columns.backfill.functions import scalar, strict, tenfold
 from tests.columns.rows import values
 
 
@@ -90,6 +90,21 @@ def test_a_job_is_cancelled_and_resumed(table: Table, gate: Gate, monkeypatch: p
     table.backfill("score", udf=gate.udf, job_id="monday")
     assert values(table, "score") == {i: i * 2 + 1.0 for i in range(30)}
     assert (table.get_job("monday").status, table.get_job("monday").runs) == ("DONE", 2)
+
+
+def test_the_id_of_a_job_that_was_done_otherwise(table: Table) -> None:
+    table.backfill("score", udf=tenfold, job_id="monday", where="id > 1")
+    before = table._newest().state
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"udf": scalar, "where": "id > 1"}, "another function"),
+        ({"udf": tenfold}, "another condition"),
+        ({"udf": tenfold, "where": "id > 1", "num_frags": 1}, "another num_frags"),
+    ]
+    for given, words in cases:
+        with pytest.raises(InvalidInput, match=f"job monday was done with {words}"):
+            table.backfill("score", job_id="monday", **given)
+    assert table.backfill("score", udf=tenfold, job_id="monday", where="id > 1").already_done
+    assert table._newest().state == before
 
 
 def test_a_job_that_fails_says_why(table: Table) -> None:
