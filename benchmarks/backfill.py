@@ -273,7 +273,7 @@ def _compare(arguments: argparse.Namespace) -> None:
                 figures.append((f"{kind}: time over the bare loop, percent", 100 * (least[OURS] / least[LOOP] - 1), ""))
             else:
                 figures.append((f"{kind}: rows a second of those of the bare loop", least[LOOP] / least[OURS], ""))
-                figures.append((f"{kind}: with Spark, of those without", least[OURS] / least[SPARK], ""))
+                figures.append((f"{kind}: with Spark, of those of the bare loop", least[LOOP] / least[SPARK], ""))
         figures += _of_fragments(this, Path(temporary), arguments.fragments)
         if arguments.geneva:
             script = str(Path(__file__).with_name("backfill_geneva.py"))
