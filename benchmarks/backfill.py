@@ -1,13 +1,18 @@
 """`backfill` beside the bare loop of the same run: read, compute, write one data file for each fragment, no commit.
 
     python -m benchmarks.backfill [--rows 1000000] [--files 8] [--repeat 3] [--calls 10000] [--fragments 10000]
+        [--geneva PYTHON]
 
 Each kind of function is measured in a process of its own, the loop and the backfill in turns: a scalar Python function,
 a function of Arrow arrays, and one that takes 1 ms, over `--calls` rows. The loop has as many threads as the backfill.
-With Spark running, tasks of a local session do the same, after a backfill of some files, which starts its workers.
-Of the last function, the figure is what the backfill takes over `calls × 1 ms / threads`, and over the loop. Then the
-seconds of `plan_backfill` of a table of `--fragments` fragments. Imports and making the tables are not counted; peak
-memory is the process's own.
+With Spark running, tasks of a local session do the same. Each writes a fragment first, and tasks as many as start all
+workers, which is not counted.
+Of the last function, the figure is what the backfill takes over `calls × 1 ms / threads`, and over the loop.
+
+Adding a column that a function computes is measured with its package. Of a table of `--fragments` fragments, and of one
+with a tenth of them: the seconds of `plan_backfill`, also by a condition and of Lance's own count of that, the seconds
+until a new process has called a function for the first time, and the peak memory of a backfill. Imports are counted in
+the last two only. geneva computes the scalar function where `--geneva` names a Python that has it, with Ray running.
 """
 
 from __future__ import annotations
@@ -18,10 +23,13 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 KINDS = ("scalar", "arrow", "1 ms")
 LOOP, OURS, SPARK = "bare loop", "deployer backfill", "with Spark running"
@@ -87,7 +95,6 @@ def loop(folder: Path, kind: str) -> float:
     function = functions()[kind].function
     table = open_table(str(folder / "lake"), "bench.rows").opened
     dataset, field = table.dataset(), pa.field("made", pa.float64())
-    begun = time.perf_counter()
 
     def written(fragment: Any) -> Any:
         def batches() -> Any:
@@ -100,8 +107,11 @@ def loop(folder: Path, kind: str) -> float:
 
         return write_column_file(dataset, table.location, fragment.fragment_id, pa.schema([field]), batches())
 
+    fragments = dataset.get_fragments()
+    remove_column_files(table.location, [written(fragments[0])])  # imports, and what the first call sets up
+    begun = time.perf_counter()
     with ThreadPoolExecutor(THREADS) as pool:
-        files = list(pool.map(written, dataset.get_fragments()))
+        files = list(pool.map(written, fragments))
     seconds = time.perf_counter() - begun
     remove_column_files(table.location, files)
     return seconds
@@ -114,29 +124,64 @@ def ours(folder: Path, kind: str, engine: str = "driver") -> float:
     function = functions()[kind]
     with connect(str(folder / "lake")) as connection:
         table = connection.open_table("bench.rows")
-        table.plan_backfill("made", udf=function)  # imports are not counted
         given: dict[str, Any] = {"udf": function, "_admission_check": False, "engine": engine}
-        if engine == "spark":
-            table.backfill("made", where="1=1", num_frags=2 * THREADS, **given)  # each worker imports what it needs
+        first = 2 * THREADS if engine == "spark" else 1  # each worker imports what it needs
+        table.backfill("made", where="1=1", num_frags=first, **given)
         begun = time.perf_counter()
         table.backfill("made", where="1=1", **given)
         return time.perf_counter() - begun
 
 
-def planned(folder: Path) -> float:
-    """The median seconds of planning a backfill."""
+def planned(folder: Path) -> tuple[float, float, float]:
+    """The median seconds of planning a backfill by what is recorded, by a condition, and of Lance's count of that."""
+    from deployer.table import connect
+    from deployer.tables.read.table import open_table
+
+    dataset, condition = open_table(str(folder / "lake"), "bench.rows").opened.dataset(), "value % 2 = 1"
+    with connect(str(folder / "lake")) as connection:
+        table, function = connection.open_table("bench.rows"), functions()["scalar"]
+        plan, recorded = _timed(lambda: table.plan_backfill("made", udf=function))
+        some, counted = _timed(lambda: table.plan_backfill("made", udf=function, where=condition))
+        rows, bare = _timed(lambda: dataset.count_rows(filter=condition))
+    if (plan.rows, some.rows) != (plan.total_rows, rows):
+        sys.exit(f"{plan.rows:,} and {some.rows:,} of {plan.total_rows:,} rows are planned")
+    return recorded, counted, bare
+
+
+def added(folder: Path) -> float:
+    """The median seconds of adding a column that a function computes, with its package."""
     from deployer.table import connect
 
-    found = []
     with connect(str(folder / "lake")) as connection:
-        table = connection.open_table("bench.rows")
-        for _ in range(5):
-            begun = time.perf_counter()
-            plan = table.plan_backfill("made", udf=functions()["scalar"])
-            found.append(time.perf_counter() - begun)
-    if plan.rows != plan.total_rows:
-        sys.exit(f"{plan.rows:,} of {plan.total_rows:,} rows are planned")
-    return statistics.median(found)
+        table, function, names = connection.open_table("bench.rows"), functions()["scalar"], iter(range(99))
+        table.add_columns({"first": function})  # imports are not counted
+        return _timed(lambda: table.add_columns({f"added_{next(names)}": function}))[1]
+
+
+def _timed(work: Callable[[], T]) -> tuple[T, float]:
+    found = []
+    for _ in range(5):
+        begun = time.perf_counter()
+        result = work()
+        found.append(time.perf_counter() - begun)
+    return result, statistics.median(found)
+
+
+def first_call(folder: Path, begun: float) -> float:
+    """Seconds from `begun`, when this process was started, to the first call of a function."""
+    from deployer.functions import udf
+    from deployer.table import connect
+
+    calls: list[float] = []
+
+    @udf(version="1")
+    def noted(value: int) -> float:
+        calls.append(time.time())
+        return float(value)
+
+    with connect(str(folder / "lake")) as connection:
+        connection.open_table("bench.rows").backfill("made", udf=noted, num_frags=THREADS)
+    return calls[0] - begun
 
 
 def fragmented(folder: Path, fragments: int) -> None:
@@ -166,9 +211,11 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--calls", type=int, default=10_000)
     parser.add_argument("--fragments", type=int, default=10_000)
+    parser.add_argument("--geneva", metavar="PYTHON", help="a Python that has geneva")
+    parser.add_argument("--begun", type=float, default=0.0, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--kind", choices=KINDS)
-    parser.add_argument("--run", choices=["make", "fragments", "plan", LOOP, OURS, SPARK])
+    parser.add_argument("--run", choices=["make", "fragments", "plan", "first", "add", LOOP, OURS, SPARK])
     arguments = parser.parse_args()
     match arguments.run:
         case "make":
@@ -176,7 +223,11 @@ def main() -> None:
         case "fragments":
             fragmented(arguments.folder, arguments.fragments)
         case "plan":
-            print(planned(arguments.folder))
+            print(*planned(arguments.folder))
+        case "add":
+            print(added(arguments.folder))
+        case "first":
+            print(first_call(arguments.folder, arguments.begun))
         case None:
             _compare(arguments)
         case "bare loop":
@@ -190,7 +241,9 @@ def _compare(arguments: argparse.Namespace) -> None:
     from benchmarks.report import print_figure, print_heading, print_table
 
     this = [sys.executable, "-m", "benchmarks.backfill"]
-    lines, figures = [], []
+    lines: list[list[str]] = []
+    figures: list[tuple[str, float, str]] = []
+    scalar = 0.0
     with tempfile.TemporaryDirectory() as temporary:
         for kind in KINDS:
             folder = Path(temporary, kind.replace(" ", "-"))
@@ -212,23 +265,53 @@ def _compare(arguments: argparse.Namespace) -> None:
                  f"{rows / statistics.median(found):,.0f}", f"{max(peaks[name]):,.0f}"]
                 for name, found in seconds.items()
             ]  # fmt: skip
+            if kind == "scalar":
+                scalar = least[OURS]
+                adding = 1000 * float(run(*this, "--run", "add", *own, cwd=Path.cwd()).output.split()[-1])
+                figures.append((f"add_columns of a function, {rows:,} rows", adding, "ms"))
             if kind == "1 ms":
                 share = least[OURS] / (rows * 0.001 / THREADS) - 1
                 figures.append((f"{kind}: time over calls × 1 ms / {THREADS}, percent", 100 * share, ""))
                 figures.append((f"{kind}: time over the bare loop, percent", 100 * (least[OURS] / least[LOOP] - 1), ""))
             else:
                 figures.append((f"{kind}: rows a second of those of the bare loop", least[LOOP] / least[OURS], ""))
-                figures.append((f"{kind}: with Spark, of those without", least[OURS] / least[SPARK], ""))
-        folder = Path(temporary, "fragments")
-        folder.mkdir()
-        own = ["--folder", str(folder), "--fragments", str(arguments.fragments)]
-        run(*this, "--run", "fragments", *own, cwd=Path.cwd())
-        plan = float(run(*this, "--run", "plan", *own, cwd=Path.cwd()).output.split()[-1])
-        figures.append((f"plan of {arguments.fragments:,} fragments", plan, "s"))
+                figures.append((f"{kind}: with Spark, of those of the bare loop", least[LOOP] / least[SPARK], ""))
+        figures += _of_fragments(this, Path(temporary), arguments.fragments)
+        if arguments.geneva:
+            script = str(Path(__file__).with_name("backfill_geneva.py"))
+            peer = (str(Path(temporary, "geneva")), str(arguments.rows), str(arguments.files))
+            took = float(run(arguments.geneva, script, *peer, cwd=Path.cwd()).output.split()[-1])
+            lines.append(["scalar, geneva", "1", f"{took:.2f}", f"{took:.2f}", f"{arguments.rows / took:,.0f}", ""])
+            figures.append(("scalar: rows a second of those of geneva", took / scalar, "times"))
     print_heading(f"backfill of {arguments.rows:,} rows, and of {arguments.calls:,} by 1 ms each")
     print_table(["", "runs", "median s", "least s", "rows/s", "peak MiB"], lines)
     for name, value, unit in figures:
         print_figure(name, value, unit, None)
+
+
+def _of_fragments(this: list[str], temporary: Path, most: int) -> list[tuple[str, float, str]]:
+    """The figures of tables of many fragments."""
+    from benchmarks.processes import run
+
+    figures = []
+    for number in (max(1, most // 10), most):
+        folder = temporary / f"fragments-{number}"
+        folder.mkdir()
+        own = ["--folder", str(folder), "--fragments", str(number), "--kind", "scalar"]
+        run(*this, "--run", "fragments", *own, cwd=Path.cwd())
+        of = f"of {number:,} fragments"
+        plan, counted, bare = map(float, run(*this, "--run", "plan", *own, cwd=Path.cwd()).output.split()[-3:])
+        begun = ["--begun", str(time.time())]
+        first = float(run(*this, "--run", "first", *begun, *own, cwd=Path.cwd()).output.split()[-1])
+        ran = run(*this, "--run", OURS, *own, cwd=Path.cwd())
+        figures += [
+            (f"plan {of}", plan, "s"),
+            (f"plan {of} by a condition, of Lance's count of its rows", counted / bare, ""),
+            (f"first call of a new process, {of}", first, "s"),
+            (f"backfill {of}", float(ran.output.split()[-1]), "s"),
+            (f"backfill {of}, peak memory", ran.peak, "MiB"),
+        ]
+    return figures
 
 
 if __name__ == "__main__":

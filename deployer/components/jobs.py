@@ -19,6 +19,7 @@ from deployer.compute.packaging.package import (
     architectures,
     build_package,
     read_package,
+    requirements_of,
 )
 from deployer.compute.running.named_functions import named_functions
 from deployer.specs.model import InstanceSpec, Lake
@@ -89,4 +90,10 @@ def job_package(lake: Lake, configured: str | None, project_dir: Path) -> JobPac
     folder = project_dir / (configured or FOLDER)
     if configured:
         return read_package(folder, wanted)
-    return build_package(folder, wanted, project_dir=project_dir, functions=named_functions(lake))
+    return build_package(
+        folder,
+        wanted,
+        project_dir=project_dir,
+        functions=named_functions(lake),
+        requirements=requirements_of(lake.instance.clusters),
+    )

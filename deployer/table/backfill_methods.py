@@ -14,6 +14,8 @@ from deployer.columns.backfill.failed_rows import ErrorRecord, errors_of, jobs_w
 from deployer.columns.backfill.plan import plan_backfill
 from deployer.columns.backfill.request import COMMIT_GRANULARITY, BackfillRequest, checked_backfill, one_column
 from deployer.columns.backfill.resolve import definition_of, finder
+from deployer.columns.fill.checkpoint_sizes import require_seconds
+from deployer.columns.fill.checkpoints import checked_job_id
 from deployer.columns.job_list import Job, cancel_job, job_of, jobs_of
 from deployer.columns.jobs import JobFuture, report_ignored, run_backfill, start_backfill
 from deployer.compute.clusters import local_cluster
@@ -70,6 +72,9 @@ class BackfillMethods(OpenedTable):
         """
         if timeout is not None and (not isinstance(timeout, dt.timedelta) or timeout.total_seconds() < 0):
             raise InvalidInput(f"timeout={timeout!r} is not a time", remedy="give a datetime.timedelta")
+        if refresh_status_secs is None:
+            raise InvalidInput("refresh_status_secs=None is not a number of seconds", remedy="leave it out")
+        require_seconds("refresh_status_secs", refresh_status_secs)
         _report(intra_applier_concurrency, _enable_job_tracker_saves, task_shuffle_diversity, batch_size)
         request = checked_backfill(
             columns,
@@ -199,11 +204,12 @@ class BackfillMethods(OpenedTable):
     ) -> list[ErrorRecord]:
         """Returns the rows for which a function failed and that were skipped: of one job, column or type of exception.
 
-        At most 10,000 of a job are kept; the result of a job says how many there were.
+        At most 10,000 of a job are kept; the result of a job says how many there were. Raises InvalidInput for what is
+        not the id of a job.
         """
         table = self._newest()
         table_id = table.entry.table_id
-        jobs = jobs_with_errors(table.root, table_id) if job_id is None else [job_id]
+        jobs = jobs_with_errors(table.root, table_id) if job_id is None else [checked_job_id(job_id)]
         found = [record for each in jobs for record in errors_of(table.root, table_id, each).records]
         return of_kind(found, column_name, error_type)
 
@@ -214,7 +220,8 @@ class BackfillMethods(OpenedTable):
         Rows that are gone, or cannot be found any more, are left out; a UserWarning names them.
         """
         table = self._newest()
-        records = of_kind(errors_of(table.root, table.entry.table_id, job_id).records, column_name, None)
+        found_errors = errors_of(table.root, table.entry.table_id, checked_job_id(job_id))
+        records = of_kind(found_errors.records, column_name, None)
         found = current_addresses(table, records)
         if found.gone:
             names = ", ".join(_named(each) for each in found.gone[:10])

@@ -200,7 +200,15 @@ def test_backfill() -> None:
         *(f"{kind}, {way}" for kind in ("scalar", "arrow") for way in ways),
         *(f"1 ms, {way}" for way in ways[:2]),
     ]
-    assert "arrow: rows a second of those of the bare loop: " in printed and "plan of 30 fragments: " in printed
+    assert "arrow: rows a second of those of the bare loop: " in printed
+    for number in (3, 30):
+        for figure in (
+            f"plan of {number} fragments",
+            f"plan of {number} fragments by a condition, of Lance's count of its rows",
+            f"first call of a new process, of {number} fragments",
+            f"backfill of {number} fragments, peak memory",
+        ):
+            assert f"{figure}: " in printed
 
 
 def test_rows_are_changed_by_all() -> None:

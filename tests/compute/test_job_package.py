@@ -19,9 +19,9 @@ from deployer.compute.packaging import package as job_package
 from deployer.compute.packaging import wheel as job_wheel
 from deployer.compute.packaging.archive import EPOCH, build_archive, pack, platforms_of
 from deployer.compute.packaging.lock_file import hashes_of
-from deployer.compute.packaging.package import MANIFEST, architectures, build_package, read_package
+from deployer.compute.packaging.package import MANIFEST, architectures, build_package, read_package, requirements_of
 from deployer.compute.packaging.wheel import NAME, build_wheel, job_programs
-from deployer.errors import DeployerError, Interrupted, InvalidInput
+from deployer.errors import DeployerError, Interrupted, InvalidInput, NotFound
 from deployer.platform.system.progress import Progress
 from deployer.specs.model import Cluster
 from tests.archives import unpack
@@ -78,11 +78,35 @@ def test_only_what_changed_is_built_again(wheelhouse: Path, tmp_path: Path, monk
     newer = make_wheel(tmp_path, "newer", "2.0")
     (tmp_path / "requirements.txt").write_text(f"newer==2.0 --hash=sha256:{sha256(newer)}\n", encoding="utf-8")
     use_wheelhouse(tmp_path, monkeypatch)
-    monkeypatch.setattr(job_package, "pins", lambda: ["newer==2.0"])
+    monkeypatch.setattr(job_package, "pins", lambda *_: ["newer==2.0"])
     changed = build_package(tmp_path, ["arm64"], project_dir=tmp_path)
     assert changed.archives["arm64"].is_new and not changed.wheel.is_new
     (tmp_path / "environment-arm64.tar.gz").unlink()
     assert build_package(tmp_path, ["arm64"], project_dir=tmp_path).archives["arm64"].is_new
+
+
+def test_packages_that_clusters_declare_go_along_in_the_installed_version(
+    wheelhouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = f"pluggy=={version('pluggy')}"
+    wheel = make_wheel(tmp_path, "pluggy", version("pluggy"))
+    known = (wheelhouse / "requirements.txt").read_text(encoding="utf-8")
+    (tmp_path / "requirements.txt").write_text(f"{known}{own} --hash=sha256:{sha256(wheel)}\n", encoding="utf-8")
+    monkeypatch.setenv("PIP_FIND_LINKS", f"{wheelhouse} {tmp_path}")
+    clusters = [
+        Cluster("small", "emr-serverless", {"requirements": ["Pluggy"]}),
+        Cluster("other", "emr", {"instance_type": "r7g.xlarge"}),
+        Cluster("here", "local", {"requirements": ["of-no-job"]}),
+    ]
+    assert requirements_of(clusters) == ("pluggy",)
+    plain = build_package(tmp_path / "jobs", ["arm64"], project_dir=tmp_path)
+    built = build_package(tmp_path / "jobs", ["arm64"], project_dir=tmp_path, requirements=requirements_of(clusters))
+    assert built.archives["arm64"].is_new and built.archives["arm64"].sha256 != plain.archives["arm64"].sha256
+    assert own in json.loads((tmp_path / "jobs" / MANIFEST).read_text())["packages"]
+    with tarfile.open(built.archives["arm64"].path) as archive:
+        assert any(name.endswith("packaged_pluggy.py") for name in archive.getnames())
+    with pytest.raises(NotFound, match="jobs need the package of-no-job, which is not installed"):
+        build_package(tmp_path / "jobs", ["arm64"], project_dir=tmp_path, requirements=("of-no-job",))
 
 
 def test_a_package_that_is_cut_short_is_not_taken(wheelhouse: Path, tmp_path: Path) -> None:

@@ -50,6 +50,16 @@ def project(folder: Path, **files: str) -> Path:
     return folder
 
 
+def test_a_package_that_a_cluster_declares_may_be_imported(tmp_path: Path) -> None:
+    project(tmp_path, features__flights="import pluggy\n\ndef speed(distance: int) -> float: ...\n")
+    with pytest.raises(
+        InvalidInput, match="imports pluggy, which the packages of jobs on clusters do not have"
+    ) as found:
+        project_modules(tmp_path, [SPEED])
+    assert "name its package in `requirements` of the cluster" in found.value.remedy
+    assert project_modules(tmp_path, [SPEED], ["pluggy"]).functions == (SPEED.name,)
+
+
 def packed(contents: bytes) -> list[str]:
     return zipfile.ZipFile(io.BytesIO(contents)).namelist()
 

@@ -208,7 +208,7 @@ def test_a_wheel_of_another_hash_gets_into_no_archive(tmp_path: Path, monkeypatc
 
 
 def test_a_package_without_a_known_hash_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_package, "pins", lambda: ["tiny==1.0", f"rich=={version('rich')}"])
+    monkeypatch.setattr(job_package, "pins", lambda *_: ["tiny==1.0", f"rich=={version('rich')}"])
     with pytest.raises(InvalidInput, match=r"no SHA-256 is known of tiny==1\.0, which jobs on clusters need; install"):
         build_package(tmp_path, ["arm64"])
     assert not list(tmp_path.glob("*.tar.gz"))
@@ -222,7 +222,7 @@ def test_a_kept_archive_is_taken_only_as_it_was_built(tmp_path: Path, monkeypatc
     requirements = tmp_path / "requirements.txt"
     requirements.write_text(f"tiny==1.0 --hash=sha256:{sha256(wheel)}\n", encoding="utf-8")
     use_wheelhouse(tmp_path / "wheels", monkeypatch)
-    monkeypatch.setattr(job_package, "pins", lambda: ["tiny==1.0"])
+    monkeypatch.setattr(job_package, "pins", lambda *_: ["tiny==1.0"])
 
     def built() -> tuple[bool, str]:
         found = build_package(tmp_path / "jobs", ["arm64"], project_dir=tmp_path).archives["arm64"]

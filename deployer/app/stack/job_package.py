@@ -14,7 +14,7 @@ TITLE = "code of jobs"  #: what is reported as the work
 
 def package_for(workspace: Workspace, lake: Lake, reporter: Reporter) -> None:
     """Bring the code up to date that the stack's program is to upload, if it uploads any; says how far it is."""
-    from deployer.compute.packaging.package import FOLDER, architectures, build_package
+    from deployer.compute.packaging.package import FOLDER, architectures, build_package, requirements_of
     from deployer.compute.running.named_functions import named_functions, untrusted_functions
 
     instance, settings = lake.instance, workspace.values
@@ -28,6 +28,7 @@ def package_for(workspace: Workspace, lake: Lake, reporter: Reporter) -> None:
                 on_progress=on_progress,
                 project_dir=workspace.dir,
                 functions=named_functions(lake),
+                requirements=requirements_of(instance.clusters),
             )
         for remark in untrusted_functions(lake, settings):
             reporter.note(remark)

@@ -12,9 +12,10 @@ from deployer.cli.remote.run import run_on
 from deployer.cli.summaries.column_backfill import print_backfill, result_from
 from deployer.columns.backfill.request import BackfillRequest
 from deployer.compute.jobs.cluster import RemoteJob
+from deployer.services.kinds.backfill.on_cluster import require_computable
 from deployer.specs.model import Cluster, Lake
-from deployer.state import open_reader
-from deployer.tables.open_table import find_entry
+from deployer.state import open_store
+from deployer.tables.open_table import find_entry, open_entry
 from spark_jobs.backfill import arguments_of
 
 if TYPE_CHECKING:
@@ -38,8 +39,11 @@ def backfill_on(
     """Computes a column of the table on the cluster, and shows the result as a backfill on this machine does. The
     functions that are trusted here run there, and this machine imports none of them."""
     root = workspace.root(lake)
-    with closing(open_reader(root)) as store:  # a wrong name is reported before anything is paid for
-        name = find_entry(store.instance().tables.values(), table).full_name
+    with closing(open_store(root)) as store:  # what cannot work is reported before anything is paid for
+        opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
+        name = opened.entry.full_name
+        if job_id not in opened.state.jobs:
+            require_computable(opened, cluster, request.column, trusted)
     tags = {"deployer:instance": lake.instance.name, "deployer:table": name}
     arguments = arguments_of(root, name, request, trusted, job_id, cluster.name)
     job = RemoteJob(PROGRAM, job_id, f"backfill {request.column} of {name}", arguments, tags)

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from deployer.columns.backfill.definition import Definition, FunctionDefinition
 from deployer.errors import InvalidInput, ResourcesUnavailable
@@ -32,17 +33,36 @@ class Resources:
     gpus: float
 
 
+class Needs(Protocol):
+    """What one call of a function needs: a UDF, or what its package says. `memory` is in bytes."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def num_cpus(self) -> float: ...
+
+    @property
+    def num_gpus(self) -> float: ...
+
+    @property
+    def memory(self) -> int | None: ...
+
+
 def admit(
     table: OpenTable, definition: Definition, check: bool | None, strict: bool | None, *, cluster: str | None = None
 ) -> None:
-    """Raises ResourcesUnavailable where the cluster lacks what the function needs; None is the one that runs backfills
-    of the table.
+    """Raises ResourcesUnavailable where the cluster lacks what the function of the definition needs; see
+    `admit_function`."""
+    checks, is_strict = _setting(CHECK, check), _setting(STRICT, strict)
+    if isinstance(definition, FunctionDefinition) and checks:
+        admit_function(table, definition.udf, strict=is_strict, cluster=cluster)
 
-    Where it is not `strict`, warns (UserWarning). None takes the environment's setting, by default both true.
-    """
-    if not isinstance(definition, FunctionDefinition) or not _setting(CHECK, check):
-        return
-    udf, there = definition.udf, resources_of(table, cluster)
+
+def admit_function(table: OpenTable, udf: Needs, *, strict: bool = True, cluster: str | None = None) -> None:
+    """Raises ResourcesUnavailable where a worker of the cluster lacks what a call needs; None is the cluster that runs
+    backfills of the table. Where it is not `strict`, warns (UserWarning)."""
+    there = resources_of(table, cluster)
     wants: Mapping[str, tuple[float, float, str, str]] = {
         "num_cpus": (udf.num_cpus, there.cpus, f"{udf.num_cpus:g} CPUs", f"{there.cpus:g}"),
         "memory": (udf.memory or 0, there.memory, size(udf.memory or 0), _most(there.memory)),
@@ -58,7 +78,7 @@ def admit(
         where=table.address,
         remedy="ask for less, or declare a larger cluster for the table's BACKFILL service",
     )
-    if _setting(STRICT, strict):
+    if strict:
         raise error
     warnings.warn(str(error), UserWarning, stacklevel=3)
 
@@ -96,6 +116,10 @@ def _most(memory: float) -> str:
 
 def _setting(variable: str, given: bool | None) -> bool:
     if given is not None:
+        if not isinstance(given, bool):
+            raise InvalidInput(
+                f"{given!r} does not say whether resources are checked", remedy="give True, False or None"
+            )
         return given
     text = os.environ.get(variable, "true").strip().lower()
     if text in ("true", "1", "yes", "on"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -22,11 +23,12 @@ from deployer.columns.fill.executor import Executor
 from deployer.columns.fill.job_ids import other_job, refuse_used_id
 from deployer.columns.fill.run import FillRun, FillSizes
 from deployer.columns.fill.work import FragmentWork, Target
-from deployer.errors import Conflict, Refused
+from deployer.errors import Conflict, InvalidInput, Refused
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.runs.runner import RunRequest, as_run
 from deployer.specs.types.arrow import columns_of
+from deployer.state.model.entities import Job as DoneJob
 from deployer.state.model.services import ServiceKind
 from deployer.tables.open_table import OpenTable, ReadTable, open_entry
 from deployer.tables.rows.matching import scanned
@@ -74,6 +76,7 @@ def backfill(job: BackfillJob, define: Define, on_progress: OnProgress = no_prog
     if (done := table.state.jobs.get(job.job_id)) is not None:
         if done.kind != job.kind:
             raise other_job(table, job.job_id, f"{done.kind} was done under it")
+        _refuse_done_otherwise(job, done, define)
         return BackfillJobResult(job.job_id, request.column, already_done=True)
     if not job.is_new:
         refuse_used_id(table, job.job_id)
@@ -87,6 +90,7 @@ def backfill(job: BackfillJob, define: Define, on_progress: OnProgress = no_prog
     check_condition(table, selection)
     asked = RunRequest(cause=f"job {job.job_id}", target=tuple(definition.identities), job=job.job_id)
     engine, reason = choose_engine(request.engine, _most_rows(table, selection))
+    definition.require_portable(engine)
     job.on_engine(engine, reason)
     chosen = replace(job, executor=job.executor or executor_of(engine, table, request, job.cluster))
 
@@ -94,6 +98,25 @@ def backfill(job: BackfillJob, define: Define, on_progress: OnProgress = no_prog
         return replace(compute(chosen, definition, selection, run_id, report_progress), engine=engine)
 
     return as_run(table.store, table.entry.table_id, KIND, asked, work, on_progress)
+
+
+def _refuse_done_otherwise(job: BackfillJob, done: DoneJob, define: Define) -> None:
+    """Raises InvalidInput where the job that is done had another function or condition, or other fragments.
+
+    Does nothing where the record does not say what it was, as that of an earlier release.
+    """
+    if not done.sources:
+        return
+    known, asked = json.loads(done.sources), document_of(job, define(job.table))
+    column = job.request.column
+    for document in (known, asked):  # columns that the same calls made may have come and gone since
+        document["function"] = document["function"].get(column)
+    if differing := sorted(name for name in asked if known.get(name) != asked[name]):
+        raise InvalidInput(
+            f"job {job.job_id} was done with another {' and another '.join(differing)}",
+            where=job.table.address,
+            remedy="give this job another job id",
+        )
 
 
 def _most_rows(table: ReadTable, selection: Selection) -> int:
@@ -140,6 +163,7 @@ def compute(
     blobs = BlobInputs.of(inputs, request.blob_strategy, request.blob_buffer, threads)
     values = ComputedValues(definition, failed, blobs)
     choice = _Choice(selection, values)
+    document = document_of(job, definition)
     filling = Filling(
         table.store,
         table.root,
@@ -153,8 +177,8 @@ def compute(
         definition.identities,
         completes=choice.completes,
         select=choice.of,
+        asked=json.dumps(document, ensure_ascii=False),
     )
-    document = document_of(job, definition)
     filler = FillRun(filling, values, values, sizes, document, on_progress, job.executor)
     try:
         stats = filler.fill()

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from deployer.columns.backfill.request import BlobReadStrategy
 from deployer.errors import InvalidInput
-from deployer.specs.types.types import Blob, Column, children
+from deployer.specs.types.types import Blob, Column, holds_blob
 from deployer.tables.rows.matching import ADDRESS
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class BlobInputs:
     def of(columns: Sequence[Column], strategy: BlobReadStrategy, buffer: int, threads: int) -> BlobInputs:
         """Returns how blobs among these columns are read; the buffer is shared by all threads of the process."""
         top = tuple(each.name for each in columns if isinstance(each.type, Blob))
-        nested = tuple(each.name for each in columns if each.name not in top and _holds_blob(each))
+        nested = tuple(each.name for each in columns if each.name not in top and holds_blob(each.type))
         return BlobInputs(top, nested, strategy, max(1, buffer // max(1, threads)))
 
     def check(self, dataset: LanceDataset) -> None:
@@ -59,15 +59,16 @@ class BlobInputs:
         return {"blob_handling": "all_binary"} if self.nested else {}
 
     def scanned(self, inputs: Sequence[str]) -> list[str]:
-        """Returns the columns to scan."""
-        return list(inputs)
+        """Returns the columns to scan: each once, also where several parameters read it."""
+        return list(dict.fromkeys(inputs))
 
     def joined(
         self, dataset: LanceDataset, offsets: Offsets, batch: pa.RecordBatch, inputs: Sequence[str], fragment_id: int
     ) -> Joined:
         """Yields the rows with the bytes of their blobs, in parts of at most `buffer` bytes of blobs."""
+        names = self.scanned(inputs)
         if not self.top or self.nested:
-            yield offsets, batch.select(list(inputs))
+            yield offsets, batch.select(names)
             return
         sizes = sum(_sizes(batch.column(name)) for name in self.top)
         for start, stop in _parts(np.asarray(sizes), self.buffer):
@@ -75,9 +76,9 @@ class BlobInputs:
             addresses = part.column(ADDRESS).to_pylist()
             columns = [
                 self._read(dataset, name, addresses, part.column(name)) if name in self.top else part.column(name)
-                for name in inputs
+                for name in names
             ]
-            yield offsets[start:stop], pa.RecordBatch.from_arrays(columns, names=list(inputs))
+            yield offsets[start:stop], pa.RecordBatch.from_arrays(columns, names=names)
 
     def _read(self, dataset: LanceDataset, name: str, addresses: Sequence[int], places: pa.Array) -> pa.Array:
         """Returns the bytes of one column's blobs; null where there is none."""
@@ -91,10 +92,6 @@ class BlobInputs:
             read = dataset.read_blobs(name, addresses=wanted, io_buffer_size=self.buffer, preserve_order=True)
             found = {row: blob for row, blob in read if blob is not None}
         return pa.array([found.get(row) for row in addresses], pa.large_binary())
-
-
-def _holds_blob(column: Column) -> bool:
-    return isinstance(column.type, Blob) or any(map(_holds_blob, children(column.type)))
 
 
 def _sizes(places: pa.StructArray) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from deployer.errors import InvalidInput
 from deployer.functions.calls.caller import Caller
 from deployer.functions.model import UDF, Computed
+from deployer.functions.packages.needed import require_portable
 from deployer.functions.packages.pickling import pickled, unpickled
 from deployer.specs.types.arrow import arrow_field
 from deployer.specs.types.types import Column
@@ -50,6 +51,9 @@ class Definition(Protocol):
     def caller(self) -> RowCaller:
         """Returns what computes values in one thread; the caller closes it."""
 
+    def require_portable(self, engine: str) -> None:
+        """Raises InvalidFunction where workers of the engine (`driver` or `spark`) cannot get the definition."""
+
 
 @dataclass(frozen=True, slots=True)
 class SqlDefinition:
@@ -75,6 +79,8 @@ class SqlDefinition:
 
     def caller(self) -> SqlCaller:
         return SqlCaller(self)
+
+    def require_portable(self, engine: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +134,9 @@ class FunctionDefinition:
 
     def caller(self) -> FunctionCaller:
         return FunctionCaller(self)
+
+    def require_portable(self, engine: str) -> None:
+        require_portable(self.udf, engine)
 
 
 def _carried(function: bytes, *others: Any) -> FunctionDefinition:

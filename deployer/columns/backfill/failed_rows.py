@@ -1,6 +1,7 @@
 """Rows for which a function failed and that were skipped: recorded below the root, where they outlive their job.
 
 They are in `_errors/TABLE_ID/JOB_ID/FRAGMENT-OFFSET`: a JSON document with a checksum for each batch with failures.
+A document counts all failures of its batch, and has the errors of those that are kept.
 The same rows computed again, as after a kill, replace their record. `table gc` and CLEAN remove the errors of a job
 after the grace period, and those of a table that is deleted.
 """
@@ -9,6 +10,8 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
@@ -29,8 +32,10 @@ if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
 MOST_ERRORS = 10_000  #: of one job that are kept; the rest are counted
-MOST_OF_BATCH = 1_000  #: of one batch
+_MOST_ADDRESSES = 1_000  #: of rows that are looked up at a time
 ROW_ID = "_rowid"
+_recorded = Counter[tuple[str, str, str]]()  #: errors that this process has kept, by root, table and job
+_recording = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +78,9 @@ class FailedRows:
     clock: Clock = Clock()
 
     def record(self, opened: LanceDataset, fragment_id: int, offsets: Offsets, failures: Sequence[Failure]) -> None:
-        """Stores the failures of a batch of rows at these offsets of the fragment."""
-        kept = failures[:MOST_OF_BATCH]
+        """Stores the failures of a batch of rows at these offsets of the fragment; those above what a job keeps are
+        counted."""
+        kept = failures[: self._room(len(failures))]
         chosen = [int(offsets[each.row]) for each in kept]
         known = self._known(opened, fragment_id, chosen)
         now = self.clock.now()
@@ -98,6 +104,14 @@ class FailedRows:
         name = f"{error_folder(self.table_id, self.job_id)}/{fragment_id}-{int(offsets[0])}"
         objects_at(self.root).put(name, seal(json.dumps(document, ensure_ascii=False).encode()))
 
+    def _room(self, wanted: int) -> int:
+        """Returns how many of these errors are kept: a process does not store more of a job than are ever shown."""
+        job = (self.root, self.table_id, self.job_id)
+        with _recording:
+            room = max(0, min(wanted, MOST_ERRORS - _recorded[job]))
+            _recorded[job] += room
+        return room
+
     def named(self, opened: LanceDataset, fragment_id: int, offset: int, failure: FunctionFailed) -> FunctionFailed:
         """Returns the failure that ends the run, with the row's key and address."""
         key, row_id = self._known(opened, fragment_id, [offset]).get(offset, (None, None))
@@ -119,9 +133,17 @@ class FailedRows:
         self, opened: LanceDataset, fragment_id: int, offsets: Sequence[int]
     ) -> dict[int, tuple[dict[str, Any] | None, int | None]]:
         """Returns the keys and stable row ids of rows by their offsets, as far as the table has them."""
-        has_ids = bool(opened.has_stable_row_ids)
-        if not self.row_keys and not has_ids:
+        if not self.row_keys and not opened.has_stable_row_ids:
             return {}
+        found: dict[int, tuple[dict[str, Any] | None, int | None]] = {}
+        for start in range(0, len(offsets), _MOST_ADDRESSES):
+            found |= self._looked_up(opened, fragment_id, offsets[start : start + _MOST_ADDRESSES])
+        return found
+
+    def _looked_up(
+        self, opened: LanceDataset, fragment_id: int, offsets: Sequence[int]
+    ) -> dict[int, tuple[dict[str, Any] | None, int | None]]:
+        has_ids = bool(opened.has_stable_row_ids)
         addresses = ", ".join(str((fragment_id << 32) | offset) for offset in offsets)
         rows = opened.scanner(
             columns=[*self.row_keys],

@@ -60,7 +60,7 @@ def one_column(columns: str | Sequence[str]) -> str:
     """Returns the only column. Raises NotImplementedError for several, as the contract has it."""
     if isinstance(columns, str):
         return columns
-    names = [*columns]
+    names = [*columns] if isinstance(columns, list | tuple) else []
     if len(names) == 1 and isinstance(names[0], str):
         return names[0]
     if not names or not all(isinstance(each, str) for each in names):
@@ -95,7 +95,8 @@ def checked_backfill(
     """
     column = one_column(columns)
     if where is not None and not (isinstance(where, str) and where.strip()):
-        raise InvalidInput("`where` is empty", remedy="leave it out, or give an SQL condition such as 'distance > 100'")
+        what = "`where` is empty" if isinstance(where, str) else f"where={where!r} is not a text"
+        raise InvalidInput(what, remedy="leave it out, or give an SQL condition such as 'distance > 100'")
     for name, number in {
         "read_version": read_version,
         "num_frags": num_frags,
@@ -105,6 +106,8 @@ def checked_backfill(
         "blob_read_buffer_size": blob_read_buffer_size,
     }.items():
         require_positive(name, number)
+    if concurrency is None:
+        raise InvalidInput("concurrency=None is not a positive whole number", remedy="leave it out, or give 1 or more")
     if isinstance(skip_frags, bool) or not isinstance(skip_frags, int) or skip_frags < 0:
         raise InvalidInput(f"skip_frags={skip_frags!r} is not a number of fragments", remedy="give 0 or more")
     if blob_read_strategy not in get_args(BlobReadStrategy):

@@ -13,16 +13,17 @@ from deployer.columns.backfill.definition import (
     SqlDefinition,
     refuse_unknown_inputs,
 )
-from deployer.errors import InvalidInput
+from deployer.errors import InvalidFunction, InvalidInput
 from deployer.functions.binding import bind_inputs
 from deployer.functions.defined import defined_function
 from deployer.functions.model import UDF
+from deployer.functions.packages.needed import require_modules
 from deployer.platform.isolation.trusted_functions import TrustedFunctions
 from deployer.platform.sql.one_expression import NotOneExpression
 from deployer.platform.sql.planning import NotComputable, plan_expression
 from deployer.specs.types.arrow import arrow_field, columns_of
 from deployer.specs.types.computed import ComputedBySql, ComputedByUdf
-from deployer.specs.types.types import Blob, Column, format_type
+from deployer.specs.types.types import Column, format_type, holds_blob
 from deployer.tables.open_table import ReadTable
 from deployer.tables.read.key_values import unknown_column
 
@@ -37,19 +38,7 @@ def definition_of(table: ReadTable, name: str, udf: UDF | None, find: FindFuncti
     the column or the table.
     """
     columns = {column.name: column for column in columns_of(table.schema)}
-    if name not in columns:
-        raise unknown_column(name, table.schema.names, table.address)
-    column = columns[name]
-    if name in {*table.row_keys, *table.sort_keys}:
-        raise InvalidInput(
-            f"column {name} is a row key or sort key, by which files are arranged",
-            where=table.address,
-            remedy="compute another column from it",
-        )
-    if isinstance(column.type, Blob):
-        raise InvalidInput(
-            f"column {name} holds blobs, which cannot be computed", where=table.address, remedy="use binary values"
-        )
+    column = computable_column(table, name, is_given=udf is not None)
     if udf is not None:
         return _given(table, column, udf)
     match column.computed:
@@ -60,12 +49,38 @@ def definition_of(table: ReadTable, name: str, udf: UDF | None, find: FindFuncti
         case ComputedByUdf() as computed:
             refuse_unknown_inputs(computed.inputs, table.schema.names, f"the function of column {name}", table.address)
             return _declared(table, columns, column, computed, find(table, column, computed))
-        case _:
-            raise InvalidInput(
-                f"column {name} is not computed: it has neither SQL nor a function",
-                where=table.address,
-                remedy="declare `computed:` for it, or pass udf=",
-            )
+        case None:
+            raise _not_computed(table, name)
+
+
+def computable_column(table: ReadTable, name: str, *, is_given: bool = False) -> Column:
+    """Returns the column of that name. Raises InvalidInput as `definition_of`; `is_given`: its own definition is not
+    asked for."""
+    columns = {column.name: column for column in columns_of(table.schema)}
+    if name not in columns:
+        raise unknown_column(name, table.schema.names, table.address)
+    column = columns[name]
+    if name in {*table.row_keys, *table.sort_keys}:
+        raise InvalidInput(
+            f"column {name} is a row key or sort key, by which files are arranged",
+            where=table.address,
+            remedy="compute another column from it",
+        )
+    if holds_blob(column.type):
+        raise InvalidInput(
+            f"column {name} holds blobs, which cannot be computed", where=table.address, remedy="use binary values"
+        )
+    if column.computed is None and not is_given:
+        raise _not_computed(table, name)
+    return column
+
+
+def _not_computed(table: ReadTable, name: str) -> InvalidInput:
+    return InvalidInput(
+        f"column {name} is not computed: it has neither SQL nor a function",
+        where=table.address,
+        remedy="declare `computed:` for it, or pass udf=",
+    )
 
 
 def _read(table: ReadTable, column: Column, computed: ComputedBySql) -> tuple[str, ...]:
@@ -83,6 +98,12 @@ def _read(table: ReadTable, column: Column, computed: ComputedBySql) -> tuple[st
 
 
 def _given(table: ReadTable, column: Column, udf: UDF) -> FunctionDefinition:
+    if not isinstance(udf, UDF):  # as a program without types may give it
+        raise InvalidFunction(
+            f"udf={udf!r} is not a function that computes a column",
+            where=f"column `{column.name}`",
+            remedy="decorate the function by @udf; SQL goes to alter_columns",
+        )
     if udf.is_multiple:
         raise InvalidInput(
             f"the function `{udf.name}` makes several columns, and {column.name} is one",
@@ -155,6 +176,7 @@ def _fitting(
                 f"column {column.name} is computed from itself", where=table.address, remedy="name other inputs"
             )
         inputs = tuple(name for name in inputs if name != column.name)
+    require_modules(udf)
     return FunctionDefinition(udf, (column,), (place,), inputs, (identity,))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deployer.errors import InvalidFunction
-from deployer.functions.binding import BoundOutput, Transforms, bind_transforms
+from deployer.functions.binding import BoundOutput, Transforms, UnpackedUDF, bind_transforms
 from deployer.functions.model import UDF
 from deployer.platform.sql.one_expression import NotOneExpression
 from deployer.platform.sql.planning import NotComputable, plan_expression
@@ -53,7 +53,7 @@ def transformed(column: Column, schema: pa.Schema, given: Any) -> MadeColumn:
     others = pa.schema([field for field in schema if field.name != column.name])
     where = f"column `{column.name}`"
     if isinstance(given, UDF) and given.is_multiple:
-        bound = _same_output(column, bind_transforms(others, given), given, where)
+        bound = _same_output(column, bind_transforms(others, _apart(given, others)), given, where)
     else:
         [bound] = bind_transforms(others, {column.name: given})
     made = _made(bound, others)
@@ -81,6 +81,15 @@ def saved(made: Sequence[MadeColumn], columns: Sequence[Column], save: SaveFunct
             column = replace(column, computed=replace(computed, function=hashes[id(each.udf)]))
         found.append(column)
     return tuple(found)
+
+
+def _apart(udf: UDF, others: pa.Schema) -> UnpackedUDF:
+    """Returns the function with names of outputs that no other column has, such as those that it makes already."""
+    there = {name.lower() for name in others.names}
+    prefix = ""
+    while any(f"{prefix}{each.name}".lower() in there for each in udf.outputs):
+        prefix += "new_"
+    return UnpackedUDF(udf, prefix)
 
 
 def _same_output(column: Column, bound: Sequence[BoundOutput], udf: UDF, where: str) -> BoundOutput:

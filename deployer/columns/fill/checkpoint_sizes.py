@@ -62,8 +62,8 @@ def checked_checkpoint_sizes(
     require_positive("checkpoint_size", checkpoint_size)
     require_positive("min_checkpoint_size", min_checkpoint_size)
     require_positive("max_checkpoint_size", max_checkpoint_size)
-    _require_seconds("checkpoint_interval_seconds", checkpoint_interval_seconds)
-    _require_seconds("batch_checkpoint_flush_interval_seconds", batch_checkpoint_flush_interval_seconds)
+    require_seconds("checkpoint_interval_seconds", checkpoint_interval_seconds)
+    require_seconds("batch_checkpoint_flush_interval_seconds", batch_checkpoint_flush_interval_seconds)
     low, high = min_checkpoint_size, max_checkpoint_size
     if low is not None and high is not None and low > high:
         raise InvalidInput(
@@ -89,7 +89,8 @@ def require_positive(name: str, size: object) -> None:
         )
 
 
-def _require_seconds(name: str, seconds: object) -> None:
+def require_seconds(name: str, seconds: object) -> None:
+    """Raises InvalidInput for what is neither None nor a number of seconds from 0."""
     if seconds is None:
         return
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds):

@@ -29,7 +29,7 @@ _JOB = "job"
 
 def checked_job_id(job_id: str) -> str:
     """Returns the id, which becomes the name of a folder. Raises InvalidInput for one that cannot."""
-    if not _JOB_ID.fullmatch(job_id):
+    if not isinstance(job_id, str) or not _JOB_ID.fullmatch(job_id):
         raise InvalidInput(
             f"{job_id!r} is not a valid job id",
             remedy="use up to 100 letters, digits, `.`, `_` and `-`, beginning with a letter or digit",

@@ -65,6 +65,7 @@ class Filling:
     identities: Mapping[str, str] = field(default_factory=dict)
     completes: Callable[[int], bool] = lambda _: True
     select: Select | None = None
+    asked: str = ""  #: what the job was asked for, as JSON, which its record keeps; empty where nothing is kept
 
     @property
     def address(self) -> str:
@@ -216,6 +217,6 @@ def record_done(filling: Filling, rows: int) -> None:
     """Records that the whole job is done: it is never done twice."""
     state = filling.store.table(filling.entry.table_id)
     required = to_fill_columns(filling.job_id, filling.run_id, filling.holder, state.schema, filling.entry.dataset)
-    done = FilesAdded((), state.lance_version, filling.job_id, rows, filling.kind)
+    done = FilesAdded((), state.lance_version, filling.job_id, rows, filling.kind, filling.asked)
     ended = map(CommitAbandoned, _dead(filling, state))
     filling.store.commit(filling.entry.table_id, [*ended, done], required)

@@ -51,7 +51,7 @@ class LiveRows:
             if skipped := int(np.searchsorted(offsets, start)):  # of parts that are saved
                 offsets, rows = offsets[skipped:], rows.slice(skipped)
             self._offsets = np.concatenate([self._offsets, offsets])
-            self._left = pa.concat_tables([self._left, rows.select(self._schema.names).cast(self._schema)])
+            self._left = pa.concat_tables([self._left, _as_of(self._schema, rows)])
         number = int(np.searchsorted(self._offsets, stop))
         found = self._offsets[:number] - start, self._left.slice(0, number)
         self._drop(number)
@@ -60,6 +60,16 @@ class LiveRows:
     def _drop(self, rows: int) -> None:
         if rows:
             self._offsets, self._left = self._offsets[rows:], self._left.slice(rows)
+
+
+def _as_of(schema: pa.Schema, rows: pa.Table) -> pa.Table:
+    """Returns the rows with the types of the schema. A column that has its type already is not cast: Arrow refuses to
+    cast null structs whose fields are not nullable, also to their own type."""
+    columns = [
+        rows[field.name] if rows[field.name].type == field.type else rows[field.name].cast(field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def offsets_in(addresses: pa.Array | pa.ChunkedArray) -> Offsets:

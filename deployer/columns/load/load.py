@@ -27,7 +27,7 @@ from deployer.platform.files.temporary import temporary_folder
 from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.runs.runner import RunRequest, as_run
 from deployer.specs.types.arrow import arrow_field, column_of, columns_of
-from deployer.specs.types.types import Blob, Column, children, format_type
+from deployer.specs.types.types import Column, format_type, holds_blob
 from deployer.state.model.services import Figures, FinalStatus, ServiceKind
 from deployer.tables.conversion.casts import castable
 from deployer.tables.ingest.rows.computed_values import computed_problem
@@ -169,7 +169,7 @@ def _column(table: OpenTable, name: str, there: Column | None, source: LoadSourc
     if there is None:
         column = column_of(given.with_nullable(True).remove_metadata())
         refuse_new_column(table, column)
-        if _holds_blob(column):
+        if holds_blob(column.type):
             raise _blobs(table, name)
         return column
     if there.computed is not None:
@@ -178,7 +178,7 @@ def _column(table: OpenTable, name: str, there: Column | None, source: LoadSourc
             where=table.address,
             remedy="let a backfill compute it, or load another column",
         )
-    if _holds_blob(there):
+    if holds_blob(there.type):
         raise _blobs(table, name)
     if not castable(given.type, arrow_field(there).type):
         raise InvalidInput(
@@ -187,10 +187,6 @@ def _column(table: OpenTable, name: str, there: Column | None, source: LoadSourc
             remedy="cast it in the source",
         )
     return there
-
-
-def _holds_blob(column: Column) -> bool:
-    return isinstance(column.type, Blob) or any(_holds_blob(each) for each in children(column.type))
 
 
 def _blobs(table: OpenTable, name: str) -> InvalidInput:

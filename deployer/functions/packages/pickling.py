@@ -66,14 +66,15 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
                 self.names.setdefault(id(cell.cell_contents), f"`{name}`, which `{function.__qualname__}` keeps")
             except ValueError:  # it is not filled yet
                 continue
-        for name in _names_in(function):
+        for name in names_in(function):
             if name in function.__globals__:
                 self.names.setdefault(
                     id(function.__globals__[name]), f"the global `{name}`, which `{function.__qualname__}` uses"
                 )
 
 
-def _names_in(function: FunctionType) -> Iterator[str]:
+def names_in(function: FunctionType) -> Iterator[str]:
+    """Yields the names of globals and attributes in the code of a function, and in that of functions inside of it."""
     codes = [function.__code__]
     while codes:
         code = codes.pop()
@@ -90,7 +91,7 @@ def pickled(udf: UDF) -> tuple[bytes, frozenset[str]]:
     for _ in range(_ROUNDS):
         with _by_value(local):
             data, pickler = _dumped(udf, local)
-        found = {name for name in pickler.modules if name not in local and _is_local(name)}
+        found = {name for name in pickler.modules if name not in local and is_local(name)}
         if not found:
             break
         local |= found
@@ -142,7 +143,7 @@ def _by_value(modules: set[str]) -> Iterator[None]:
                 cloudpickle.unregister_pickle_by_value(module)
 
 
-def _is_local(name: str) -> bool:
+def is_local(name: str) -> bool:
     """Returns whether a module is code of the project: it has a file, and no installed package has it."""
     top = name.partition(".")[0]
     module = sys.modules.get(name)

@@ -75,12 +75,8 @@ class TrustedFunctions:
             f"{PACKAGES_VARIABLE}=1",
         )
 
-    def load(self, name: str, *, what: str, where: str, otherwise: str = "") -> Callable[..., Any]:
-        """Imports the function; `what` describes its use in errors, such as `the embedding function`.
-
-        Raises Refused for a name that is not trusted (nothing is imported then; the remedy also says `otherwise`), and
-        InvalidInput for one that cannot be imported or is not a function.
-        """
+    def require_name(self, name: str, *, what: str, where: str, otherwise: str = "") -> None:
+        """Raises Refused for a function `package.module:function` that is not trusted; see `load`."""
         if name not in self.names:
             raise Refused(
                 f"{what} `{name}` is named by the lake and not trusted here, so it does not run",
@@ -88,6 +84,14 @@ class TrustedFunctions:
                 remedy=f'if you know its code, allow it: connect(root, trusted_functions=["{name}"]), '
                 f"--trust-function {name} or {VARIABLE}={name}{otherwise}",
             )
+
+    def load(self, name: str, *, what: str, where: str, otherwise: str = "") -> Callable[..., Any]:
+        """Imports the function; `what` describes its use in errors, such as `the embedding function`.
+
+        Raises Refused for a name that is not trusted (nothing is imported then; the remedy also says `otherwise`), and
+        InvalidInput for one that cannot be imported or is not a function.
+        """
+        self.require_name(name, what=what, where=where, otherwise=otherwise)
         module, _, function = name.partition(":")
         try:
             found = getattr(import_module(module), function)

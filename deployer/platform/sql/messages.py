@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _AGGREGATE = re.compile(r"AggregateUDF \{ inner: (\w+)")
+_WINDOW = re.compile(r"Window(?:UDF|Function)\b")
 _LITERAL = re.compile(
     r"Received literal (?:\w+\((\"?)(?P<value>.*)\1\)|(?P<other>\S+)) and could not convert to literal of type "
     r"'(?P<type>.+?)'"
@@ -17,6 +18,8 @@ def in_plain_words(message: str) -> str:
     """Returns what the message says to a person; one that is understood without that as it is."""
     if found := _AGGREGATE.search(message):
         return f"{found[1].lower()} is a function of many rows, and the value has to be of one row"
+    if _WINDOW.search(message):
+        return "a window function reads many rows, and the value has to be of one row"
     if found := _LITERAL.search(message):
         value = found["value"] if found["value"] is not None else found["other"]
         return f"the value {value!r} cannot be converted to {found['type']}"

@@ -15,7 +15,7 @@ from deployer.specs.declarations.columns import DeclaredColumn
 from deployer.specs.rules import Rule
 from deployer.specs.sources.modules import VersionOf
 from deployer.specs.types.computed import ComputedBySql, ComputedByUdf, computation_order
-from deployer.specs.types.types import Column, children
+from deployer.specs.types.types import Column, children, holds_blob
 from deployer.specs.yaml.nodes import Node
 from deployer.specs.yaml.suggestions import nearest
 
@@ -91,6 +91,8 @@ def _misfits(declared: DeclaredColumn, form: Mapping[str, Node], keys: Mapping[s
         yield f"{name} is a {keys[column.name]}, and a load has to know it", f"remove it from the {keys[column.name]}s"
     if not column.nullable:
         yield f"{name} may not be null, and it is until it is computed", "remove `nullable: false`"
+    if holds_blob(column.type) and not (column.computed and column.computed.on_load):
+        yield f"{name} holds blobs, which no backfill computes", "use `binary`; or `on_load: true`, so that loads do it"
     if column.default:
         yield f"{name} has a `default` too", "remove `default`; `on_load: true` computes the rows of loads"
     if column.source is not None:

@@ -16,6 +16,16 @@ _RELEASE = text("EMR release.", pattern="^emr-(spark-)?[0-9].*$", patternErrorMe
 _ROLE = text("ARN of the role that jobs run as; made by the stack unless set.")
 _S3_FOLDER = {"pattern": "^s3://[^/]+(/.*)?$", "patternErrorMessage": "write it as s3://bucket/prefix"}
 _TIMEOUT = count("Minutes after which a job that still runs is ended.", 5, 10_080, default=720)
+_REQUIREMENTS = list_of(
+    "Packages of Python that functions of computed columns need there, beside those of jobs. Jobs get the versions "
+    "that are installed where `up` runs, and what these need.",
+    text(
+        "A package's name.",
+        pattern="^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$",
+        patternErrorMessage="write the name of a package without its version, such as scikit-learn",
+    ),
+    examples=[["scikit-learn"]],
+)
 _TYPE: Json = {"pattern": "^[a-z0-9-]+[.][a-z0-9-]+$", "patternErrorMessage": "write it as r7g.xlarge"}
 _FLEETS = object_schema(
     "Fleets",
@@ -66,6 +76,7 @@ _CLUSTER_KINDS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, Json]]] = 
             "execution_role": _ROLE,
             "subnets": list_of("Subnets of the workers; outside of any VPC unless set.", text("A subnet's id.")),
             "security_groups": list_of("Security groups of the workers.", text("A security group's id.")),
+            "requirements": _REQUIREMENTS,
             "log_uri": text(
                 "A folder on S3 where logs are kept too, beside CloudWatch.",
                 **_S3_FOLDER,
@@ -110,6 +121,7 @@ _CLUSTER_KINDS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, Json]]] = 
             "security_groups": list_of(
                 "Security groups of the instances, beside EMR's own.", text("A security group's id.")
             ),
+            "requirements": _REQUIREMENTS,
             "log_uri": text(
                 "Where EMR writes its logs; below `_job-logs` in the instance's root unless set.",
                 **_S3_FOLDER,

@@ -134,3 +134,8 @@ def children(column_type: ColumnType) -> tuple[Column, ...]:
             return (key, value)
         case _:
             assert_never(column_type)
+
+
+def holds_blob(column_type: ColumnType) -> bool:
+    """Returns whether the type is a blob, or holds some in a nested field."""
+    return isinstance(column_type, Blob) or any(holds_blob(each.type) for each in children(column_type))

@@ -144,7 +144,7 @@ class FilesAdded:
     job_id: str | None = None
     rows: int = 0
     kind: str = "ingest"  #: of the job, when there is no `CommitStarted`
-    sources: str = field(default="", metadata={"sparse": True})  #: files that the job read, as `Job` has them
+    sources: str = field(default="", metadata={"sparse": True})  #: as `Job` has them
 
 
 @dataclass(frozen=True, slots=True)

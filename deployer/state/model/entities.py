@@ -147,8 +147,9 @@ class RowCounts:
 class Job:
     """A job that is done; kept until the table is emptied, so that the same job id adds nothing twice.
 
-    `rows` is how many it wrote, or touched where it changed rows. `sources` are the files that a load read, as JSON;
-    empty when they are not known. `counts` are those of a change of rows (update, delete, merge), None for others.
+    `rows` is how many it wrote, or touched where it changed rows. `sources` are the files that a load read, or what a
+    backfill was asked for, as JSON; empty when they are not known. `counts` are those of a change of rows (update,
+    delete, merge), None for others.
     """
 
     job_id: str

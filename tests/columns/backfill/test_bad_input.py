@@ -100,6 +100,18 @@ CASES: list[tuple[str, Any, dict[str, Any], type[Exception], str]] = [
     ("version", "score", {"read_version": 99}, NotFound, "the table has no version 99"),
     ("job id", "score", {"job_id": "../x"}, InvalidInput, "is not a valid job id"),
     ("timeout", "score", {"timeout": 3}, InvalidInput, "timeout=3 is not a time"),
+    ("columns of no kind", None, {}, InvalidInput, "None does not name a column"),
+    ("a number as a condition", "score", {"where": 3}, InvalidInput, "where=3 is not a text"),
+    ("of many rows", "score", {"where": "max(rating) > 1"}, InvalidInput, "max is a function of many rows"),
+    ("a window", "score", {"where": "row_number() over () > 1"}, InvalidInput, "a window function reads many rows"),
+    ("no concurrency", "score", {"concurrency": None}, InvalidInput, "concurrency=None"),
+    ("a job id of no text", "score", {"job_id": 3}, InvalidInput, "3 is not a valid job id"),
+    ("status time", "score", {"refresh_status_secs": -1}, InvalidInput, "refresh_status_secs=-1 is negative"),
+    ("no status time", "score", {"refresh_status_secs": None}, InvalidInput, "refresh_status_secs=None"),
+    ("admission", "score", {"_admission_check": "no"}, InvalidInput, "'no' does not say whether"),
+    ("strictness", "score", {"_admission_strict": 1}, InvalidInput, "1 does not say whether"),
+    ("a function without @udf", "score", {"udf": len}, ValueError, "is not a function that computes a column"),
+    ("SQL for a function", "score", {"udf": "rating * 2"}, ValueError, "udf='rating [*] 2' is not a function"),
 ]
 
 
@@ -194,6 +206,21 @@ def test_a_function_that_no_job_elsewhere_could_run_is_not_added(case: str, tabl
     assert lake.open().opened.state == before and not list(objects_at(lake.root).list("_udfs"))
 
 
+UNRUNNABLE: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
+    "a package that is not installed": (of_a_package, {}, "imports polars_of_no_one, which this Python does not find"),
+    "a lock that tasks of Spark do not get": (of_an_open_file, {"engine": "spark"}, "`lock`, which `.*locked` keeps"),
+}
+
+
+@pytest.mark.parametrize("case", UNRUNNABLE)
+def test_a_function_that_cannot_run_is_found_before_the_job_starts(case: str, table: Table, lake: Lake) -> None:
+    make, given, message = UNRUNNABLE[case]
+    before = lake.open().opened.state
+    with pytest.raises(InvalidFunction, match=message) as raised:
+        table.backfill("score", udf=make(), **given)
+    assert raised.value.remedy and lake.open().opened.state == before
+
+
 def test_plans_refuse_the_same(table: Table) -> None:
     for column, where, message in (("rating", None, "not computed"), ("score", "nope = 1", "no column 'nope'")):
         with pytest.raises(InvalidInput, match=message):
@@ -205,6 +232,13 @@ def test_plans_refuse_the_same(table: Table) -> None:
 def test_a_function_that_is_not_trusted_is_not_imported(lake: Lake) -> None:
     with connect(lake.root) as connection, pytest.raises(Refused, match=r"functions:scalar` is named by the lake"):
         connection.open_table("flights").backfill("score")
+
+
+def test_errors_of_what_is_no_job(table: Table) -> None:
+    for ask in (lambda id: table.get_errors(id), lambda id: table.get_failed_row_addresses(id, "score")):
+        for job_id in ("../../x", 3):
+            with pytest.raises(InvalidInput, match="is not a valid job id"):
+                ask(job_id)
 
 
 def test_an_offline_table(table: Table, lake: Lake) -> None:

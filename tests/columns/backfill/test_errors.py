@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 from deployer.columns.backfill import failed_rows
 from deployer.datasets.storage.job_folders import ERRORS, job_files
 from deployer.errors import FunctionFailed
+from deployer.functions import skip, udf
+from deployer.platform.storage.envelope import unseal
 from deployer.services.kinds.clean import clean_table
 from deployer.services.kinds.cluster import cluster_table
 from deployer.services.kinds.compact import compact_table
@@ -32,7 +35,7 @@ def test_a_failure_ends_the_run_with_the_key_of_the_row(table: Table) -> None:
         table.backfill("score", udf=strict, job_id="monday")
     assert values(table, "score") == dict.fromkeys(range(30))
     table.delete("id = 13")
-    assert table.backfill("score", udf=strict, job_id="monday").rows == 30
+    assert table.backfill("score", udf=strict, job_id="monday").rows == 29  # without the one that was deleted
     assert table.get_errors() == []
 
 
@@ -126,6 +129,31 @@ def test_errors_are_kept_up_to_a_number_and_the_rest_counted(table: Table, monke
     monkeypatch.setattr(failed_rows, "MOST_ERRORS", 3)
     assert table.backfill("score", udf=picky, job_id="monday").errors == 4
     assert len(table.get_errors("monday")) == 3
+
+
+def test_all_errors_of_a_large_batch_are_kept_and_no_more_than_a_job_keeps(tmp_path: Path) -> None:
+    """Not only as many as are looked up at a time, and none that is never shown is stored."""
+    lake = Lake(tmp_path)
+    fields = [pa.field("id", pa.int64(), nullable=False), pa.field("score", pa.float64())]
+    lake.table(pa.schema(fields), row_keys=("id",), splits=())
+
+    @udf(on_error=skip())
+    def failing(id: int) -> float:
+        raise ValueError(f"{id} is not liked")
+
+    with connect(lake.root) as connection:
+        table = connection.open_table("flights")
+        for start, stop in ((0, 2_500), (2_500, 12_000)):
+            ids = pa.array(range(start, stop), pa.int64())
+            table.add(pa.table([ids, pa.nulls(len(ids), pa.float64())], schema=pa.schema(fields)))
+        assert table.backfill("score", udf=failing, job_id="monday", num_frags=1).errors == 2_500
+        kept = table.get_errors("monday")
+        assert [each.row_key for each in kept] == [{"id": i} for i in range(2_500)]
+        assert table.backfill("score", udf=failing, job_id="tuesday", where="1=1").errors == 12_000
+        assert len(table.get_errors("tuesday")) == failed_rows.MOST_ERRORS
+    folder = Path(lake.root) / ERRORS
+    stored = [json.loads(unseal(path.read_bytes(), str(path))) for path in folder.rglob("tuesday/*")]
+    assert sum(len(each["records"]) for each in stored) == failed_rows.MOST_ERRORS
 
 
 def test_errors_survive_the_job_and_go_when_they_are_old(table: Table, lake: Lake) -> None:

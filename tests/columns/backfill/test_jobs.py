@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from deployer.columns.job_list import job_of
-from deployer.errors import NotFound
+from deployer.errors import InvalidInput, NotFound
 from deployer.functions import udf
 from deployer.runs.runner import RunCancelled
 from deployer.table import Table
-from tests.columns.backfill.functions import scalar, strict
+from tests.columns.backfill.functions import scalar, strict, tenfold
 from tests.columns.rows import values
 
 
@@ -55,6 +56,20 @@ def test_a_job_is_described_while_it_runs_and_after(table: Table, gate: Gate) ->
         table.get_job("tuesday")
 
 
+def test_arguments_without_a_meaning_are_accepted_and_reported_once(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deployer.columns.jobs._reported", set())
+    given: dict[str, Any] = {
+        "intra_applier_concurrency": 4, "_enable_job_tracker_saves": False, "task_shuffle_diversity": 8,
+    }  # fmt: skip
+    with pytest.warns(UserWarning, match="intra_applier_concurrency, _enable_job_tracker_saves, task_shuffle") as seen:
+        assert table.backfill("score", **given).rows == 30
+        table.backfill("score", where="1=1", **given)
+        table.backfill_async("score", **given).result(60)
+    assert len(seen) == 1
+
+
 def test_a_job_is_followed_to_its_end(table: Table, gate: Gate) -> None:
     job = table.backfill_async("score", udf=gate.udf)
     seen = []
@@ -75,6 +90,21 @@ def test_a_job_is_cancelled_and_resumed(table: Table, gate: Gate, monkeypatch: p
     table.backfill("score", udf=gate.udf, job_id="monday")
     assert values(table, "score") == {i: i * 2 + 1.0 for i in range(30)}
     assert (table.get_job("monday").status, table.get_job("monday").runs) == ("DONE", 2)
+
+
+def test_the_id_of_a_job_that_was_done_otherwise(table: Table) -> None:
+    table.backfill("score", udf=tenfold, job_id="monday", where="id > 1")
+    before = table._newest().state
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"udf": scalar, "where": "id > 1"}, "another function"),
+        ({"udf": tenfold}, "another condition"),
+        ({"udf": tenfold, "where": "id > 1", "num_frags": 1}, "another num_frags"),
+    ]
+    for given, words in cases:
+        with pytest.raises(InvalidInput, match=f"job monday was done with {words}"):
+            table.backfill("score", job_id="monday", **given)
+    assert table.backfill("score", udf=tenfold, job_id="monday", where="id > 1").already_done
+    assert table._newest().state == before
 
 
 def test_a_job_that_fails_says_why(table: Table) -> None:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from deployer.cli.summaries.service_run import print_done
+from deployer.columns.backfill import admission
 from deployer.columns.fill import run as fill_run
 from deployer.compute.running.published_clusters import publish_clusters
-from deployer.errors import Conflict, InvalidInput, Refused
+from deployer.errors import Conflict, InvalidInput, Refused, ResourcesUnavailable
+from deployer.functions import udf
 from deployer.live.services import service_spec
 from deployer.platform.files.dataclass_json import from_asdict
-from deployer.platform.isolation.trusted_functions import VARIABLE
+from deployer.platform.isolation.trusted_functions import NONE_TRUSTED, VARIABLE, TrustedFunctions
 from deployer.runs.records import begin_runs, runs_of
 from deployer.services.api import management
 from deployer.services.kinds.backfill import BACKFILL, on_cluster
-from deployer.services.kinds.backfill.on_cluster import require_runnable
+from deployer.services.kinds.backfill.on_cluster import require_computable, require_runnable
 from deployer.services.kinds.backfill.results import BackfillResult
 from deployer.services.kinds.compact import compact_table
 from deployer.services.registry import forecast, run_service
@@ -155,6 +157,47 @@ def test_a_run_on_a_cluster_is_checked_before_a_job_is_started(case: str, lake: 
         with pytest.raises(Refused, match=message) as raised:
             require_runnable(opened, SMALL, settings=given)
         assert raised.value.remedy
+
+
+@pytest.mark.parametrize("case", ON_CLUSTER)
+def test_a_backfill_of_a_column_on_a_cluster_is_checked_too(case: str, lake: Lake, table: Table) -> None:
+    """By what this process trusts, as the job gets that along; nothing is imported."""
+    settings, uploaded, _ = ON_CLUSTER[case]
+    code = {"python": "3.11", "wheel": "w", "archive": "a", "scripts": {}, "functions": uploaded}
+    publish_clusters(lake.root, {"clusters": {"small": {}}, "jobs": {"arm64": code}}, {})
+    trusted, opened = TrustedFunctions(frozenset(settings.values())), table._newest()
+    require_computable(opened, SMALL, "km", NONE_TRUSTED)  # SQL needs no trust
+    message = {"nothing is trusted": f"`{SCORED}` is named by the lake and not trusted here", "it can run": ""}
+    if not (words := message.get(case, f"the code of jobs does not have the module of function `{SCORED}`")):
+        require_computable(opened, SMALL, "score", trusted)
+        return
+    with pytest.raises(Refused, match=words) as raised:
+        require_computable(opened, SMALL, "score", trusted)
+    assert raised.value.remedy
+    for name, words in (("rating", "column rating is not computed"), ("scor", "there is no column 'scor'")):
+        with pytest.raises(InvalidInput, match=words):
+            require_computable(opened, SMALL, name, trusted)
+
+
+def test_a_packaged_function_for_a_cluster_is_trusted_complete_and_fits(
+    lake: Lake, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.warns(UserWarning, match="no types of rating"):
+        near = udf(data_type="float64", num_gpus=1)(lambda rating: 1.0)
+        table.add_columns({"far": (tenfold, ["rating"]), "near": near})
+    monkeypatch.setattr(admission, "live_instance", lambda _: SimpleNamespace(clusters=(SMALL,)))
+    every = TrustedFunctions(all_packages=True)
+    with pytest.raises(Refused, match="packaged in the lake, and not trusted here"):
+        require_computable(table._newest(), SMALL, "far", NONE_TRUSTED)
+    require_computable(table._newest(), SMALL, "far", every)
+    with pytest.raises(ResourcesUnavailable, match="a worker of cluster small has: 1 GPUs"):
+        require_computable(table._newest(), SMALL, "near", every)
+    needs = SimpleNamespace(modules=("pluggy",), name="far", num_cpus=1.0, num_gpus=0.0, memory=None)
+    monkeypatch.setattr(on_cluster, "function_info", lambda *_: (needs, "ana"))
+    with pytest.raises(Refused, match="imports pluggy, which the packages of jobs on clusters do not have") as raised:
+        require_computable(table._newest(), SMALL, "far", every)
+    assert "`requirements` of the cluster" in raised.value.remedy
+    require_computable(table._newest(), replace(SMALL, options={"requirements": ["pluggy"]}), "far", every)
 
 
 def test_a_packaged_function_is_checked_before_a_job_is_started(

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import lance
+import lancedb
 import pyarrow as pa
 import pytest
+from pydantic import BaseModel
 
-from deployer.functions import udf
-from deployer.specs.types.arrow import arrow_field
-from deployer.specs.types.types import Blob, Column
+from deployer.functions import Columns, UnpackedUDF, udf
+from deployer.functions.model import UDF
+from deployer.specs.model import Storage
+from deployer.specs.types.arrow import arrow_field, arrow_type
+from deployer.specs.types.parser import parse_type
+from deployer.specs.types.table import TYPE_ROWS
+from deployer.specs.types.types import Blob, Column, holds_blob
 from deployer.table import Table, connect
 from deployer.tables.maintenance.verify.verify import verify
 from tests.columns.backfill.conftest import with_computed
 from tests.columns.backfill.functions import FORMS
 from tests.columns.rows import SCHEMA, rows, values
 from tests.tables.lakes import Lake
+from tests.values import array, nullable
 
 EXPECTED = {i: i * 2 + 1.0 for i in range(30)}
 
@@ -39,6 +49,23 @@ def test_a_declared_function_and_sql(table: Table, lake: Lake) -> None:
     assert [str(one) for each in verify(lake.store, lake.root, full=True) for one in each.differences] == []
     plain = lance.dataset(lake.open().opened.location).to_table(columns=["id", "score"]).to_pydict()
     assert dict(zip(plain["id"], plain["score"], strict=True)) == EXPECTED
+
+
+@pytest.mark.parametrize("where", [None, "id >= 5"], ids=["all rows", "some rows"])
+def test_a_fragment_gets_one_more_file_and_its_other_files_stay(where: str | None, table: Table, lake: Lake) -> None:
+    """By a replacement of data, which Lance applies beside appends; neither by a merge nor by an overlay."""
+    opened = lake.open().opened
+    before = lance.dataset(opened.location)
+    table.backfill("score", where=where)
+    after = lance.dataset(opened.location)
+    [field] = [each.id() for each in after.lance_schema.fields() if each.name() == "score"]
+    for old, new in zip(before.get_fragments(), after.get_fragments(), strict=True):
+        files = {each.path: list(each.fields) for each in old.metadata.files}
+        added = {each.path: list(each.fields) for each in new.metadata.files if each.path not in files}
+        assert files.keys() < {each.path for each in new.metadata.files}
+        assert list(added.values()) == [[field]]
+    for version in range(before.version + 1, after.version + 1):
+        assert isinstance(after.read_transaction(version).operation, lance.LanceOperation.DataReplacement)
 
 
 def test_deleted_rows_and_rows_without_values(table: Table) -> None:
@@ -82,6 +109,119 @@ def test_values_of_each_type(kind: pa.DataType, make: Any, tmp_path: Path) -> No
         assert values(table, "made") == {i: make(i + (i < 12)) for i in range(20) if i != 5}
 
 
+#: Blobs are not computed, and no column has the type null.
+TEXTS = [row.text for row in TYPE_ROWS if row.text != "null" and not holds_blob(parse_type(row.text))]
+TYPES = {f"t{place}": Column(f"t{place}", parse_type(text)) for place, text in enumerate(TEXTS)}
+
+
+def test_values_of_every_type_of_specs(tmp_path: Path) -> None:
+    """Each goes into a function and comes back, for all rows, and for some beside others that keep theirs."""
+    lake = Lake(tmp_path)
+    kinds = {name: arrow_type(column.type) for name, column in TYPES.items()}
+    made = [pa.field(f"made_{name}", kind) for name, kind in kinds.items()]
+    schema = pa.schema([*SCHEMA, *(arrow_field(column) for column in TYPES.values()), *made])
+    lake.table(schema, row_keys=("id",), splits=(), storage=Storage(data_storage_version="2.2"))
+    given = rows(0, 12)
+    for name, column in TYPES.items():
+        given = given.append_column(name, array(kinds[name], [nullable(column, i) for i in range(12)]))
+    for each in made:
+        given = given.append_column(each.name, pa.nulls(12, each.type))
+    with connect(lake.root) as connection:
+        table = connection.open_table("flights")
+        table.add(given)
+        table.delete("id = 7")
+        for name, text in zip(TYPES, TEXTS, strict=True):
+            same = udf(data_type=text, input_columns=[name])(given_back)
+            table.backfill(f"made_{name}", udf=same, where="id < 5")
+            assert values(table, f"made_{name}") == {
+                i: each if i < 5 else None for i, each in values(table, name).items()
+            }, text
+            table.backfill(f"made_{name}", udf=same)
+            assert values(table, f"made_{name}") == values(table, name), text
+    opened = lake.open().opened
+    plain = lance.dataset(opened.location).to_table()
+    assert plain.num_rows == 11
+    for name, text in zip(TYPES, TEXTS, strict=True):
+        assert plain[f"made_{name}"].to_pylist() == plain[name].to_pylist(), text
+
+
+def given_back(a):  # type: ignore[no-untyped-def]
+    """Returns what it gets; without an annotation it takes any type."""
+    return a
+
+
+class Moment(NamedTuple):
+    year: int
+    label: str
+
+
+@dataclass
+class Measure:
+    half: float
+    tags: list[str]
+
+
+class Item(BaseModel):
+    price: float
+    name: str | None = None
+
+
+@udf
+def moments(day: dt.date) -> Columns[Moment]:
+    return Moment(day.year, f"{day:%b}")
+
+
+@udf
+def measures(rating: float) -> Columns[Measure]:
+    return Measure(rating / 2, [f"r{rating:g}"])
+
+
+@udf
+async def items(id: int, name: str) -> Columns[Item]:
+    await asyncio.sleep(0)
+    return Item(price=id * 1.5, name=name if id % 2 else None)
+
+
+SEVERAL: dict[str, tuple[UDF, Callable[[Any], dict[str, Any]]]] = {
+    "NamedTuple": (moments, lambda row: {"year": row.day.year, "label": f"{row.day:%b}"}),
+    "dataclass": (measures, lambda row: {"half": row.rating / 2, "tags": [f"r{row.rating:g}"]}),
+    "model of pydantic": (items, lambda row: {"price": row.id * 1.5, "name": row["name"] if row.id % 2 else None}),
+}
+
+
+@pytest.mark.parametrize("kind", SEVERAL)
+def test_functions_of_several_columns(kind: str, table: Table) -> None:
+    function, expected = SEVERAL[kind]
+    table.add_columns(UnpackedUDF(function, prefix="x_"))
+    names = [f"x_{name}" for name in expected(table.to_pandas().iloc[0])]
+    assert {names[0], *table.backfill(names[0]).siblings} == {*names}
+    frame = table.to_pandas()
+    wanted = [{f"x_{name}": value for name, value in expected(row).items()} for _, row in frame.iterrows()]
+    assert table.to_arrow(names).to_pylist() == wanted and len(frame) == 30
+
+
+def test_a_column_for_two_parameters(table: Table) -> None:
+    @udf(version="1")
+    def product(a: float, b: float, c: int) -> float:
+        return a * b + c
+
+    table.add_columns({"square": (product, ["rating", "rating", "id"])}, on_load=True)
+    table.backfill("square")
+    table.add(with_computed(rows(30, 40)))
+    assert values(table, "square") == {i: float(i * i + i) for i in range(40)}
+
+
+def test_lancedb_and_plain_lance_read_them(table: Table, lake: Lake) -> None:
+    table.backfill("score")
+    location = Path(lake.open().opened.location)
+    peer = lancedb.connect(str(location.parent)).open_table(location.stem)
+    found = peer.search().where("id >= 10").select(["id", "score"]).to_arrow()
+    assert dict(zip(found["id"].to_pylist(), found["score"].to_pylist(), strict=True)) == {
+        i: EXPECTED[i] for i in range(10, 30)
+    }
+    assert lance.dataset(str(location)).scanner(columns=["score"], filter="score = 21").to_table().num_rows == 1
+
+
 def test_a_class_is_set_up_once_for_each_worker(table: Table) -> None:
     made = []
 
@@ -99,8 +239,6 @@ def test_a_class_is_set_up_once_for_each_worker(table: Table) -> None:
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
 @pytest.mark.parametrize("strategy", ["auto", "legacy", "range"])
 def test_blobs_are_read_within_the_buffer(strategy: str, version: str, tmp_path: Path) -> None:
-    from deployer.specs.model import Storage
-
     lake = Lake(tmp_path)
     columns = [*SCHEMA, arrow_field(Column("image", Blob())), pa.field("size", pa.int64())]
     lake.table(pa.schema(columns), row_keys=("id",), splits=(), storage=Storage(data_storage_version=version))

@@ -101,6 +101,20 @@ def test_one_of_several_outputs_gets_another_version(table: Table) -> None:
     assert definition(table, "name_length").version != "new"
 
 
+def test_columns_that_have_the_names_of_outputs_get_another_version(table: Table) -> None:
+    """The columns beside it, which the same function makes, are no obstacle."""
+    table.add_columns(parts)
+
+    @udf(version="new")
+    def parts_again(name: str) -> Columns[Parts]:
+        return Parts(name[-1:], len(name))
+
+    table.alter_columns({"path": "first", "udf": parts_again}, {"path": "length", "udf": parts_again})
+    assert {definition(table, name).version for name in ("first", "length")} == {"new"}
+    with pytest.raises(InvalidFunction, match="`parts_again` makes first, length, and not rating"):
+        table.alter_columns({"path": "rating", "udf": parts_again})
+
+
 def test_parameters_without_annotations_are_warned_of(table: Table) -> None:
     @udf(data_type="int64")
     def loose(id):  # type: ignore[no-untyped-def]
@@ -119,6 +133,11 @@ BAD: dict[str, tuple[Any, str]] = {
     "one column outside of a dict": (tripled, "makes one column"),
     "a batch with columns": ({"x": (whole, ["rating"])}, "takes a RecordBatch"),
     "there already": ({"rating": tripled}, "rating"),
+    "blobs": ({"x": udf(data_type="blob")(lambda rating: b"")}, "holds blobs, which no backfill computes"),
+    "blobs in a field": (
+        {"x": udf(data_type="struct<a: blob>")(lambda rating: {"a": b""})},
+        "holds blobs, which no backfill computes",
+    ),
     "not decorated": ({"x": max}, "is not a transform"),
 }
 

@@ -231,11 +231,12 @@ def errors(
     from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.inputs.table import looked_at
     from deployer.columns.backfill.failed_rows import errors_of, jobs_with_errors, of_kind
+    from deployer.columns.fill.checkpoints import checked_job_id
     from deployer.state.model.times import as_document
 
     with looked_at(project, stack, specs, table) as opened:
         table_id = opened.entry.table_id
-        jobs = jobs_with_errors(opened.root, table_id) if job_id is None else [job_id]
+        jobs = jobs_with_errors(opened.root, table_id) if job_id is None else [checked_job_id(job_id)]
         every = [record for each in jobs for record in errors_of(opened.root, table_id, each).records]
         found = of_kind(every, column, error_type)
     listed = found[: limit or None]

@@ -53,7 +53,7 @@ def package(
     from deployer.app.workspace import open_workspace
     from deployer.cli.console.output import print_json
     from deployer.cli.console.progress_display import progress_shown
-    from deployer.compute.packaging.package import FOLDER, architectures, build_package
+    from deployer.compute.packaging.package import FOLDER, architectures, build_package, requirements_of
     from deployer.compute.running.named_functions import named_functions
 
     workspace = open_workspace(project, stack, specs)
@@ -68,6 +68,7 @@ def package(
             on_progress,
             project_dir=workspace.dir,
             functions=named_functions(lake),
+            requirements=requirements_of(lake.instance.clusters),
         )
     print_json(_as_json(built, folder)) if as_json else _print(built, folder)
     return 0

@@ -57,9 +57,9 @@ def backfill_columns(work: Work[BackfillOptions]) -> BackfillResult:
         rows = _rows_to_do(table, request, definition)
         if not rows:
             continue
-        executor: Executor = InThreads(options.concurrency)
-        if work.engine == "spark" or (work.engine == "auto" and rows >= SPARK_ROWS):
-            executor = OnSpark(work.session)
+        on_spark = work.engine == "spark" or (work.engine == "auto" and rows >= SPARK_ROWS)
+        definition.require_portable("spark" if on_spark else "driver")
+        executor: Executor = OnSpark(work.session) if on_spark else InThreads(options.concurrency)
         job_id = _job_id(table, name, definition)
         job = BackfillJob(table, request, job_id, executor=executor)
         found = compute(job, definition, Selection(request, definition.identities), work.run_id, work.on_progress)

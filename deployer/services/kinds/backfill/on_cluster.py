@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from deployer.columns.backfill.admission import admit_function
+from deployer.columns.backfill.resolve import computable_column
 from deployer.compute.jobs.code import JobCode, architecture_of
 from deployer.compute.jobs.variables import trusted_on_clusters
 from deployer.compute.packaging.project_modules import not_of_jobs
+from deployer.compute.packaging.requirements import declared_requirements
 from deployer.compute.running.published_clusters import published_outputs
 from deployer.errors import NotFound, Refused
+from deployer.functions.packages.package import PackageInfo
 from deployer.functions.packages.stored import function_info
 from deployer.platform.isolation.trusted_functions import TrustedFunctions
 from deployer.services.definition import options_of
@@ -17,7 +21,7 @@ from deployer.services.kinds.backfill.job import chosen_columns, computed_column
 from deployer.services.kinds.backfill.options import BackfillOptions
 from deployer.specs.model import Cluster
 from deployer.specs.types.computed import ComputedByUdf
-from deployer.tables.open_table import ReadTable
+from deployer.tables.open_table import OpenTable, ReadTable
 
 
 def require_runnable(
@@ -41,9 +45,30 @@ def require_runnable(
         if isinstance(definition, ComputedByUdf):
             where = f"column {name} of {table.address}, on cluster {cluster.name}"
             if definition.function:
-                _require_package(table.root, definition, trusted, where)
+                _require_package(table.root, definition, cluster, trusted, where)
             else:
                 _require_named(definition, cluster, outputs, trusted, where)
+
+
+def require_computable(table: OpenTable, cluster: Cluster, column: str, trusted: TrustedFunctions) -> None:
+    """Checks before a job is started whether a backfill of one column, by a function that is `trusted`, can run on the
+    cluster. The function is not imported.
+
+    Raises Refused as `require_runnable`, InvalidInput for a column that is not computed, and ResourcesUnavailable where
+    the cluster has not what a packaged function asks for.
+    """
+    definition = computable_column(table, column).computed
+    if not isinstance(definition, ComputedByUdf):
+        return
+    where = f"column {column} of {table.address}, on cluster {cluster.name}"
+    if definition.function:
+        info, author = function_info(table.root, definition.function)
+        trusted.require_package(definition.function, author, definition.udf, where)
+        _require_packages(info, definition, cluster, where)
+        admit_function(table, info, cluster=cluster.name)
+    else:
+        trusted.require_name(definition.udf, what="the function", where=where)
+        _require_module(definition, cluster, published_outputs(table.root) or {}, where)
 
 
 def _require_named(
@@ -57,19 +82,25 @@ def _require_named(
             remedy=f"if you know its code, write `deployer:trusted_functions: {_listed(trusted, udf)}` into the "
             "stack's configuration and run `deployer up`",
         )
+    _require_module(definition, cluster, outputs, where)
+
+
+def _require_module(definition: ComputedByUdf, cluster: Cluster, outputs: Mapping[str, Any], where: str) -> None:
     try:
         code = JobCode.from_outputs(outputs, architecture_of(cluster))
     except NotFound:  # whoever starts the job reports it
         return
-    if udf not in code.functions:
+    if definition.udf not in code.functions:
         raise Refused(
-            f"the code of jobs does not have the module of function `{udf}`",
+            f"the code of jobs does not have the module of function `{definition.udf}`",
             where=where,
             remedy="run `deployer up`, which uploads the modules of functions that specs name",
         )
 
 
-def _require_package(root: str, definition: ComputedByUdf, trusted: TrustedFunctions, where: str) -> None:
+def _require_package(
+    root: str, definition: ComputedByUdf, cluster: Cluster, trusted: TrustedFunctions, where: str
+) -> None:
     info, author = function_info(root, definition.function)
     try:
         trusted.require_package(definition.function, author, definition.udf, where)
@@ -81,12 +112,17 @@ def _require_package(root: str, definition: ComputedByUdf, trusted: TrustedFunct
             f"{_listed(trusted, definition.function)}` into the stack's configuration and run `deployer up`; "
             "`deployer:trusted_authors` and `deployer:trust_udfs` trust all who can write the lake",
         ) from None
-    if missing := not_of_jobs(info.modules):
+    _require_packages(info, definition, cluster, where)
+
+
+def _require_packages(info: PackageInfo, definition: ComputedByUdf, cluster: Cluster, where: str) -> None:
+    if missing := not_of_jobs(info.modules, declared_requirements(cluster)):
         raise Refused(
             f"function `{definition.udf}` imports {', '.join(missing)}, which the packages of jobs on clusters do not "
             "have",
             where=where,
-            remedy="compute the column on this machine, or without these packages",
+            remedy="name the packages in `requirements` of the cluster and run `deployer up`, or compute the column on "
+            "this machine",
         )
 
 

@@ -139,7 +139,7 @@ def _computed(
         case ComputedByUdf(inputs=inputs, output=output):
             key = (computed.udf, computed.function, *inputs)
             if key not in calls:
-                batch = pa.RecordBatch.from_arrays([columns[name] for name in inputs], names=list(inputs))
+                batch = pa.RecordBatch.from_pydict({name: columns[name] for name in inputs})
                 calls[key] = call_function(root, field.name, computed, batch)
             made = calls[key]
             values = made.column(output if output else 0)
