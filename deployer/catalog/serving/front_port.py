@@ -8,9 +8,11 @@ gRPC, which only this user can open. On loopback, it serves processes of its own
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,6 +21,9 @@ from deployer.platform.system.connections import IS_USER_KNOWN, connection_user
 _HTTP_2 = b"PRI"  #: how a connection of HTTP/2 begins (RFC 9113, 3.4)
 _PIECE = 1 << 18  #: bytes that are passed on at once
 _PATIENCE = 30.0  #: seconds for the first bytes of a connection
+_PAUSE = 0.1  #: seconds until connections are accepted again
+#: Errors of `accept` that pass: the connection ended, or there are too many open files or too little memory.
+_PASSING = frozenset({errno.ECONNABORTED, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EPROTO})
 _MAX_HEAD = 8192  #: bytes of a request of HTTP/1.1
 _NO_BODY = b"Connection: close\r\nContent-Length: 0\r\n\r\n"
 
@@ -47,13 +52,19 @@ def _accept(listening: socket.socket, inner: str, only_user: bool) -> None:
     while True:
         try:
             client, _ = listening.accept()
-        except OSError:  # it was closed
-            return
-        threading.Thread(target=_serve, args=(client, inner, only_user), daemon=True).start()
+        except OSError as failure:
+            if failure.errno not in _PASSING:  # it was closed
+                return
+            time.sleep(_PAUSE)
+            continue
+        try:
+            threading.Thread(target=_serve, args=(client, inner, only_user), daemon=True).start()
+        except RuntimeError:  # there are too many threads
+            client.close()
 
 
 def _serve(client: socket.socket, inner: str, only_user: bool) -> None:
-    with client, contextlib.suppress(OSError):  # the client went away
+    with client, contextlib.suppress(OSError, RuntimeError):  # the client went away, or there are too many threads
         client.settimeout(_PATIENCE)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if only_user and not _is_of_this_user(client):
