@@ -13,6 +13,7 @@ from deployer.catalog.external import registry
 from deployer.catalog.external.place import Place, place_of, refuse_overlap
 from deployer.catalog.external.registry import ExternalTable, external_tables, full_name
 from deployer.catalog.external.rows import ExternalRows, create, has_dataset, is_empty_with, no_dataset
+from deployer.catalog.instance_tables import CLIENT, create_in_instance
 from deployer.catalog.protocol.messages import enum_value
 from deployer.catalog.tables import TableRows
 from deployer.datasets.dataset import dataset_location
@@ -151,6 +152,18 @@ class Entries:
         ExternalRows(name, place).schema()
         return self._put(registry.new_entry(name, url, self.clock.now()))
 
+    def create_in_instance(self, name: str, schema: pa.Schema) -> CatalogEntry:
+        """Creates a table of the instance, with the index columns as its row keys. Raises InvalidInput, NameTaken."""
+        self._require_free(name)
+        try:
+            table_id = create_in_instance(self.store, self.root, name, schema)
+        except Conflict:
+            if registry.is_taken(self.store.instance(), name):
+                raise _name_taken(name) from None
+            raise
+        table = self.store.instance().tables[table_id]
+        return self._of(table, table.created_at)
+
     def create(self, name: str, schema: pa.Schema, url: str) -> CatalogEntry:
         """Creates a Lance table without rows at a URL, and an entry for it. An interrupted creation resumes when it is
         repeated.
@@ -266,7 +279,8 @@ class Entries:
         )
 
     def _refuse_managed(self, table: TableEntry, what: str, remedy: str) -> None:
-        if owner := self.store.table(table.table_id).properties.declared.get(OWNER):
+        owner = str(self.store.table(table.table_id).properties.declared.get(OWNER) or "")
+        if owner and not owner.startswith(CLIENT):
             raise Refused(
                 f"the table is managed by {owner} and cannot be {what} here", where=table.address, remedy=remedy
             )

@@ -51,9 +51,10 @@ class Client:
         headers = [("x-rerun-entry-id", hex_of(self.entry(name).id) if entry_id is None else entry_id)]
         self("WriteTable", iter(requests), headers)
 
-    def create(self, name: str, schema: pa.Schema, url: str) -> Any:
-        """Creates a table at a URL; returns its entry."""
-        request = cloud.CreateTableEntryRequest(name=name, schema=schema_message(schema), provider_details=lance(url))
+    def create(self, name: str, schema: pa.Schema, url: str | None) -> Any:
+        """Creates a table at a URL, or one of the instance; returns its entry."""
+        details = None if url is None else lance(url)
+        request = cloud.CreateTableEntryRequest(name=name, schema=schema_message(schema), provider_details=details)
         return self("CreateTableEntry", request).table
 
     def register(self, name: str, url: str) -> Any:

@@ -85,9 +85,13 @@ class CatalogService:
         return cloud.ReadTableEntryResponse(table=_table_entry(self.entries.by_id(_id_in(request.id))))
 
     def create_table_entry(self, request: Any, headers: Mapping[str, str]) -> Any:
-        """Creates a table at the URL of the request. Its data is never deleted here."""
+        """Creates a table at the URL of the request, whose data is never deleted here; without one (clients from 0.29
+        on), a table of the instance."""
         schema = schema_in(request.schema)
-        entry = self.entries.create(request.name, schema, _url_in(request.provider_details))
+        if request.HasField("provider_details"):
+            entry = self.entries.create(request.name, schema, _url_in(request.provider_details))
+        else:
+            entry = self.entries.create_in_instance(request.name, schema)
         return cloud.CreateTableEntryResponse(table=_table_entry(entry))
 
     def register_table(self, request: Any, headers: Mapping[str, str]) -> Any:
