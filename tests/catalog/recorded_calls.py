@@ -1,7 +1,7 @@
 """Calls of the official client as the server gets them: recorded beside their outcomes, and made again without it.
 
-Ids and folders differ from run to run. In a recording, the id of an entry is the number of ids that answers had before
-it, and the folder of URLs is `/FOLDER`.
+Ids and folders differ from run to run. In a recording, the id of an entry is its number, from 1, among the ids of
+answers, and the folder of URLs is `/FOLDER`.
 """
 
 from __future__ import annotations
@@ -54,19 +54,18 @@ class Names:
                 self.ids.append(found)
 
     def to_symbols(self, message: Any) -> Any:
-        known = {found: place for place, found in enumerate(self.ids)}
+        known = {found: number for number, found in enumerate(self.ids, 1)}
         return _translated(message, lambda found: known.get(found, found), self.folder, FOLDER)
 
     def from_symbols(self, message: Any) -> Any:
-        return _translated(
-            message, lambda found: self.ids[found] if found < len(self.ids) else found, FOLDER, self.folder
-        )
+        known = dict(enumerate(self.ids, 1))
+        return _translated(message, lambda found: known.get(found, found), FOLDER, self.folder)
 
     def header_to_symbol(self, value: str) -> str:
-        return f"{self.ids.index(int(value, 16)):032x}"
+        return f"{self.ids.index(int(value, 16)) + 1:032x}"
 
     def header_from_symbol(self, value: str) -> str:
-        return f"{self.ids[int(value, 16)]:032x}"
+        return f"{self.ids[int(value, 16) - 1]:032x}"
 
 
 @contextmanager

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 from deployer.catalog.protocol.dataframes import part, schema_message
 from deployer.catalog.protocol.messages import SERVICE, cloud, methods
-from deployer.catalog.serving import front_port as front
 from deployer.catalog.serving.server import served
 from deployer.catalog.serving.versions import CLIENT_VERSION
 from deployer.state import open_store
@@ -186,7 +185,7 @@ def test_a_connection_that_cannot_be_accepted_is_not_the_last(lake: Lake, monkey
             raise failures.pop()
         return accept(listening)
 
-    monkeypatch.setattr(front.socket.socket, "accept", failing)
+    monkeypatch.setattr(socket.socket, "accept", failing)
     with closing(open_store(lake.root)) as store, served(store, lake.root) as url, closing(Client(url)) as client:
         assert client.names() == ["air.flights", "air.empty"] and not failures
 

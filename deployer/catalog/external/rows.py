@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -75,23 +74,23 @@ class ExternalRows:
                 where=self.name,
                 remedy='append the rows, or create the table with a column with the metadata "rerun:is_table_index"',
             )
+        schema = dataset.schema
         with temporary_folder("catalog") as folder:
             path = folder / "rows.arrow"
-            rows = spooled(path, batches, dataset.schema, self.name)
+            rows = spooled(path, _fitted(batches, schema, self.name), schema, self.name)
             if not rows and mode != "overwrite":
                 return 0
             with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
-                columns = _columns(reader.schema, dataset.schema, self.name)
                 if mode == "upsert":
                     self._refuse_repeated(reader, keys)
-            fitted = _fitted(path, columns, dataset.schema, self.name)
-            match mode:
-                case "append":
-                    append_rows(self.place.location, fitted)
-                case "overwrite":
-                    overwrite_rows(self.place.location, fitted)
-                case "upsert":
-                    upsert_rows(self.place.location, fitted, keys)
+                fitted = pa.RecordBatchReader.from_batches(schema, _batches(reader))
+                match mode:
+                    case "append":
+                        append_rows(self.place.location, fitted)
+                    case "overwrite":
+                        overwrite_rows(self.place.location, fitted)
+                    case "upsert":
+                        upsert_rows(self.place.location, fitted, keys)
         return rows
 
     def _opened(self) -> LanceDataset:
@@ -101,8 +100,15 @@ class ExternalRows:
             raise no_dataset(self.place, self.name) from None
 
     def _refuse_repeated(self, reader: Any, keys: list[str]) -> None:
-        table = pa.Table.from_batches([reader.get_batch(i).select(keys) for i in range(reader.num_record_batches)])
-        repeated = table.num_rows - table.group_by(keys).aggregate([]).num_rows
+        table = pa.Table.from_batches([batch.select(keys) for batch in _batches(reader)])
+        try:
+            repeated = table.num_rows - table.group_by(keys).aggregate([]).num_rows
+        except pa.ArrowException as failure:
+            raise InvalidInput(
+                f"the index columns {', '.join(keys)} cannot be compared: {failure}",
+                where=self.name,
+                remedy="append the rows, or create the table with other index columns",
+            ) from None
         if repeated:
             raise InvalidInput(
                 f"{count(repeated, 'row')} of the upsert {'has' if repeated == 1 else 'have'} the key of another one, "
@@ -168,15 +174,20 @@ def _columns(schema: pa.Schema, wanted: pa.Schema, name: str) -> list[str]:
     return known
 
 
-def _fitted(path: Path, columns: list[str], schema: pa.Schema, name: str) -> pa.RecordBatchReader:
-    """Returns the rows of the file with the table's columns. Reading raises InvalidInput for values that do not fit."""
+def _batches(reader: Any) -> Iterator[pa.RecordBatch]:
+    return (reader.get_batch(place) for place in range(reader.num_record_batches))
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
-            for i in range(reader.num_record_batches):
-                yield _cast(reader.get_batch(i).select(columns), schema, name)
 
-    return pa.RecordBatchReader.from_batches(schema, batches())
+def _fitted(batches: Iterable[pa.RecordBatch], schema: pa.Schema, name: str) -> Iterator[pa.RecordBatch]:
+    """Yields the batches with the table's columns. Raises InvalidInput for columns and values that do not fit."""
+    given = None
+    for batch in batches:
+        if given is not None and not batch.schema.equals(given):
+            raise InvalidInput(
+                "the batches have several schemas", where=name, remedy="send batches with the same columns"
+            )
+        given = batch.schema
+        yield _cast(batch.select(_columns(given, schema, name)), schema, name)
 
 
 def _cast(batch: pa.RecordBatch, schema: pa.Schema, name: str) -> pa.RecordBatch:

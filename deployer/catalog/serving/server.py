@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from google.protobuf.message import DecodeError
 
 from deployer.catalog.entries import Entries, NameTaken
 from deployer.catalog.protocol.messages import SERVICE, Method, methods
-from deployer.catalog.serving.front_port import front_port
+from deployer.catalog.serving.front_port import LiveConnections, front_port
 from deployer.catalog.serving.service import Call, CatalogService, Unsupported
 from deployer.catalog.serving.versions import UnsupportedClient, require_served
 from deployer.errors import Conflict, DeployerError, InvalidInput, NotFound, Refused
@@ -35,6 +36,7 @@ _CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
     (Unsupported, grpc.StatusCode.UNIMPLEMENTED),
     (UnsupportedClient, grpc.StatusCode.FAILED_PRECONDITION),
 )
+_GRACE = 0.01  #: seconds in which a cancelled call is known to be so after its stream ended
 _FOR_ALL = "Version"  #: the call that clients of every release may make
 
 
@@ -46,21 +48,22 @@ def served(store: StateStore, root: str, host: str = "127.0.0.1", port: int = 0)
     """
     service = CatalogService(Entries(store, root))
     server = grpc.server(ThreadPoolExecutor(THREADS, "catalog"), options=_OPTIONS)
-    server.add_generic_rpc_handlers((_handlers(service),))
+    connections = LiveConnections()
+    server.add_generic_rpc_handlers((_handlers(service, connections),))
     with temporary_folder("catalog") as folder:
         inner = str(folder / "grpc")
         server.add_insecure_port(f"unix:{inner}")
         server.start()
         try:
-            with _listening(host, port, inner) as number:
+            with _listening(host, port, inner, connections) as number:
                 yield f"rerun+http://{host}:{number}"
         finally:
             server.stop(grace=None).wait()
 
 
 @contextmanager
-def _listening(host: str, port: int, inner: str) -> Iterator[int]:
-    opened = front_port(host, port, inner)
+def _listening(host: str, port: int, inner: str, connections: LiveConnections) -> Iterator[int]:
+    opened = front_port(host, port, inner, connections)
     try:
         number = opened.__enter__()
     except OSError as failure:
@@ -72,10 +75,11 @@ def _listening(host: str, port: int, inner: str) -> Iterator[int]:
         opened.__exit__(None, None, None)
 
 
-def _handlers(service: CatalogService) -> Any:
+def _handlers(service: CatalogService, connections: LiveConnections) -> Any:
     calls = service.calls()
     return grpc.method_handlers_generic_handler(
-        SERVICE, {each.name: _handler(each, calls.get(each.name, _unsupported(each))) for each in methods()}
+        SERVICE,
+        {each.name: _handler(each, calls.get(each.name, _unsupported(each)), connections) for each in methods()},
     )
 
 
@@ -86,14 +90,16 @@ def _unsupported(method: Method) -> Call:
     return call
 
 
-def _handler(method: Method, call: Call) -> Any:
+def _handler(method: Method, call: Call, connections: LiveConnections) -> Any:
     make = {
         (False, False): grpc.unary_unary_rpc_method_handler,
         (False, True): grpc.unary_stream_rpc_method_handler,
         (True, False): grpc.stream_unary_rpc_method_handler,
     }[method.takes_stream, method.gives_stream]
     checked = _checked(method, call)
-    answered = _stream(checked) if method.gives_stream else _single(checked, takes_stream=method.takes_stream)
+    answered = (
+        _stream(checked) if method.gives_stream else _single(checked, connections if method.takes_stream else None)
+    )
     return make(answered, request_deserializer=_parser(method), response_serializer=_serialized)
 
 
@@ -130,18 +136,19 @@ def _checked(method: Method, call: Call) -> Call:
     return checked
 
 
-def _whole(requests: Iterator[Any], context: Any) -> Iterator[Any]:
+def _whole(requests: Iterator[Any], context: Any, connections: LiveConnections) -> Iterator[Any]:
     """Yields the requests of a stream. Raises InvalidInput where the caller went away before its end, which gRPC may
     report as an end."""
     yield from requests
-    if not context.is_active():
+    time.sleep(_GRACE)
+    if not (connections.has(context.peer()) and context.is_active()):
         raise InvalidInput("the stream of requests was broken off", remedy="send all of it again")
 
 
-def _single(call: Call, *, takes_stream: bool) -> Callable[[Any, Any], Any]:
+def _single(call: Call, connections: LiveConnections | None) -> Callable[[Any, Any], Any]:
     def answered(request: Any, context: Any) -> Any:
         try:
-            return call(_whole(request, context) if takes_stream else request, _headers(context))
+            return call(request if connections is None else _whole(request, context, connections), _headers(context))
         except BaseException as failure:  # a panic of Lance's is not an Exception, and would leave the caller waiting
             _abort(context, failure)
 
@@ -176,5 +183,6 @@ def _abort(context: Any, failure: BaseException) -> None:
             context.abort(code, str(failure))
     if isinstance(failure, DeployerError):
         context.abort(grpc.StatusCode.INTERNAL, str(failure))
-    _LOG.error("a call failed", exc_info=failure)
+    if context.is_active():  # else the caller went away
+        _LOG.error("a call failed", exc_info=failure)
     context.abort(grpc.StatusCode.INTERNAL, f"the server failed: {type(failure).__name__}; its log says more")
