@@ -26,7 +26,7 @@ def test_a_table_without_a_url_is_one_of_the_instance(client: Client, lake: Lake
     client.write("notes", APPEND, pa.table({"k": [1, 2], "v": ["a", "b"]}))
     client.write("notes", UPSERT, pa.table({"k": [2], "v": ["B"]}))
     assert client.rows("notes").to_pydict() == {"k": [1, 2], "v": ["a", "B"]}
-    assert [each.kind for each in table.history()][:2] == ["upsert", "ingest"]
+    assert [each.kind for each in lake.open("default.notes").history()][:2] == ["upsert", "ingest"]
 
 
 def test_it_is_renamed_and_deleted_by_clients_unless_it_is_protected(client: Client) -> None:

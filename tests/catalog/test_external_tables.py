@@ -269,6 +269,48 @@ def test_a_creation_that_is_killed_is_not_seen_and_resumes(point: str, client: C
         assert "Entry name 't' already exists" in str(again.communicate()[1])
 
 
+CHANGES = """
+import sys
+from contextlib import closing
+import pyarrow as pa
+from deployer.catalog.entries import Entries
+from deployer.state import open_store
+with closing(open_store(sys.argv[1])) as store:
+    entries = Entries(store, sys.argv[1])
+    [entry] = [each for each in entries.all() if each.name == "t"]
+    match sys.argv[2]:
+        case "rename":
+            entries.rename(entry.entry_id, "renamed")
+        case "delete":
+            entries.delete(entry.entry_id)
+        case "upsert":
+            entries.rows(entry).write([pa.record_batch({"k": [1, 2], "v": ["A", "B"]})], "upsert")
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "point", "names", "values"),
+    [
+        ("rename", "commit:before-put", ["t"], ["a"]),
+        ("rename", "commit:after-put", ["renamed"], ["a"]),
+        ("delete", "commit:before-put", ["t"], ["a"]),
+        ("delete", "commit:after-put", [], ["a"]),
+        ("upsert", "catalog.write.spooled", ["t"], ["a"]),
+        ("upsert", "catalog.write.committed", ["t"], ["A", "B"]),
+    ],
+)
+def test_a_change_that_is_killed_is_whole_or_not_there(
+    change: str, point: str, names: list[str], values: list[str], client: Client, lake: Lake, url: str
+) -> None:
+    client.create("t", KEYED, url)
+    client.write("t", APPEND, rows(k=[1], v=["a"]))
+    command = [sys.executable, "-c", CHANGES, lake.root, change]
+    with forks.Popen(command, env=os.environ | {"DEPLOYER_FAILPOINT": point}) as killed:
+        assert killed.wait() == -signal.SIGKILL
+    assert client.names()[2:] == names
+    assert sorted(lance.dataset(url).to_table()["v"].to_pylist()) == values
+
+
 def test_places_are_compared_by_parts() -> None:
     assert Place("/a/b").is_within(Place("/a")) and not Place("/ab").is_within(Place("/a"))
     assert [each.location for each in Place("s3://b/x/y").parents()] == ["s3://b/x", "s3://b"]

@@ -40,14 +40,14 @@ def keys_of(table: pa.Table) -> list[tuple[str, int]]:
 def test_clients_append_upsert_and_read_at_once(clients: list[Client], lake: Lake) -> None:
     def work(number: int) -> int:
         client = clients[number]
-        client.write("air.flights", APPEND, flights(10, 1000 + 10 * number))
-        client.write("air.flights", UPSERT, flights(1, 1000 + 10 * number))
+        client.write("air.flights", APPEND, flights(10, 100 + 10 * number))
+        client.write("air.flights", UPSERT, flights(1, 100 + 10 * number))
         return int(client.rows("air.flights").num_rows)
 
     with ThreadPoolExecutor(CLIENTS) as pool:
         seen = list(pool.map(work, range(CLIENTS)))
     assert all(50 <= each <= 120 for each in seen)
-    expected = keys_of(pa.concat_tables([flights(40), flights(10 * CLIENTS, 1000)]))
+    expected = keys_of(pa.concat_tables([flights(40), flights(10 * CLIENTS, 100)]))
     for client in clients[:2]:
         assert keys_of(client.rows("air.flights")) == expected
     assert len(lake.open().history()) >= 2 * CLIENTS

@@ -16,6 +16,7 @@ from deployer.datasets.errors import lance_errors
 from deployer.datasets.storage.options import objects_at
 from deployer.errors import DeployerError, InvalidInput, NotFound, Refused
 from deployer.platform.files.temporary import temporary_folder
+from deployer.platform.system.failpoints import reached
 from deployer.platform.text.formatting import count
 from deployer.specs.model import Storage
 from deployer.state.records.document import FOLDER
@@ -84,6 +85,7 @@ class ExternalRows:
                 if mode == "upsert":
                     self._refuse_repeated(reader, keys)
                 fitted = pa.RecordBatchReader.from_batches(schema, _batches(reader))
+                reached("catalog.write.spooled")
                 match mode:
                     case "append":
                         append_rows(self.place.location, fitted)
@@ -91,6 +93,7 @@ class ExternalRows:
                         overwrite_rows(self.place.location, fitted)
                     case "upsert":
                         upsert_rows(self.place.location, fitted, keys)
+                reached("catalog.write.committed")
         return rows
 
     def _opened(self) -> LanceDataset:
