@@ -6,6 +6,7 @@ answers, and the folder of URLs is `/FOLDER`.
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ FOLDER = "/FOLDER"
 ENTRY_ID = "x-rerun-entry-id"
 _HEADERS = (ENTRY_ID, "x-rerun-client-version")
 _TUID = "rerun.common.v1alpha1.Tuid"
+_MADE = re.compile(r"-[0-9a-f]{8}\.lance$")  #: the end of the place of a table of the instance, with its id
 _ANY = "google.protobuf.Any"
 
 
@@ -142,7 +144,7 @@ def described(message: Any, names: Names) -> Any:
         if name in type(message).DESCRIPTOR.fields_by_name:
             entry = getattr(message, name)
             url = cloud.LanceTable.FromString(entry.provider_details.value).table_url
-            return [entry.details.name, url.replace(names.folder, FOLDER)]
+            return [entry.details.name, _MADE.sub("-ID.lance", url.replace(names.folder, FOLDER))]
     if kind == "UpdateEntryResponse":
         return message.entry_details.name
     return kind

@@ -33,7 +33,7 @@ def test_it_is_renamed_and_deleted_by_clients_unless_it_is_protected(client: Cli
     client.create("air.notes", KEYED, None)
     client.rename(client.entry("air.notes"), "air.other")
     client.write("air.other", APPEND, pa.table({"k": [1], "v": ["a"]}))
-    with refused("PERMISSION_DENIED", "holds 1 row and is protected from deletion"):
+    with refused("PERMISSION_DENIED", "holds 1 rows? and is protected from deletion"):
         client.delete(client.entry("air.other"))
     client.create("air.empty_notes", KEYED, None)
     client.delete(client.entry("air.empty_notes"))
