@@ -7,7 +7,10 @@ RUNTIME := $(VENV)/.runtime
 READY := $(VENV)/.ready
 WITH_AWS := $(VENV)/.with-aws
 
-.PHONY: quickstart test test-rest test-all rerun-client test-spark-4.0 lint types docs distribution check lock clean
+# Environments of Rerun's client: that of the contract, and those of other releases.
+RERUN_CLIENT := build/rerun/.ready
+
+.PHONY: quickstart test test-rest test-all rerun-client rerun-clients test-spark-4.0 lint types docs distribution check lock clean
 
 # Bytecode is written even where the environment says otherwise: eleven commands import the same packages.
 quickstart: $(RUNTIME)  ## Declare, preview, apply, load and query a lake, change it and apply the change
@@ -17,14 +20,24 @@ quickstart: $(RUNTIME)  ## Declare, preview, apply, load and query a lake, chang
 test: $(WITH_AWS)  ## Run the tests of the gate
 	$(BIN)/python -m pytest -n 3
 
-test-rest: $(WITH_AWS)  ## Run the tests that are slow by nature, which the gate leaves out
+test-rest: $(WITH_AWS) $(RERUN_CLIENT)  ## Run the tests that are slow by nature, which the gate leaves out
 	$(BIN)/python -m pytest -n 2 --dist worksteal --tier rest
 
 test-all: test test-rest  ## Run all tests
 
-rerun-client:  ## Make the environment of the catalog's official client, whose tests the rest has then
+rerun-client: $(RERUN_CLIENT)  ## Make the environment of the catalog's official client, which tests of the rest run
+
+rerun-clients: rerun-client  ## Make those of later releases too, and of one that the catalog refuses
+	for each in 0.29.2:50 0.30.2:50 0.31.0:52 0.32.0:52; do \
+	  folder=build/rerun-$$(echo $$each | cut -d. -f1-2); \
+	  $(PYTHON) -m venv $$folder && \
+	  $$folder/bin/python -m pip install --quiet "rerun-sdk==$${each%:*}" "datafusion==$${each#*:}.*" pyarrow || exit 1; \
+	done
+
+$(RERUN_CLIENT): Makefile
 	$(PYTHON) -m venv build/rerun
 	build/rerun/bin/python -m pip install --quiet 'rerun-sdk==0.28.2' 'datafusion==50.*' pyarrow
+	touch $(RERUN_CLIENT)
 
 test-spark-4.0: $(WITH_AWS)  ## Run the tests of Spark with the oldest supported PySpark, which is EMR's
 	$(BIN)/python .ci/older_pyspark.py 4.0.2

@@ -1,28 +1,39 @@
-"""The entries of the catalog: the tables of an instance, with the ids and names that clients know them by."""
+"""The entries of the catalog: the tables of an instance and external ones, with the ids and names that clients use."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 
+from deployer.catalog.external import registry
+from deployer.catalog.external.place import Place, place_of, refuse_overlap
+from deployer.catalog.external.registry import ExternalTable, external_tables, full_name
+from deployer.catalog.external.rows import ExternalRows, create, has_dataset, is_empty_with, no_dataset
+from deployer.catalog.instance_tables import CLIENT, create_in_instance
 from deployer.catalog.protocol.messages import enum_value
+from deployer.catalog.tables import TableRows
 from deployer.datasets.dataset import dataset_location
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
+from deployer.platform.system.clock import Clock
+from deployer.platform.system.failpoints import reached
 from deployer.state.model.declared_properties import OWNER
 from deployer.state.model.entities import TableEntry
 from deployer.state.model.names import fault_of_name
 from deployer.state.store import StateStore
 from deployer.tables.admin.deletion import delete_counted
 from deployer.tables.admin.naming import rename_table
+from deployer.tables.ingest.job import Mode
 
 #: The table of all entries, which the client hides since its name begins with `__`.
 ENTRIES = "__entries"
-DATABASE = "default"  #: of a table whose name is given without one
 
 TABLE_KIND = enum_value("EntryKind", "ENTRY_KIND_TABLE")  #: of all entries: recordings are not served yet
+
+_ATTEMPTS = 3  #: to create an entry while other clients create entries of the same name
 
 #: The columns of the table of all entries.
 ENTRIES_SCHEMA = pa.schema(
@@ -42,9 +53,22 @@ class NameTaken(Conflict):
     kind = "NameTaken"
 
 
+class Rows(Protocol):
+    """The rows of an entry."""
+
+    def schema(self) -> pa.Schema: ...
+
+    def count(self) -> int: ...
+
+    def batches(self) -> Iterator[pa.RecordBatch]: ...
+
+    def write(self, batches: Iterable[pa.RecordBatch], mode: Mode) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """One entry. `entry_id` has 16 bytes; times are milliseconds since 1970. `table` is None for `__entries`."""
+    """One entry. `entry_id` has 16 bytes; times are milliseconds since 1970. `table` is that of the instance,
+    `external` one outside of it; both are None for `__entries`."""
 
     entry_id: bytes
     name: str
@@ -52,6 +76,26 @@ class CatalogEntry:
     updated_at: int
     url: str = ""
     table: TableEntry | None = None
+    external: ExternalTable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _EntryRows:
+    """The rows of `__entries`."""
+
+    found: Callable[[], pa.RecordBatch]
+
+    def schema(self) -> pa.Schema:
+        return ENTRIES_SCHEMA
+
+    def count(self) -> int:
+        return int(self.found().num_rows)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        yield self.found()
+
+    def write(self, batches: Iterable[pa.RecordBatch], mode: Mode) -> int:
+        raise InvalidInput("the table of entries cannot be written", where=ENTRIES, remedy="write to a table")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,41 +104,133 @@ class Entries:
 
     store: StateStore
     root: str
+    clock: Clock = Clock()
 
     def all(self) -> Iterator[CatalogEntry]:
-        """Yields all entries, `__entries` first."""
+        """Yields all entries, `__entries` first. A table whose log cannot be read has the time of its creation."""
         yield CatalogEntry(_id_of(ENTRIES, 0), ENTRIES, 0, 0)
-        for entry in self.store.instance().tables.values():
-            if entry.status == "active":
-                yield self._of(entry)
+        instance = self.store.instance()
+        active = [entry for entry in instance.tables.values() if entry.status == "active"]
+        states, _ = self.store.each_table([entry.table_id for entry in active])
+        for entry in active:
+            known = states.get(entry.table_id)
+            yield self._of(entry, entry.created_at if known is None else known.at)
+        for external in external_tables(instance):
+            if not external.creating:
+                yield _of_external(external)
 
     def by_id(self, entry_id: bytes) -> CatalogEntry:
         """Returns the entry of that id. Raises NotFound."""
-        for entry in self.all():
-            if entry.entry_id == entry_id:
-                return entry
+        if entry_id == _id_of(ENTRIES, 0):
+            return CatalogEntry(entry_id, ENTRIES, 0, 0)
+        instance = self.store.instance()
+        for entry in instance.tables.values():
+            if entry.status == "active" and _id_of(entry.table_id, entry.created_at) == entry_id:
+                return self._of(entry, self.store.table(entry.table_id).at)
+        for external in external_tables(instance):
+            if external.entry_id == entry_id and not external.creating:
+                return _of_external(external)
         raise NotFound(f"Entry id '{entry_id.hex()}' not found")
 
+    def rows(self, entry: CatalogEntry) -> Rows:
+        """Returns the rows of an entry."""
+        if entry.table is not None:
+            return TableRows(self.store, self.root, entry.table)
+        if entry.external is not None:
+            return ExternalRows(entry.name, place_of(entry.url))
+        return _EntryRows(self.table_of_entries)
+
+    def register(self, name: str, url: str) -> CatalogEntry:
+        """Makes the Lance table at a URL an entry. Its data is never deleted.
+
+        Raises InvalidInput for what is not a name or a URL, and for a URL inside another table; NotFound where there is
+        no Lance table; NameTaken.
+        """
+        place = self._place_for(name, url)
+        if not has_dataset(place):
+            raise no_dataset(place, name)
+        ExternalRows(name, place).schema()
+        return self._put(registry.new_entry(name, url, self.clock.now()))
+
+    def create_in_instance(self, name: str, schema: pa.Schema) -> CatalogEntry:
+        """Creates a table of the instance, with the index columns as its row keys. Raises InvalidInput, NameTaken."""
+        self._require_free(name)
+        try:
+            table_id = create_in_instance(self.store, self.root, name, schema)
+        except Conflict:
+            if registry.is_taken(self.store.instance(), name):
+                raise _name_taken(name) from None
+            raise
+        table = self.store.instance().tables[table_id]
+        return self._of(table, table.created_at)
+
+    def create(self, name: str, schema: pa.Schema, url: str) -> CatalogEntry:
+        """Creates a Lance table without rows at a URL, and an entry for it. An interrupted creation resumes when it is
+        repeated.
+
+        Raises as `register` does, and NameTaken where there is a table at the URL.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._create(name, schema, url)
+            except NameTaken:
+                raise
+            except Conflict as failure:  # another client creates an entry of that name
+                lost = failure
+        raise lost
+
+    def _create(self, name: str, schema: pa.Schema, url: str) -> CatalogEntry:
+        place = self._place_for(name, url)
+        known = external_tables(self.store.instance())
+        is_begun = any(each.creating and place_of(each.url) == place for each in known)
+        entry, before = registry.new_entry(name, url, self.clock.now(), creating=True), None
+        if not has_dataset(place):
+            self._put(entry)
+            is_begun, before = True, entry
+            reached("catalog.create.begun")
+            create(place, schema)
+            reached("catalog.create.written")
+        if not is_begun or not is_empty_with(place, schema):
+            raise NameTaken(
+                f"there is a Lance table at {url} already",
+                where=name,
+                remedy="choose another URL, or register that table",
+            )
+        return self._put(registry.activated(entry), before)
+
     def rename(self, entry_id: bytes, name: str) -> CatalogEntry:
-        """Gives the table another name. Raises NotFound; NameTaken where another entry has the name; InvalidInput for
+        """Gives the entry another name. Raises NotFound; NameTaken where another entry has the name; InvalidInput for
         what is not a name; Refused for a table that a stack manages."""
         entry = self.by_id(entry_id)
+        if entry.external is not None:
+            registry.require_entry_name(name)
+            if name == entry.name:
+                return entry
+            if full_name(name) != full_name(entry.name):
+                self._require_free(name)
+            return self._put(registry.renamed(entry.external, name, self.clock.now()), entry.external)
         table = _own_table(entry)
-        database, _, bare = name.rpartition(".")
-        for part in (database or DATABASE, bare):
+        database, _, bare = full_name(name).rpartition(".")
+        for part in (database, bare):
             if fault := fault_of_name(part):
                 raise InvalidInput(f"{part!r} {fault}", where=entry.name, remedy="name it `database.table`")
-        full_name = f"{database or DATABASE}.{bare}"
-        if full_name != table.full_name and self.store.instance().by_name(full_name) is not None:
-            raise NameTaken(f"Entry name '{full_name}' already exists", where=entry.name, remedy="choose another name")
+        if full_name(name) != table.full_name:
+            self._require_free(name)
         self._refuse_managed(table, "renamed", "change its name in the specs, and run `deployer up`")
-        rename_table(self.store, table, database or DATABASE, bare)
+        rename_table(self.store, table, database, bare)
         return self.by_id(entry_id)
 
     def delete(self, entry_id: bytes) -> None:
-        """Deletes the table with its data. Raises NotFound; Refused for a table that holds rows and is protected from
-        deletion, that has savepoints, or that a stack manages."""
-        table = _own_table(self.by_id(entry_id))
+        """Deletes the entry: a table of the instance with its data, an external one without.
+
+        Raises NotFound; Refused for a table that holds rows and is protected from deletion, that has savepoints, or
+        that a stack manages.
+        """
+        entry = self.by_id(entry_id)
+        if entry.external is not None:
+            registry.remove(self.store, entry.external)
+            return
+        table = _own_table(entry)
         self._refuse_managed(table, "deleted", "take it out of the specs, and run `deployer up`")
         delete_counted(self.store, self.root, table, allow_destroy=False)
 
@@ -112,8 +248,30 @@ class Entries:
             schema=ENTRIES_SCHEMA,
         )
 
-    def _of(self, entry: TableEntry) -> CatalogEntry:
-        updated = max(entry.created_at, self.store.table(entry.table_id).at)
+    def _place_for(self, name: str, url: str) -> Place:
+        """Returns the place for a new entry. Raises InvalidInput, NameTaken."""
+        registry.require_entry_name(name)
+        self._require_free(name)
+        place = place_of(url)
+        known = external_tables(self.store.instance())
+        refuse_overlap(place, url, self.root, [(each.name, place_of(each.url)) for each in known if not each.creating])
+        return place
+
+    def _require_free(self, name: str) -> None:
+        if registry.is_taken(self.store.instance(), name):
+            raise _name_taken(name)
+
+    def _put(self, entry: ExternalTable, before: ExternalTable | None = None) -> CatalogEntry:
+        try:
+            registry.put(self.store, entry, before)
+        except Conflict:  # the name was taken meanwhile, or the entry was changed
+            if registry.is_taken(self.store.instance(), entry.name):
+                raise _name_taken(entry.name) from None
+            raise
+        return _of_external(entry)
+
+    def _of(self, entry: TableEntry, at: int) -> CatalogEntry:
+        updated = max(entry.created_at, at)
         url = dataset_location(self.root, entry)
         shown = url if "://" in url else f"file://{url}"
         return CatalogEntry(
@@ -121,10 +279,19 @@ class Entries:
         )
 
     def _refuse_managed(self, table: TableEntry, what: str, remedy: str) -> None:
-        if owner := self.store.table(table.table_id).properties.declared.get(OWNER):
+        owner = str(self.store.table(table.table_id).properties.declared.get(OWNER) or "")
+        if owner and not owner.startswith(CLIENT):
             raise Refused(
                 f"the table is managed by {owner} and cannot be {what} here", where=table.address, remedy=remedy
             )
+
+
+def _of_external(entry: ExternalTable) -> CatalogEntry:
+    return CatalogEntry(entry.entry_id, entry.name, entry.created_at, entry.updated_at, url=entry.url, external=entry)
+
+
+def _name_taken(name: str) -> NameTaken:
+    return NameTaken(f"Entry name '{name}' already exists", remedy="choose another name")
 
 
 def _own_table(entry: CatalogEntry) -> TableEntry:

@@ -9,92 +9,24 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pyarrow as pa
 import pytest
 
 from deployer.catalog import local
-from deployer.catalog.protocol.dataframes import part, rows_in, schema_in
-from deployer.catalog.protocol.messages import SERVICE, cloud, common, methods
+from deployer.catalog.protocol.dataframes import rows_in, schema_in
+from deployer.catalog.protocol.messages import cloud, common
 from deployer.catalog.serving import front_port as front
 from deployer.catalog.serving.server import served
 from deployer.errors import InvalidInput, NotFound
 from deployer.state import open_store
 from deployer.state.log.updates import SetTableProperties
 from deployer.state.model.declared_properties import OWNER
+from tests.catalog.clients import APPEND, DATASET, OVERWRITE, TABLE, UPSERT, VIEW, Client, hex_of, refused
 from tests.tables.lakes import Lake, flights, sorted_rows
-
-DATASET, VIEW, TABLE = 1, 2, 3
-APPEND, OVERWRITE, UPSERT = 1, 2, 3
-
-
-class Client:
-    """Calls the server at a URL."""
-
-    def __init__(self, url: str) -> None:
-        self.address = url.removeprefix("rerun+http://")
-        self._channel = grpc.insecure_channel(self.address)
-        self._methods = {each.name: each for each in methods()}
-
-    def __call__(self, name: str, request: Any = None, headers: Sequence[tuple[str, str]] = ()) -> Any:
-        """The answer, or the answers of a stream."""
-        method = self._methods[name]
-        kind = ("stream" if method.takes_stream else "unary") + "_" + ("stream" if method.gives_stream else "unary")
-        response = getattr(cloud, f"{name}Response")
-        serialize = type(method.request()).SerializeToString
-        call = getattr(self._channel, kind)(f"/{SERVICE}/{name}", serialize, response.FromString)
-        answer = call(method.request() if request is None else request, metadata=headers, timeout=60)
-        return list(answer) if method.gives_stream else answer
-
-    def entry(self, name: str) -> Any:
-        [found] = self("FindEntries", cloud.FindEntriesRequest(filter={"name": name})).entries
-        return found
-
-    def rows(self, name: str) -> pa.Table:
-        answers = self("ScanTable", cloud.ScanTableRequest(table_id=self.entry(name).id))
-        return pa.Table.from_batches([batch for each in answers for batch in rows_in(each.dataframe_part)])
-
-    def write(self, name: str, mode: int, *tables: pa.Table, entry_id: str | None = None) -> None:
-        requests = [
-            cloud.WriteTableRequest(dataframe_part=part(batch), insert_mode=mode)
-            for table in tables
-            for batch in table.to_batches()
-        ]
-        headers = [("x-rerun-entry-id", hex_of(self.entry(name).id) if entry_id is None else entry_id)]
-        self("WriteTable", iter(requests), headers)
-
-    def close(self) -> None:
-        self._channel.close()
-
-
-def hex_of(entry_id: Any) -> str:
-    return f"{entry_id.id.time_ns:016x}{entry_id.id.inc:016x}"
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    lake = Lake(tmp_path)
-    lake.table()
-    lake.table(name="empty", row_keys=())
-    lake.ingest(lake.file(flights(40)))
-    for name in ("flights", "empty"):  # tables without an owner may be changed by any client
-        lake.store.commit(lake.open(name).opened.entry.table_id, [SetTableProperties({"declared": {}})])
-    return lake
-
-
-@pytest.fixture
-def client(lake: Lake) -> Iterator[Client]:
-    with closing(open_store(lake.root)) as store, served(store, lake.root) as url, closing(Client(url)) as client:
-        yield client
-
-
-def refused(code: str, match: str) -> Any:
-    return pytest.raises(grpc.RpcError, match=rf"(?s)StatusCode\.{code}.*{match}")
 
 
 def test_the_tables_of_the_instance_are_its_entries(client: Client, lake: Lake) -> None:

@@ -70,10 +70,20 @@ LOADED = _folded(
 )
 SCHEMA = schema_fingerprint(b"arrow schema")
 
+CATALOGUED = InstanceState(
+    1,
+    {
+        "catalog/nyc.outside": {"status": "active"},
+        "catalog/nyc.new": {"status": "creating"},
+        "recordings-name/drives": "0" * 32,
+    },
+)
+
 HOLD: list[tuple[Any, State]] = [
     (LogEmpty(), InstanceState()),
     (LogEmpty(), TableState()),
     (NameFree("nyc", "planes"), INSTANCE),
+    (NameFree("nyc", "new"), CATALOGUED),
     (TableHasStatus(TABLE, "active"), INSTANCE),
     (PropertiesAre({"name": "nyc", "tags": ("a",), "other": None}), INSTANCE),
     (PropertiesAre({"row_keys": ["carrier", "flight"], "online": True}), TABLE_STATE),
@@ -103,6 +113,8 @@ HOLD: list[tuple[Any, State]] = [
 FAIL: list[tuple[Any, State, str]] = [
     (LogEmpty(), INSTANCE, "it exists already, at version 1"),
     (NameFree("nyc", "flights"), INSTANCE, f"the name nyc.flights belongs to table {TABLE}"),
+    (NameFree("nyc", "outside"), CATALOGUED, "the name nyc.outside belongs to an entry of the catalog"),
+    (NameFree("default", "drives"), CATALOGUED, "the name default.drives belongs to a dataset of recordings"),
     (TableHasStatus(TABLE, "deleting"), INSTANCE, "table nyc.flights is active, not deleting"),
     (TableHasStatus("none", "active"), INSTANCE, "table none does not exist"),
     (PropertiesAre({"name": "x", "other": 1}), INSTANCE, "name is 'nyc', not 'x', other is None, not 1"),

@@ -8,23 +8,61 @@ gRPC, which only this user can open. On loopback, it serves processes of its own
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from urllib.parse import unquote
 
 from deployer.platform.system.connections import IS_USER_KNOWN, connection_user
 
 _HTTP_2 = b"PRI"  #: how a connection of HTTP/2 begins (RFC 9113, 3.4)
 _PIECE = 1 << 18  #: bytes that are passed on at once
 _PATIENCE = 30.0  #: seconds for the first bytes of a connection
+_PAUSE = 0.1  #: seconds until connections are accepted again
+#: Errors of `accept` that pass: the connection ended, or there are too many open files or too little memory.
+_PASSING = frozenset({errno.ECONNABORTED, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EPROTO})
 _MAX_HEAD = 8192  #: bytes of a request of HTTP/1.1
 _NO_BODY = b"Connection: close\r\nContent-Length: 0\r\n\r\n"
 
 
+class LiveConnections:
+    """The connections whose clients are there, by the paths of the sockets that gRPC knows them by.
+
+    gRPC may report the end of a connection as the end of a stream of requests, and only later that it was broken off. A
+    connection is not live any more before gRPC can see its end.
+    """
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+        self._paths = set[str]()
+
+    @contextmanager
+    def connected(self, inner: str) -> Iterator[tuple[socket.socket, Callable[[], None]]]:
+        """Yields a socket that is connected to gRPC's, and what ends its connection's life."""
+        path = f"{inner}.{next(self._numbers)}"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+            try:
+                server.bind(path)
+                self._paths.add(path)
+                server.connect(inner)
+                yield server, lambda: self._paths.discard(path)
+            finally:
+                self._paths.discard(path)
+                Path(path).unlink(missing_ok=True)
+
+    def has(self, peer: str) -> bool:
+        """Returns whether a client is there, by what gRPC says of its connection: `unix:PATH`."""
+        return unquote(peer).removeprefix("unix:") in self._paths
+
+
 @contextmanager
-def front_port(host: str, port: int, inner: str) -> Iterator[int]:
+def front_port(host: str, port: int, inner: str, connections: LiveConnections) -> Iterator[int]:
     """Listens at `host` and `port` (0: any that is free) for the time of a block; yields the port.
 
     `inner` is the path of gRPC's socket. Raises OSError where it cannot listen.
@@ -32,7 +70,7 @@ def front_port(host: str, port: int, inner: str) -> Iterator[int]:
     listening = socket.create_server((host, port), backlog=128)
     only_user = listening.getsockname()[0] == "127.0.0.1" and IS_USER_KNOWN
     number = int(listening.getsockname()[1])
-    accepting = threading.Thread(target=_accept, args=(listening, inner, only_user), daemon=True)
+    accepting = threading.Thread(target=_accept, args=(listening, inner, only_user, connections), daemon=True)
     accepting.start()
     try:
         yield number
@@ -43,17 +81,23 @@ def front_port(host: str, port: int, inner: str) -> Iterator[int]:
         accepting.join(_PATIENCE)
 
 
-def _accept(listening: socket.socket, inner: str, only_user: bool) -> None:
+def _accept(listening: socket.socket, inner: str, only_user: bool, connections: LiveConnections) -> None:
     while True:
         try:
             client, _ = listening.accept()
-        except OSError:  # it was closed
-            return
-        threading.Thread(target=_serve, args=(client, inner, only_user), daemon=True).start()
+        except OSError as failure:
+            if failure.errno not in _PASSING:  # it was closed
+                return
+            time.sleep(_PAUSE)
+            continue
+        try:
+            threading.Thread(target=_serve, args=(client, inner, only_user, connections), daemon=True).start()
+        except RuntimeError:  # there are too many threads
+            client.close()
 
 
-def _serve(client: socket.socket, inner: str, only_user: bool) -> None:
-    with client, contextlib.suppress(OSError):  # the client went away
+def _serve(client: socket.socket, inner: str, only_user: bool, connections: LiveConnections) -> None:
+    with client, contextlib.suppress(OSError, RuntimeError):  # the client went away, or there are too many threads
         client.settimeout(_PATIENCE)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if only_user and not _is_of_this_user(client):
@@ -61,9 +105,8 @@ def _serve(client: socket.socket, inner: str, only_user: bool) -> None:
         head = _first_bytes(client)
         if head == _HTTP_2:
             client.settimeout(None)
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
-                server.connect(inner)
-                _pass_on_both(client, server)
+            with connections.connected(inner) as (server, end):
+                _pass_on_both(client, server, end)
         elif head:
             client.sendall(_answer(client))
 
@@ -91,19 +134,21 @@ def _answer(client: socket.socket) -> bytes:
     return b"HTTP/1.1 404 Not Found\r\n" + _NO_BODY
 
 
-def _pass_on_both(client: socket.socket, server: socket.socket) -> None:
+def _pass_on_both(client: socket.socket, server: socket.socket, end: Callable[[], None]) -> None:
+    """Copies both directions until both are closed; calls `end` when the client's is."""
     back = threading.Thread(target=_pass_on, args=(server, client), daemon=True)
     back.start()
-    _pass_on(client, server)
+    _pass_on(client, server, end)
     back.join()
 
 
-def _pass_on(source: socket.socket, target: socket.socket) -> None:
-    """Copies bytes until either end is closed, and then closes that direction of the other."""
+def _pass_on(source: socket.socket, target: socket.socket, end: Callable[[], None] = lambda: None) -> None:
+    """Copies bytes until either end is closed, calls `end`, and then closes that direction of the other."""
     piece = bytearray(_PIECE)
     view = memoryview(piece)
     with contextlib.suppress(OSError):
-        while count := source.recv_into(piece):
-            target.sendall(view[:count])
+        while read := source.recv_into(piece):
+            target.sendall(view[:read])
+    end()
     with contextlib.suppress(OSError):
         target.shutdown(socket.SHUT_WR)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from deployer.catalog.entries import Entries, NameTaken
 from deployer.catalog.protocol.messages import SERVICE, Method, methods
-from deployer.catalog.serving.front_port import front_port
+from deployer.catalog.serving.front_port import LiveConnections, front_port
 from deployer.catalog.serving.service import Call, CatalogService, Unsupported
-from deployer.catalog.tables import Tables
+from deployer.catalog.serving.versions import UnsupportedClient, require_served
 from deployer.errors import Conflict, DeployerError, InvalidInput, NotFound, Refused
 from deployer.platform.files.temporary import temporary_folder
 from deployer.state.store import StateStore
 
-THREADS = 16  #: calls that are answered at a time
+THREADS = 64  #: calls that are answered at a time: one client reads with up to 12
 _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 _LOG = logging.getLogger("deployer.catalog")
 
@@ -31,7 +34,10 @@ _CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
     (Refused, grpc.StatusCode.PERMISSION_DENIED),
     (InvalidInput, grpc.StatusCode.INVALID_ARGUMENT),
     (Unsupported, grpc.StatusCode.UNIMPLEMENTED),
+    (UnsupportedClient, grpc.StatusCode.FAILED_PRECONDITION),
 )
+_GRACE = 0.01  #: seconds in which a cancelled call is known to be so after its stream ended
+_FOR_ALL = "Version"  #: the call that clients of every release may make
 
 
 @contextmanager
@@ -40,23 +46,24 @@ def served(store: StateStore, root: str, host: str = "127.0.0.1", port: int = 0)
 
     Raises InvalidInput where it cannot listen at that address.
     """
-    service = CatalogService(Entries(store, root), Tables(store, root))
+    service = CatalogService(Entries(store, root))
     server = grpc.server(ThreadPoolExecutor(THREADS, "catalog"), options=_OPTIONS)
-    server.add_generic_rpc_handlers((_handlers(service),))
+    connections = LiveConnections()
+    server.add_generic_rpc_handlers((_handlers(service, connections),))
     with temporary_folder("catalog") as folder:
         inner = str(folder / "grpc")
         server.add_insecure_port(f"unix:{inner}")
         server.start()
         try:
-            with _listening(host, port, inner) as number:
+            with _listening(host, port, inner, connections) as number:
                 yield f"rerun+http://{host}:{number}"
         finally:
             server.stop(grace=None).wait()
 
 
 @contextmanager
-def _listening(host: str, port: int, inner: str) -> Iterator[int]:
-    opened = front_port(host, port, inner)
+def _listening(host: str, port: int, inner: str, connections: LiveConnections) -> Iterator[int]:
+    opened = front_port(host, port, inner, connections)
     try:
         number = opened.__enter__()
     except OSError as failure:
@@ -68,10 +75,11 @@ def _listening(host: str, port: int, inner: str) -> Iterator[int]:
         opened.__exit__(None, None, None)
 
 
-def _handlers(service: CatalogService) -> Any:
+def _handlers(service: CatalogService, connections: LiveConnections) -> Any:
     calls = service.calls()
     return grpc.method_handlers_generic_handler(
-        SERVICE, {each.name: _handler(each, calls.get(each.name, _unsupported(each))) for each in methods()}
+        SERVICE,
+        {each.name: _handler(each, calls.get(each.name, _unsupported(each)), connections) for each in methods()},
     )
 
 
@@ -82,21 +90,66 @@ def _unsupported(method: Method) -> Call:
     return call
 
 
-def _handler(method: Method, call: Call) -> Any:
+def _handler(method: Method, call: Call, connections: LiveConnections) -> Any:
     make = {
         (False, False): grpc.unary_unary_rpc_method_handler,
         (False, True): grpc.unary_stream_rpc_method_handler,
         (True, False): grpc.stream_unary_rpc_method_handler,
     }[method.takes_stream, method.gives_stream]
-    answered = _stream(call) if method.gives_stream else _single(call)
-    return make(answered, request_deserializer=method.request.FromString, response_serializer=_serialized)
+    checked = _checked(method, call)
+    answered = (
+        _stream(checked) if method.gives_stream else _single(checked, connections if method.takes_stream else None)
+    )
+    return make(answered, request_deserializer=_parser(method), response_serializer=_serialized)
 
 
-def _single(call: Call) -> Callable[[Any, Any], Any]:
+@dataclass(frozen=True, slots=True)
+class _Malformed:
+    """Bytes of a caller that are not a message, and why."""
+
+    why: str
+
+
+def _parser(method: Method) -> Callable[[bytes], Any]:
+    def parse(data: bytes) -> Any:
+        try:
+            return method.request.FromString(data)
+        except DecodeError as failure:
+            return _Malformed(str(failure))
+
+    return parse
+
+
+def _checked(method: Method, call: Call) -> Call:
+    """Returns the call, which raises InvalidInput for malformed requests, and UnsupportedClient."""
+
+    def well_formed(request: Any) -> Any:
+        if isinstance(request, _Malformed):
+            raise InvalidInput(f"the request is not a {method.name} message: {request.why}", remedy="send one")
+        return request
+
+    def checked(request: Any, headers: Mapping[str, str]) -> Any:
+        if method.name != _FOR_ALL:
+            require_served(headers)
+        return call(map(well_formed, request) if method.takes_stream else well_formed(request), headers)
+
+    return checked
+
+
+def _whole(requests: Iterator[Any], context: Any, connections: LiveConnections) -> Iterator[Any]:
+    """Yields the requests of a stream. Raises InvalidInput where the caller went away before its end, which gRPC may
+    report as an end."""
+    yield from requests
+    time.sleep(_GRACE)
+    if not (connections.has(context.peer()) and context.is_active()):
+        raise InvalidInput("the stream of requests was broken off", remedy="send all of it again")
+
+
+def _single(call: Call, connections: LiveConnections | None) -> Callable[[Any, Any], Any]:
     def answered(request: Any, context: Any) -> Any:
         try:
-            return call(request, _headers(context))
-        except Exception as failure:
+            return call(request if connections is None else _whole(request, context, connections), _headers(context))
+        except BaseException as failure:  # a panic of Lance's is not an Exception, and would leave the caller waiting
             _abort(context, failure)
 
     return answered
@@ -106,7 +159,9 @@ def _stream(call: Call) -> Callable[[Any, Any], Iterator[Any]]:
     def answered(request: Any, context: Any) -> Iterator[Any]:
         try:
             yield from call(request, _headers(context))
-        except Exception as failure:
+        except GeneratorExit:  # the caller went away
+            raise
+        except BaseException as failure:
             _abort(context, failure)
 
     return answered
@@ -120,7 +175,7 @@ def _serialized(message: Any) -> bytes:
     return bytes(message.SerializeToString())
 
 
-def _abort(context: Any, failure: Exception) -> None:
+def _abort(context: Any, failure: BaseException) -> None:
     """Ends the call with the code of the failure. What is not an error of ours is logged, and hidden from the
     client."""
     for kind, code in _CODES:
@@ -128,5 +183,6 @@ def _abort(context: Any, failure: Exception) -> None:
             context.abort(code, str(failure))
     if isinstance(failure, DeployerError):
         context.abort(grpc.StatusCode.INTERNAL, str(failure))
-    _LOG.error("a call failed", exc_info=failure)
+    if context.is_active():  # else the caller went away
+        _LOG.error("a call failed", exc_info=failure)
     context.abort(grpc.StatusCode.INTERNAL, f"the server failed: {type(failure).__name__}; its log says more")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 import pyarrow as pa
+from google.protobuf.message import DecodeError
 
 from deployer import __version__
-from deployer.catalog.entries import ENTRIES_SCHEMA, TABLE_KIND, CatalogEntry, Entries
-from deployer.catalog.protocol.dataframes import part, rows_in, schema_message
+from deployer.catalog.entries import TABLE_KIND, CatalogEntry, Entries
+from deployer.catalog.protocol.dataframes import part, rows_in, schema_in, schema_message
 from deployer.catalog.protocol.messages import cloud, common, enum_value
-from deployer.catalog.tables import Tables
 from deployer.errors import InvalidInput, NotFound
 from deployer.tables.ingest.job import Mode
 
@@ -28,6 +29,7 @@ _MODES: Mapping[int, Mode] = {
 }
 _SYSTEM_ENTRIES = enum_value("SystemTableKind", "SYSTEM_TABLE_KIND_ENTRIES")
 ENTRY_ID = "x-rerun-entry-id"  #: the header that names the table of a call
+_ENTRY_ID = re.compile(r"[0-9A-Fa-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +37,14 @@ class CatalogService:
     """Answers the calls. Safe for threads."""
 
     entries: Entries
-    tables: Tables
 
     def calls(self) -> Mapping[str, Call]:
         """Returns the calls that this service answers, by the names of the protocol."""
         return {
             "Version": self.version,
             "FindEntries": self.find_entries,
+            "CreateTableEntry": self.create_table_entry,
+            "RegisterTable": self.register_table,
             "ReadTableEntry": self.read_table_entry,
             "UpdateEntry": self.update_entry,
             "DeleteEntry": self.delete_entry,
@@ -81,6 +84,20 @@ class CatalogService:
             raise InvalidInput("No table entry ID provided", remedy="send the id of the table")
         return cloud.ReadTableEntryResponse(table=_table_entry(self.entries.by_id(_id_in(request.id))))
 
+    def create_table_entry(self, request: Any, headers: Mapping[str, str]) -> Any:
+        """Creates a table at the URL of the request, whose data is never deleted here; without one (clients from 0.29
+        on), a table of the instance."""
+        schema = schema_in(request.schema)
+        if request.HasField("provider_details"):
+            entry = self.entries.create(request.name, schema, _url_in(request.provider_details))
+        else:
+            entry = self.entries.create_in_instance(request.name, schema)
+        return cloud.CreateTableEntryResponse(table=_table_entry(entry))
+
+    def register_table(self, request: Any, headers: Mapping[str, str]) -> Any:
+        entry = self.entries.register(request.name, _url_in(request.provider_details))
+        return cloud.RegisterTableResponse(table_entry=_table_entry(entry))
+
     def update_entry(self, request: Any, headers: Mapping[str, str]) -> Any:
         entry_id, update = _id_in(request.id), request.entry_details_update
         renamed = update.HasField("name")
@@ -95,29 +112,25 @@ class CatalogService:
 
     def get_table_schema(self, request: Any, headers: Mapping[str, str]) -> Any:
         entry = self.entries.by_id(_id_in(request.table_id))
-        schema = ENTRIES_SCHEMA if entry.table is None else self.tables.schema(entry.table)
-        return cloud.GetTableSchemaResponse(schema=schema_message(schema))
+        return cloud.GetTableSchemaResponse(schema=schema_message(self.entries.rows(entry).schema()))
 
     def scan_table(self, request: Any, headers: Mapping[str, str]) -> Iterator[Any]:
         entry = self.entries.by_id(_id_in(request.table_id))
-        batches = [self.entries.table_of_entries()] if entry.table is None else self.tables.batches(entry.table)
-        for batch in batches:
+        for batch in self.entries.rows(entry).batches():
             yield cloud.ScanTableResponse(dataframe_part=part(batch))
 
     def write_table(self, requests: Iterator[Any], headers: Mapping[str, str]) -> Any:
         """Writes all rows of the stream as one version of the table."""
-        try:
-            entry = self.entries.by_id(bytes.fromhex(headers.get(ENTRY_ID, "")))
-        except ValueError:
-            raise InvalidInput(f"the header {ENTRY_ID} is not an entry id", remedy="send 32 hex digits") from None
-        if entry.table is None:
-            raise InvalidInput("the table of entries cannot be written", where=entry.name, remedy="write to a table")
+        entry_id = headers.get(ENTRY_ID, "")
+        if not _ENTRY_ID.fullmatch(entry_id):
+            raise InvalidInput(f"the header {ENTRY_ID} is not an entry id", remedy="send 32 hex digits")
+        entry = self.entries.by_id(bytes.fromhex(entry_id))
         first = next(requests, None)
         if first is not None:
             mode = _MODES.get(first.insert_mode)
             if mode is None:
                 raise InvalidInput("the insert mode is unspecified", where=entry.name, remedy="name an insert mode")
-            self.tables.write(entry.table, _rows_of(chain([first], requests)), mode)
+            self.entries.rows(entry).write(_rows_of(chain([first], requests)), mode)
         return cloud.WriteTableResponse()
 
 
@@ -132,6 +145,21 @@ def _rows_of(requests: Iterator[Any]) -> Iterator[pa.RecordBatch]:
             raise InvalidInput("one stream has several insert modes", remedy="send one stream for each mode")
         mode = request.insert_mode
         yield from rows_in(request.dataframe_part)
+
+
+def _url_in(details: Any) -> str:
+    """Returns the URL of a Lance table. Raises InvalidInput for the details of any other provider."""
+    if details.type_url.rpartition("/")[2] != cloud.LanceTable.DESCRIPTOR.full_name:
+        raise InvalidInput(
+            f"{details.type_url or 'no provider'} is not the provider of a Lance table",
+            remedy="give the URL of a Lance table",
+        )
+    try:
+        return str(cloud.LanceTable.FromString(details.value).table_url)
+    except DecodeError as failure:
+        raise InvalidInput(
+            f"the details of the provider cannot be read: {failure}", remedy="send a LanceTable"
+        ) from None
 
 
 def _id_in(message: Any) -> bytes:
@@ -149,7 +177,7 @@ def _details(entry: CatalogEntry) -> Any:
 
 def _table_entry(entry: CatalogEntry) -> Any:
     found = cloud.TableEntry(details=_details(entry))
-    is_system = entry.table is None
+    is_system = entry.table is None and entry.external is None
     provider = cloud.SystemTable(kind=_SYSTEM_ENTRIES) if is_system else cloud.LanceTable(table_url=entry.url)
     found.provider_details.type_url = f"/{provider.DESCRIPTOR.full_name}"
     found.provider_details.value = provider.SerializeToString()

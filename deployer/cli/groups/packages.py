@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from deployer.cli.commands.catalog import entries, inspect, serve
+from deployer.cli.commands.catalog import tables as catalog_tables
 from deployer.cli.commands.column import backfill, computed, load
 from deployer.cli.commands.job import jobs
 from deployer.cli.commands.rows import change as row_change
@@ -110,6 +111,7 @@ catalog_group = _group(
     {
         "serve": serve.serve,
         "entries": entries.entries,
+        "tables": catalog_tables.tables,
         "inspect": inspect.inspect,
     },
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 
 from deployer.platform.system.clock import utc
 from deployer.state.log.service_requirements import ServiceRequirement
+from deployer.state.model.declared_properties import CATALOG_ENTRY, CREATING, DATASET_NAME, DEFAULT_DATABASE
 from deployer.state.model.entities import (
     JSON,
     REARRANGES,
@@ -42,13 +43,23 @@ class LogEmpty:
 
 @dataclass(frozen=True, slots=True)
 class NameFree:
+    """No table has the name, no dataset of recordings, and no entry of the catalog, unless that is being created."""
+
     TAG = "name-free"
     database: Name
     name: Name
 
     def failure(self, state: InstanceState) -> str | None:
-        taken = state.by_name(f"{self.database}.{self.name}")
-        return f"the name {taken.full_name} belongs to table {taken.table_id}" if taken else None
+        full_name = f"{self.database}.{self.name}"
+        if taken := state.by_name(full_name):
+            return f"the name {taken.full_name} belongs to table {taken.table_id}"
+        entry = state.properties.get(f"{CATALOG_ENTRY}{full_name}")
+        names = {full_name, full_name.removeprefix(f"{DEFAULT_DATABASE}.")}
+        if isinstance(entry, Mapping) and entry.get("status") != CREATING:
+            return f"the name {full_name} belongs to an entry of the catalog"
+        if any(f"{DATASET_NAME}{each}" in state.properties for each in names):
+            return f"the name {full_name} belongs to a dataset of recordings"
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def entries(
 
     address = root_of(root, project, stack, specs)
     with closing(open_store(address)) as store:
-        found = [each for each in Entries(store, address).all() if each.table is not None]
+        found = [each for each in Entries(store, address).all() if each.table or each.external]
     if as_json:
         print_json(
             {
@@ -46,7 +46,7 @@ def entries(
         )
         return 0
     if not found:
-        note("there are no tables; `deployer up` creates those that are declared")
+        note("there are no entries; `deployer up` creates the tables that are declared")
         return 0
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("entry", "kind", "id", "updated (UTC)"):

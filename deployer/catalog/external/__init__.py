@@ -1,0 +1,1 @@
+"""External tables: entries whose Lance datasets lie outside of the instance's root. Their data is never deleted."""
