@@ -1,0 +1,147 @@
+"""What a dataset holds, in memory: its layers, columns and chunks at one version, read from its tables."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import Lock, RLock
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deployer.catalog.datasets.chunk_index import ChunkIndex
+from deployer.catalog.datasets.properties import aligned, joined, unpacked_properties
+from deployer.catalog.datasets.record import DatasetRecord, folder_of
+from deployer.catalog.datasets.rows import CHUNKS, LAYERS, schemas_in
+from deployer.catalog.datasets.schemas import Columns
+from deployer.datasets.files.named_rows import read_rows
+
+KEPT = 64  #: datasets that are kept in memory
+
+
+@dataclass
+class DatasetIndex:
+    """A dataset at the versions that its record names. Safe for threads: what is computed twice is the same.
+
+    `rows` are the rows of all layers, those that others replaced included.
+    """
+
+    record: DatasetRecord
+    root: str
+    rows: pa.Table
+    chunk_rows: pa.Table | None = None  #: as far as they were read
+    _lock: RLock = field(default_factory=RLock)
+
+    @cached_property
+    def live(self) -> npt.NDArray[np.int64]:
+        """The places of the rows that no later one replaced, in the order of their sources."""
+        keys = pc.binary_join_element_wise(self.rows["segment"], self.rows["layer"], "\0").combine_chunks()
+        codes = keys.dictionary_encode()
+        last = np.full(len(codes.dictionary), -1, np.int64)
+        last[codes.indices.to_numpy()] = np.arange(len(keys))
+        return np.sort(last)
+
+    @cached_property
+    def layers(self) -> pa.Table:
+        """The layers, in the order in which they were registered."""
+        return self.rows.drop_columns(["schema", "properties"]).take(pa.array(self.live)).combine_chunks()
+
+    @cached_property
+    def keys(self) -> frozenset[tuple[str, str]]:
+        """The segment and name of each layer."""
+        return frozenset(zip(self.layers["segment"].to_pylist(), self.layers["layer"].to_pylist(), strict=True))
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The columns of all layers. Not to be changed."""
+        known = dict(schemas_in(self.rows.filter(pc.is_valid(self.rows["schema"]))))
+        used = dict.fromkeys(self.layers["schema_number"].to_pylist())
+        return Columns(known[number] for number in used)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return self.columns.schema()
+
+    @cached_property
+    def properties(self) -> pa.Table:
+        """A row for each of `layers` with its properties, and their columns."""
+        packed = [each for each in self.rows["properties"].to_pylist() if each is not None]
+        found = joined([unpacked_properties(each) for each in packed]) if packed else aligned([])
+        return found.take(pa.array(self.live)).drop_columns(["_"]) if found.num_columns > 1 else found.slice(0, 0)
+
+    @cached_property
+    def source_of_layer(self) -> npt.NDArray[np.int64]:
+        """The source of each layer, ascending."""
+        sources: npt.NDArray[np.int64] = self.layers["source"].to_numpy()
+        return sources
+
+    @cached_property
+    def segment_codes(self) -> tuple[npt.NDArray[np.int64], pa.Array]:
+        """The number of each layer's segment, and the segments in the order in which they came."""
+        codes = self.layers["segment"].combine_chunks().dictionary_encode()
+        return codes.indices.to_numpy().astype(np.int64), codes.dictionary
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each segment, by its id."""
+        return {name: number for number, name in enumerate(self.segment_codes[1].to_pylist())}
+
+    @property
+    def chunks(self) -> ChunkIndex:
+        """The chunks of all layers."""
+        with self._lock:
+            return self._chunks
+
+    @cached_property
+    def _chunks(self) -> ChunkIndex:
+        have = 0 if self.chunk_rows is None else self.chunk_rows.num_rows
+        wanted = self.record.chunks
+        if have < wanted.rows:
+            more = read_rows(f"{folder_of(self.root, self.record.dataset_id)}/chunks.lance", wanted.named, have)
+            parts = [each for each in (self.chunk_rows, more) if each is not None]
+            self.chunk_rows = pa.concat_tables([each.cast(CHUNKS) for each in parts])
+        rows = CHUNKS.empty_table() if self.chunk_rows is None else self.chunk_rows
+        if len(self.live) < self.rows.num_rows:
+            rows = rows.filter(pc.is_in(rows["source"], pa.array(self.source_of_layer)))
+        return ChunkIndex(rows)
+
+
+class Indexes:
+    """The newest of what datasets hold, for the instance at `root`. Only what came since is read. Safe for threads."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._kept = OrderedDict[str, DatasetIndex]()
+        self._lock = Lock()
+
+    def of(self, record: DatasetRecord) -> DatasetIndex:
+        """Returns what the dataset holds at the versions of the record."""
+        with self._lock:
+            kept = self._kept.get(record.dataset_id)
+        if kept is not None and (kept.record.layers, kept.record.chunks) == (record.layers, record.chunks):
+            return kept
+        found = self._read(record, kept)
+        with self._lock:
+            self._kept[record.dataset_id] = found
+            self._kept.move_to_end(record.dataset_id)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return found
+
+    def forget(self, dataset_id: str) -> None:
+        with self._lock:
+            self._kept.pop(dataset_id, None)
+
+    def _read(self, record: DatasetRecord, kept: DatasetIndex | None) -> DatasetIndex:
+        if kept is None or kept.record.layers.rows > record.layers.rows:
+            kept = DatasetIndex(record, self._root, LAYERS.empty_table())
+        location = f"{folder_of(self._root, record.dataset_id)}/layers.lance"
+        rows = kept.rows
+        if rows.num_rows < record.layers.rows:
+            more = read_rows(location, record.layers.named, rows.num_rows)
+            if more is not None:
+                rows = pa.concat_tables([rows, more.cast(LAYERS)])
+        return DatasetIndex(record, self._root, rows, kept.chunk_rows)

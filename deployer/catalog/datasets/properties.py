@@ -1,0 +1,126 @@
+"""The properties of recordings: static values of entities below `/__properties`, as columns of segments and layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from deployer.catalog.protocol.dataframes import rows_in
+from deployer.catalog.protocol.messages import log_msg
+from deployer.catalog.recordings.recording import Recording, component_of
+from deployer.catalog.recordings.source import ByteSource
+
+ENTITY = "/__properties"
+_REPLACED = str.maketrans(dict.fromkeys(", -.\\", "_"))  #: characters that names of columns do not have
+
+
+def properties_of(recording: Recording, source: ByteSource) -> pa.RecordBatch | None:
+    """Returns one row with the recording's properties, in the order of their names; None where it has none.
+
+    Raises InvalidInput for chunks that are not rows.
+    """
+    found = dict[str, tuple[pa.Field, pa.Array]]()
+    manifest = recording.manifest
+    wanted = zip(
+        manifest["chunk_entity_path"].to_pylist(),
+        manifest["chunk_is_static"].to_pylist(),
+        manifest["chunk_byte_offset"].to_pylist(),
+        manifest["chunk_byte_size"].to_pylist(),
+        strict=True,
+    )
+    for entity, static, offset, length in wanted:
+        if static and entity.startswith(f"{ENTITY}/"):
+            for rows in rows_in(log_msg.ArrowMsg.FromString(source.read(offset, length))):
+                found |= {field.name: (field, value) for field, value in _columns(rows, entity)}
+    if not found:
+        return None
+    names = sorted(found)
+    return pa.RecordBatch.from_arrays(
+        [found[name][1] for name in names], schema=pa.schema([found[name][0] for name in names])
+    )
+
+
+def _columns(rows: pa.RecordBatch, entity: str) -> Iterable[tuple[pa.Field, pa.Array]]:
+    for at, field in enumerate(rows.schema):
+        metadata = field.metadata or {}
+        if metadata.get(b"rerun:kind") != b"data":
+            continue
+        values = rows.column(at)
+        values = values.filter(values.is_valid())
+        value = values[-1:] if len(values) else pa.nulls(1, field.type)
+        about = {key: text for key, text in metadata.items() if key != b"rerun:is_static"}
+        about[b"rerun:entity_path"] = entity.encode()
+        kind = _nullable_items(field.type)
+        name = _name(entity, component_of(field), metadata.get(b"rerun:archetype", b"").decode())
+        yield pa.field(name, kind, metadata=about), value.cast(kind)
+
+
+def _name(entity: str, component: str, archetype: str) -> str:
+    """Returns the name of a property: its entity below `/__properties`, its archetype and its field."""
+    short = archetype.rpartition(".")[2]
+    field = component.removeprefix(f"{short}:") if short else component
+    parts = ("property", entity.removeprefix(ENTITY).strip("/"), short, field)
+    return ":".join(filter(None, parts)).translate(_REPLACED)
+
+
+def _nullable_items(kind: pa.DataType) -> pa.DataType:
+    """Returns the type of a property: items of lists of a fixed size may be null."""
+    if pa.types.is_list(kind) and pa.types.is_fixed_size_list(kind.value_type):
+        items = kind.value_type
+        return pa.list_(kind.value_field.with_type(pa.list_(items.value_field.with_nullable(True), items.list_size)))
+    return kind
+
+
+def packed_properties(layers: Sequence[pa.RecordBatch | None]) -> bytes:
+    """Returns a row for each layer, with the columns that any of them has, as an IPC stream."""
+    table = aligned(layers)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def aligned(layers: Sequence[pa.RecordBatch | None]) -> pa.Table:
+    """Returns a row for each layer. All have the same type for a property.
+
+    A column `_` holds no value: it makes rows of layers without a property.
+    """
+    runs = list[list[pa.RecordBatch]]()
+    for each in layers:
+        rows = pa.RecordBatch.from_arrays([], names=[]) if each is None else each
+        rows = pa.RecordBatch.from_arrays(
+            [pa.nulls(1), *rows.columns], schema=pa.schema([pa.field("_", pa.null()), *rows.schema])
+        )
+        if runs and runs[-1][0].schema.equals(rows.schema):
+            runs[-1].append(rows)
+        else:
+            runs.append([rows])
+    tables = [pa.Table.from_batches(each).combine_chunks() for each in runs]
+    return joined(tables)
+
+
+def joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """Returns the rows of all tables, with null where one has not a column. The first has a column's metadata."""
+    if not tables:
+        return pa.table({"_": pa.nulls(0)})
+    fields = dict[str, pa.Field]()
+    for each in tables:
+        for field in each.schema:
+            fields.setdefault(field.name, field)
+    schema = pa.schema(list(fields.values()))
+    return pa.concat_tables([_with(each, schema) for each in tables])
+
+
+def _with(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = [
+        table[field.name] if field.name in table.column_names else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def unpacked_properties(data: bytes) -> pa.Table:
+    """Returns the rows of `packed_properties`."""
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all()

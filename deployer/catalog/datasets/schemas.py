@@ -1,0 +1,61 @@
+"""The columns of a dataset: those of all its layers, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from deployer.errors import InvalidInput
+
+
+class Columns:
+    """Columns that layers have in common: each name has one type.
+
+    Not safe for threads.
+    """
+
+    def __init__(self, schemas: Iterable[pa.Schema] = ()) -> None:
+        self._fields = dict[str, pa.Field]()
+        self._known = set[pa.Schema]()
+        for each in schemas:
+            self.add(each)
+
+    def fault(self, schema: pa.Schema) -> str | None:
+        """Returns the column of a schema that has another type here, in a sentence; None where there is none."""
+        if schema in self._known:
+            return None
+        for field in schema:
+            known = self._fields.get(field.name)
+            if known is not None and known.type != field.type:
+                return f"the column {field.name} is {field.type}, and the dataset has it as {known.type}"
+        return None
+
+    def add(self, schema: pa.Schema) -> None:
+        """Adds the columns of a schema. Raises InvalidInput for a type that is not the dataset's, and adds nothing."""
+        if schema in self._known:
+            return
+        if fault := self.fault(schema):
+            raise InvalidInput(fault, remedy="record the component with one type, or register it in another dataset")
+        for field in schema:
+            known = self._fields.get(field.name)
+            metadata = {**(field.metadata or {}), **((known.metadata if known is not None else None) or {})}
+            self._fields[field.name] = field.with_metadata(metadata or None)
+        self._known.add(schema)
+
+    def schema(self) -> pa.Schema:
+        """Returns all columns: the row id, timelines, then components by entity, archetype and name."""
+        return pa.schema(sorted(self._fields.values(), key=_place))
+
+
+def _place(field: pa.Field) -> tuple[int, str, str, str]:
+    metadata: Mapping[bytes, bytes] = field.metadata or {}
+    kind = metadata.get(b"rerun:kind")
+    if kind == b"control":
+        return 0, "", "", ""
+    if kind == b"index":
+        return 1, field.name, "", ""
+    entity, archetype, component = (
+        metadata.get(key, b"").decode() for key in (b"rerun:entity_path", b"rerun:archetype", b"rerun:component")
+    )
+    return 2, entity, archetype, component
