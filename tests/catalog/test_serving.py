@@ -29,7 +29,7 @@ from deployer.state.log.updates import SetTableProperties
 from deployer.state.model.declared_properties import OWNER
 from tests.tables.lakes import Lake, flights, sorted_rows
 
-DATASET, VIEW, TABLE = 1, 2, 3
+DATASET, VIEW, TABLE, BLUEPRINTS = 1, 2, 3, 5
 APPEND, OVERWRITE, UPSERT = 1, 2, 3
 
 
@@ -201,12 +201,7 @@ BAD_CALLS: dict[str, tuple[str, Any, str, str]] = {
         "INVALID_ARGUMENT",
         "the entry kind of the filter is unspecified",
     ),
-    "a recording": (
-        "CreateDatasetEntry",
-        cloud.CreateDatasetEntryRequest(name="d"),
-        "UNIMPLEMENTED",
-        "does not answer CreateDatasetEntry",
-    ),
+    "a call that is not served": ("DoGlobalMaintenance", None, "UNIMPLEMENTED", "does not answer DoGlobalMaintenance"),
 }
 
 
