@@ -1,7 +1,7 @@
 """Pruning of queries against none: whatever a query of a range needs is in the chunks that are named for it.
 
-A query of a range shows the rows of the range, and for each component the last value at its start (`fill_latest_at`). What
-that takes is found here row by row, without bounds.
+A query of a range shows the rows of the range, and for each component the last value at its start (`fill_latest_at`).
+What that takes is found here row by row, without bounds.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock, RLock
@@ -34,6 +35,7 @@ class DatasetIndex:
     rows: pa.Table
     chunk_rows: pa.Table | None = None  #: as far as they were read
     _lock: RLock = field(default_factory=RLock)
+    _made: dict[str, pa.Table] = field(default_factory=dict)
 
     @cached_property
     def live(self) -> npt.NDArray[np.int64]:
@@ -49,10 +51,17 @@ class DatasetIndex:
         """The layers, in the order in which they were registered."""
         return self.rows.drop_columns(["schema", "properties"]).take(pa.array(self.live)).combine_chunks()
 
-    @cached_property
-    def keys(self) -> frozenset[tuple[str, str]]:
-        """The segment and name of each layer."""
-        return frozenset(zip(self.layers["segment"].to_pylist(), self.layers["layer"].to_pylist(), strict=True))
+    def keys_of(self, segments: Iterable[str]) -> frozenset[tuple[str, str]]:
+        """Returns the segment and name of each layer of some segments."""
+        found = self.layers.filter(pc.is_in(self.layers["segment"], pa.array(set(segments), pa.utf8())))
+        return frozenset(zip(found["segment"].to_pylist(), found["layer"].to_pylist(), strict=True))
+
+    def remembered(self, name: str, make: Callable[[], pa.Table]) -> pa.Table:
+        """Returns a table that is made of this once."""
+        with self._lock:
+            if name not in self._made:
+                self._made[name] = make()
+            return self._made[name]
 
     @cached_property
     def columns(self) -> Columns:

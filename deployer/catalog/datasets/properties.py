@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -47,13 +48,20 @@ def _columns(rows: pa.RecordBatch, entity: str) -> Iterable[tuple[pa.Field, pa.A
         if metadata.get(b"rerun:kind") != b"data":
             continue
         values = rows.column(at)
-        values = values.filter(values.is_valid())
+        if values.null_count:
+            values = values.filter(values.is_valid())
         value = values[-1:] if len(values) else pa.nulls(1, field.type)
-        about = {key: text for key, text in metadata.items() if key != b"rerun:is_static"}
-        about[b"rerun:entity_path"] = entity.encode()
-        kind = _nullable_items(field.type)
-        name = _name(entity, component_of(field), metadata.get(b"rerun:archetype", b"").decode())
-        yield pa.field(name, kind, metadata=about), value.cast(kind)
+        column = _column(entity, component_of(field), field.type, frozenset(metadata.items()))
+        yield column, value if column.type == field.type else value.cast(column.type)
+
+
+@lru_cache(maxsize=4096)
+def _column(entity: str, component: str, kind: pa.DataType, metadata: frozenset[tuple[bytes, bytes]]) -> pa.Field:
+    """Returns the column of a property."""
+    about = {key: text for key, text in sorted(metadata) if key != b"rerun:is_static"}
+    about[b"rerun:entity_path"] = entity.encode()
+    name = _name(entity, component, about.get(b"rerun:archetype", b"").decode())
+    return pa.field(name, _nullable_items(kind), metadata=about)
 
 
 def _name(entity: str, component: str, archetype: str) -> str:

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pyarrow as pa
+from google.protobuf.message import DecodeError
 
 from deployer.catalog.datasets.properties import properties_of
 from deployer.catalog.datasets.record import Kind
 from deployer.catalog.datasets.rows import NewLayer
-from deployer.catalog.recordings.recording import BLUEPRINT, RECORDING, read_recordings
+from deployer.catalog.recordings.recording import BLUEPRINT, RECORDING, Recording, read_recordings
 from deployer.catalog.recordings.source import open_source
 from deployer.errors import DeployerError, InvalidInput
 from deployer.platform.storage.s3_objects import S3Objects
 
 SUFFIX = ".rrd"
 BASE = "base"  #: the layer of a recording that is registered without one
+SHA256 = 32  #: bytes of a hash
+LARGEST = 1 << 62  #: bytes that the chunks of a recording may say that they have together
 _THREADS = 16  #: objects that are read at a time
 _KINDS = {"dataset": RECORDING, "blueprints": BLUEPRINT}
 
@@ -97,11 +104,43 @@ def read(source: Source, kind: Kind) -> ReadSource:
             )
         what = "recording" if kind == "dataset" else "blueprint"
         if not layers:
-            raise InvalidInput(f"the file holds no {what}", where=source.url, remedy=f"give a file with a {what}")
-        if not all(each.recording.segment for each in layers):
-            raise InvalidInput(f"the {what} has no id", where=source.url, remedy="record it with a recording id")
+            raise InvalidInput(f"the file holds no {what}", remedy=f"give a file with a {what}")
+        for each in layers:
+            if fault := _fault(each.recording):
+                raise InvalidInput(f"the file is damaged: {fault}", remedy="copy or record it again")
     except DeployerError as failure:
-        if failure.where is None:
-            failure.where = source.url
-        return ReadSource(source, error=failure)
+        return ReadSource(source, error=_named(failure, source))
+    except (ValueError, KeyError, DecodeError, pa.ArrowException) as failure:
+        damaged = InvalidInput(f"the file is damaged: {failure}", remedy="copy or record it again")
+        return ReadSource(source, error=_named(damaged, source))
     return ReadSource(source, layers)
+
+
+def _named(failure: DeployerError, source: Source) -> DeployerError:
+    """Returns the error, which names the file."""
+    if failure.where is None:
+        failure.where = source.url
+    return failure
+
+
+def _fault(recording: Recording) -> str | None:
+    """Returns what is wrong with a recording whose bytes are whole, in a sentence; None where nothing is."""
+    if not recording.segment:
+        return "a recording in it has no id"
+    if len(recording.schema_sha256) != SHA256:
+        return "its footer has no hash of its columns"
+    sizes = np.asarray(recording.manifest["chunk_byte_size_uncompressed"])
+    if len(sizes) and int(sizes.max()) >= LARGEST // len(sizes):
+        return "its footer names chunks that are larger than any file"
+    return _fault_of_columns(recording.manifest.schema)
+
+
+@lru_cache(maxsize=256)
+def _fault_of_columns(manifest: pa.Schema) -> str | None:
+    for field in manifest:
+        is_time = field.name.endswith((":start", ":end")) and b"rerun:index" in (field.metadata or {})
+        kind = field.type
+        if is_time and not (pa.types.is_int64(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind)):
+            return f"its footer has {field.name} as {kind}, which is not a time"
+    names = manifest.names
+    return None if len(set(names)) == len(names) else "its footer has a column twice"

@@ -123,6 +123,7 @@ def _planned(read: Sequence[ReadSource], index: DatasetIndex, on_duplicate: OnDu
     """Raises AlreadyThere for a layer that its segment has already, where that is an error."""
     columns, properties = Columns([index.schema]), Columns([index.properties.schema])
     layers, tasks = dict[tuple[str, str], NewLayer](), list[Task]()
+    there = index.keys_of(layer.recording.segment for each in read for layer in each.layers)
 
     def task(each: ReadSource, layer: NewLayer | None = None, error: str | None = None) -> Task:
         url = each.source.url if layer is None else layer.url
@@ -142,7 +143,7 @@ def _planned(read: Sequence[ReadSource], index: DatasetIndex, on_duplicate: OnDu
             tasks.append(task(each, error=error))
             continue
         for layer in each.layers:
-            is_there = layer.key in index.keys or layer.key in layers
+            is_there = layer.key in there or layer.key in layers
             if is_there and on_duplicate is OnDuplicate.ERROR:
                 raise AlreadyThere(
                     f"Layer '{layer.layer}' already exists",

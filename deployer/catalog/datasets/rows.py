@@ -1,4 +1,4 @@
-"""The rows of a dataset's tables: one for each layer, chunk and task (described in docs/catalog-format.md)."""
+"""The rows of a dataset's tables: one for each layer, chunk and task (described in docs/catalog.md)."""
 
 from __future__ import annotations
 

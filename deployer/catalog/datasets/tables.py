@@ -47,6 +47,10 @@ def segment_table(index: DatasetIndex) -> pa.Table:
 
     Where several layers of a segment have a property, the last that was registered counts.
     """
+    return index.remembered("segments", lambda: _segment_table(index))
+
+
+def _segment_table(index: DatasetIndex) -> pa.Table:
     codes, segments = index.segment_codes
     order = np.argsort(codes, kind="stable")  # the layers of a segment, in the order of their registration
     starts = np.searchsorted(codes[order], np.arange(len(segments) + 1)).astype(np.int32)

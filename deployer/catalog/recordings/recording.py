@@ -66,7 +66,7 @@ class Recording:
     @property
     def size(self) -> int:
         """The uncompressed bytes of all chunks."""
-        return int(pc.sum(self.manifest["chunk_byte_size_uncompressed"]).as_py() or 0)
+        return int(np.asarray(self.manifest["chunk_byte_size_uncompressed"]).sum())
 
     @property
     def entities(self) -> list[str]:
