@@ -1,0 +1,168 @@
+"""A program for the environment of Rerun's client: datasets of recordings on this project's server and on Rerun's own.
+
+`python client_datasets.py URL FOLDER SEED` writes random recordings, registers them with both servers, and prints what
+differs as JSON; then it prints what calls answer that only this server has an answer for.
+"""
+
+# mypy: ignore-errors
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import rerun as rr
+import rerun.blueprint as rrb
+from datafusion import col
+from rerun.catalog import CatalogClient
+from rerun.server import Server
+
+warnings.simplefilter("ignore")
+BASE = np.datetime64("2025-01-01T00:00:00", "ns")
+VARIES = {"rerun_storage_urls", "rerun_storage_url", "rerun_last_updated_at", "rerun_registration_time"}
+
+
+def write(path: Path, segment: str, rng: np.random.Generator, layer: int) -> None:
+    """Writes a recording: several timelines, repeated times, static values, several components, properties."""
+    with rr.RecordingStream("tests", recording_id=segment) as rec:
+        rec.save(str(path))
+        rec.send_property(f"info{layer}", rr.AnyValues(robot=f"r{rng.integers(9)}", mass=float(rng.integers(9))))
+        rec.log("static/doc", rr.TextDocument(f"{segment} {layer}"), static=True)
+        for tick in np.sort(rng.integers(0, 40, rng.integers(0, 60))):
+            rec.set_time("tick", sequence=int(tick))
+            if rng.random() < 0.7:
+                rec.set_time("at", timestamp=BASE + np.timedelta64(int(tick) * 10**9, "ns"))
+            if rng.random() < 0.6:
+                rec.log(f"scalars/{layer}", rr.Scalars(float(rng.integers(100))))
+            if rng.random() < 0.3:
+                rec.log("log", rr.TextLog(f"{segment} {tick}", level="INFO" if rng.random() < 0.5 else None))
+            if rng.random() < 0.2:
+                rec.log("points", rr.Points3D(rng.random((int(rng.integers(0, 3)), 3)), radii=0.5))
+            if rng.random() < 0.05:
+                rec.log("points", rr.Clear(recursive=bool(rng.random() < 0.5)))
+        for first in range(0, 40, 10):
+            if rng.random() < 0.7:
+                ticks = np.sort(rng.integers(first, first + 12, 8))
+                rec.send_columns(
+                    "columns", [rr.TimeColumn("tick", sequence=ticks)], rr.Scalars.columns(scalars=rng.random(8))
+                )
+
+
+def rows_of(frame) -> list[str]:
+    """All rows as text, in an order of their own."""
+    table = pa.Table.from_batches(frame.collect(), frame.schema())
+    names = [name for name in sorted(table.column_names) if name not in VARIES]
+    return sorted(json.dumps(row, default=str) for row in table.select(names).to_pylist())
+
+
+def reads(dataset):
+    """The reads that are compared, by name."""
+    values = np.array([0, 3, 11, 11, 25, 39, 100], np.int64)
+    one = dataset.filter_segments(["s0"])
+    times = BASE + np.array([5, 20], "timedelta64[s]")
+    return {
+        "tick": lambda: dataset.reader(index="tick"),
+        "at": lambda: dataset.reader(index="at"),
+        "filled": lambda: dataset.reader(index="tick", fill_latest_at=True),
+        "values": lambda: one.reader(index="tick", using_index_values=values),
+        "filled values": lambda: one.reader(index="tick", using_index_values=values, fill_latest_at=True),
+        "filled times": lambda: dataset.reader(index="at", using_index_values=times, fill_latest_at=True),
+        "static": lambda: dataset.reader(index=None),
+        "range": lambda: dataset.reader(index="tick").filter((col("tick") >= 10) & (col("tick") <= 15)),
+        "filled range": lambda: dataset.reader(index="tick", fill_latest_at=True).filter(col("tick") == 12),
+        "a segment": lambda: dataset.reader(index="tick").filter(col("rerun_segment_id") == "s1"),
+        "contents": lambda: dataset.filter_contents(["/scalars/**"]).reader(index="tick"),
+        "contents filled": lambda: (
+            dataset.filter_contents(["/points/**", "/columns"])
+            .filter_segments(["s0", "s2"])
+            .reader(index="tick", fill_latest_at=True)
+        ),
+        "empty columns": lambda: dataset.reader(index="tick", include_semantically_empty_columns=True),
+        "tombstones": lambda: dataset.reader(index="tick", include_tombstone_columns=True),
+        "segments": lambda: dataset.segment_table(),
+        "segments of a view": lambda: one.segment_table(),
+        "manifest": lambda: dataset.manifest(),
+    }
+
+
+def outcome(call):
+    try:
+        return call()
+    except Exception as failure:
+        return type(failure).__name__
+
+
+def main() -> None:
+    url, folder, seed = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    rng = np.random.default_rng(seed)
+    base, more = [], []
+    for number in range(4):
+        base.append(folder / f"base{number}.rrd")
+        write(base[-1], f"s{number}", rng, 0)
+        if number % 2:
+            more.append(folder / f"more{number}.rrd")
+            write(more[-1], f"s{number}", rng, 1)
+    look = folder / "look.rbl"
+    rrb.Blueprint(rrb.Spatial2DView()).save("app", look)
+    found: dict[str, object] = {}
+    with Server() as server:
+        catalogs = CatalogClient(url), server.client()
+        sets = []
+        for catalog in catalogs:
+            dataset = catalog.create_dataset("drives")
+            result = dataset.register([each.as_uri() for each in base]).wait(60)
+            assert result.segment_ids == [f"s{number}" for number in range(4)], result
+            list(dataset.register([each.as_uri() for each in more], layer_name="more").iter_results(60))
+            sets.append(dataset)
+        ours, theirs = map(reads, sets)
+        for name, read in ours.items():
+            mine, own = (outcome(lambda each=each: rows_of(each())) for each in (read, theirs[name]))
+            if mine != own:
+                found[f"differs: {name}"] = [str(mine)[:2000], str(own)[:2000]]
+            found.setdefault("rows", {})[name] = len(mine)
+        calls = {
+            "schema": lambda each: [str(column) for column in each.schema()],
+            "arrow_schema": lambda each: [(f.name, str(f.type), str(f.metadata)) for f in each.arrow_schema()],
+            "segment_ids": lambda each: sorted(each.segment_ids()),
+            "again": lambda each: each.register(base[0].as_uri()),
+            "missing": lambda each: each.register("file:///none.rrd").wait(10),
+            "unknown index": lambda each: each.reader(index="none").count(),
+            "unknown segment": lambda each: each.filter_segments("none").reader(index="tick").count(),
+            "download": lambda each: each.download_segment("s1").recording_id(),
+            "register_blueprint": lambda each: each.register_blueprint(look.as_uri()),
+            "blueprints": lambda each: len(each.blueprints()),
+            "default_blueprint": lambda each: each.default_blueprint() in each.blueprints(),
+            "no default": lambda each: (each.set_default_blueprint(None), each.default_blueprint()),
+        }
+        for name, call in calls.items():
+            mine, own = (outcome(lambda each=each, call=call: call(each)) for each in sets)
+            if mine != own:
+                found[f"differs: {name}"] = [str(mine)[:2000], str(own)[:2000]]
+        mine = sets[0]
+        bad = folder / "bad.rrd"
+        bad.write_bytes(base[0].read_bytes()[:-200])
+        other = catalogs[0].create_dataset("other")
+        handle = other.register([base[0].as_uri(), bad.as_uri(), base[1].as_uri()])
+        found["results"] = [(each.segment_id, each.is_success) for each in handle.iter_results(60)]
+        try:
+            handle.wait(60)
+        except ValueError as failure:
+            found["wait"] = bad.name in str(failure) and "truncated" in str(failure)
+        found["good"] = sorted(other.segment_ids())
+        found["taken"] = outcome(lambda: catalogs[0].create_dataset("other"))
+        mine.update(name="trips")
+        found["renamed"] = catalogs[0].get_dataset("trips").id == mine.id
+        found["old name"] = outcome(lambda: catalogs[0].get_dataset("drives"))
+        base[2].write_bytes(base[2].read_bytes() + b"x")
+        found["changed"] = outcome(lambda: mine.reader(index="tick").count())
+        mine.delete()
+        found["left"] = catalogs[0].dataset_names()
+        found["deleted"] = outcome(lambda: mine.segment_ids())
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

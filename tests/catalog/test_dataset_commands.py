@@ -1,0 +1,133 @@
+"""`deployer catalog datasets`, `segments`, `layers`, `manifest` and `register`, and registrations that are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deployer.catalog.datasets.index import Indexes
+from deployer.catalog.datasets.registry import Datasets
+from deployer.cli.main import run
+from deployer.state import create_store, open_store
+from tests.catalog.recordings import properties, scalars, write_recording
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    root = str(tmp_path / "lake")
+    create_store(root).close()
+    return root
+
+
+@pytest.fixture
+def command(root: str, capsys: pytest.CaptureFixture[str]) -> Command:
+    def call(*arguments: str, code: int = 0) -> Any:
+        assert run(["catalog", *arguments, "--root", root, "--json"]) == code
+        return json.loads(capsys.readouterr().out)
+
+    return call
+
+
+def recording(folder: Path, segment: str) -> str:
+    return str(write_recording(folder / f"{segment}.rrd", segment, [scalars("/a", [1, 2]), properties("info", n=2.0)]))
+
+
+def test_datasets_are_made_and_listed_without_the_client(command: Command, tmp_path: Path) -> None:
+    assert command("datasets") == {"datasets": []}
+    one, two = recording(tmp_path / "in", "one"), recording(tmp_path / "in", "two")
+    made = command("register", "drives", one, "--create")
+    assert [each["segment"] for each in made["registered"]] == ["one"] and made["failed"] == []
+    bad = str(tmp_path / "none.rrd")
+    again = command("register", "drives", two, bad, "--layer", "raw", code=1)
+    assert [each["layer"] for each in again["registered"]] == ["raw"]
+    [failed] = again["failed"]
+    assert failed["url"] == bad and "there is no such file" in failed["error"]
+    [dataset] = command("datasets")["datasets"]
+    assert [dataset[name] for name in ("name", "segments", "layers", "chunks")] == ["drives", 2, 2, 4]
+    segments = command("segments", "drives")["segments"]
+    assert [(each["rerun_segment_id"], each["property:info:n"]) for each in segments] == [
+        ("one", [2.0]),
+        ("two", [2.0]),
+    ]
+    layers = command("layers", "drives")["layers"]
+    assert [(each["segment"], each["layer"], each["size"]) for each in layers] == [
+        ("one", "base", Path(one).stat().st_size),
+        ("two", "raw", Path(two).stat().st_size),
+    ]
+    assert [each["rerun_num_chunks"] for each in command("manifest", "drives")["manifest"]] == [2, 2]
+
+
+def test_folders_are_registered_by_prefix(command: Command, tmp_path: Path) -> None:
+    recording(tmp_path / "in", "one")
+    recording(tmp_path / "in" / "deep", "two")
+    made = command("register", "drives", str(tmp_path / "in"), "--prefix", "--create")
+    assert sorted(each["segment"] for each in made["registered"]) == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "match"),
+    [
+        (["register", "none", "x.rrd"], "NotFound", "Entry name 'none' not found"),
+        (["segments", "none"], "NotFound", "Entry name 'none' not found"),
+        (["register", "none", "void", "--prefix"], "InvalidInput", "no such folder"),
+    ],
+)
+def test_what_there_is_not_is_an_error(arguments: list[str], kind: str, match: str, command: Command) -> None:
+    error = command(*arguments, code=1)["error"]
+    assert error["kind"] == kind and match in error["what"]
+
+
+def test_tables_for_people_name_the_same(root: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("datasets", "segments"):
+        arguments = ["catalog", name, "--root", root] if name == "datasets" else []
+        assert not arguments or run(arguments) == 0
+    assert "there are no datasets of recordings" in capsys.readouterr().err
+    assert run(["catalog", "register", "drives", recording(tmp_path, "one"), "--create", "--root", root]) == 0
+    assert "1 recording registered with drives" in capsys.readouterr().out
+    for name in ("datasets", "segments drives", "layers drives", "manifest drives"):
+        assert run(["catalog", *name.split(), "--root", root]) == 0
+        assert ("one" in capsys.readouterr().out) == (name != "datasets")
+
+
+POINTS = {
+    "catalog:before-registering": False,
+    "commit:before-put": False,
+    "commit:after-put": True,
+    "catalog:after-registering": True,
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("point", POINTS)
+def test_a_registration_that_is_killed_is_whole_or_nothing(point: str, root: str, tmp_path: Path) -> None:
+    first, more = recording(tmp_path, "first"), [recording(tmp_path, f"s{number}") for number in range(3)]
+    assert run(["catalog", "register", "drives", first, "--create", "--root", root]) == 0
+    code = f"import deployer.cli.main as m; m.run(['catalog', 'register', 'drives', *{more!r}, '--root', {root!r}])"
+    environment = {**os.environ, "DEPLOYER_FAILPOINT": point}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=False, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    expected = ["first", *(["s0", "s1", "s2"] if POINTS[point] else [])]
+    with closing(open_store(root)) as store:
+        datasets = Datasets(store, root)
+        assert segments_of(datasets, root) == expected
+        if not POINTS[point]:
+            assert run(["catalog", "register", "drives", *more, "--root", root]) == 0
+        assert segments_of(datasets, root) == ["first", "s0", "s1", "s2"]
+        index = Indexes(root).of(datasets.by_name("drives"))
+        assert index.chunks.count == 8 and index.layers["source"].to_pylist() == [0, 1, 2, 3]
+
+
+def segments_of(datasets: Datasets, root: str) -> list[str]:
+    names: list[str] = Indexes(root).of(datasets.by_name("drives")).segment_codes[1].to_pylist()
+    return names
