@@ -344,7 +344,11 @@ QUERIES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
                 "range": {"index": {"timeline": {"name": "tick"}}, "index_range": {"start": 12, "end": 15}},
             }
         },
-        ["one/a2", "one/b", "one/p", "two/a", "two/p"],
+        ["one/a1", "one/a2", "one/b", "one/p", "two/a", "two/p"],
+    ),
+    "times before": (
+        {"query": {"latest_at": {"index": {"timeline": {"name": "tick"}}, "at": 8}}},
+        ["one/a1", "one/b", "one/p", "two/a", "two/p"],
     ),
     "another timeline": (
         {"query": {"range": {"index": {"timeline": {"name": "z"}}, "index_range": {"start": 0, "end": 9}}}},

@@ -103,6 +103,8 @@ class Task:
 
 def layer_rows(layers: Sequence[NewLayer], first_source: int, at: int) -> pa.Table:
     """Returns the rows of layers whose sources are numbered from `first_source` on."""
+    if not layers:
+        return LAYERS.empty_table()
     numbers = dict[bytes, int]()
     data = [each.recording.schema.serialize().to_pybytes() for each in layers]
     places = [numbers.setdefault(each, source) for source, each in enumerate(data, first_source)]
