@@ -31,10 +31,11 @@ def chunks(datasets: Datasets, indexes: Indexes, keys: Sequence[ChunkKey]) -> It
     """
     for (dataset_id, source), found in groupby(keys, lambda key: (key.dataset_id, key.source)):
         index = indexes.of(datasets.by_id(dataset_id))
-        yield from _of_source(index, source, list(found))
+        yield from chunks_of_source(index, source, list(found))
 
 
-def _of_source(index: DatasetIndex, source: int, keys: Sequence[ChunkKey]) -> Iterator[list[memoryview]]:
+def chunks_of_source(index: DatasetIndex, source: int, keys: Sequence[ChunkKey]) -> Iterator[list[memoryview]]:
+    """Yields the stored messages of chunks of one source, some at a time (see `chunks`)."""
     layer = int(np.searchsorted(index.source_of_layer, source))
     if layer >= len(index.source_of_layer) or index.source_of_layer[layer] != source:
         raise NotFound(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from deployer.datasets.files.named_rows import NamedVersion
@@ -14,6 +14,7 @@ from deployer.state.model.entities import JSON, InstanceState
 
 RECORDS = "recordings/"  #: of the names of properties; the dataset's id follows
 NAMES = "recordings-name/"  #: of properties that keep names unique; the name follows, and the value is the id
+TABLES = "catalog/"  #: of properties of entries that are tables outside of the instance; the full name follows
 FOLDER = "_catalog"  #: below the instance's root, with a folder for each dataset
 
 Kind = Literal["dataset", "blueprints"]
@@ -29,6 +30,26 @@ class RowVersion:
     @property
     def named(self) -> NamedVersion:
         return NamedVersion(self.version, self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchIndex:
+    """A search index of a component. `config` is what clients are shown of it; `dimension` is that of vectors, 0 for
+    texts."""
+
+    index_id: str
+    entity: str
+    component: str
+    timeline: str
+    kind: Literal["text", "vector"]
+    config: bytes
+    metric: Literal["L2", "cosine", "dot"] = "cosine"
+    dimension: int = 0
+    rows: RowVersion = RowVersion()
+
+    @property
+    def column(self) -> tuple[str, str]:
+        return self.entity, self.component
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +71,7 @@ class DatasetRecord:
     layers: RowVersion = RowVersion()
     chunks: RowVersion = RowVersion()
     tasks: RowVersion = RowVersion()
+    searches: tuple[SearchIndex, ...] = field(default=(), metadata={"sparse": True})
 
     @property
     def key(self) -> str:
@@ -97,4 +119,6 @@ def _of(value: JSON) -> DatasetRecord:
         ) from None
     if len(record.dataset_id) != 32 or set(record.dataset_id) - set("0123456789abcdef"):
         raise Corrupt("the id of a dataset of recordings is not valid", where="the instance", remedy=FORGED)
+    if not all(each.index_id.isalnum() for each in record.searches):
+        raise Corrupt("the id of a search index is not valid", where="the instance", remedy=FORGED)
     return record

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -17,6 +17,7 @@ from deployer.catalog.datasets.record import DatasetRecord, RowVersion, folder_o
 from deployer.catalog.datasets.registry import AlreadyThere, Datasets
 from deployer.catalog.datasets.rows import NewLayer, Task, chunk_rows, layer_rows, task_rows
 from deployer.catalog.datasets.schemas import Columns
+from deployer.catalog.datasets.searching import Searches
 from deployer.datasets.files.named_rows import NamedVersion, add_rows, read_rows
 from deployer.errors import Conflict, InvalidInput, NotFound
 from deployer.platform.system.failpoints import reached
@@ -39,6 +40,17 @@ class _Plan:
     layers: tuple[NewLayer, ...]
     tasks: tuple[Task, ...]
 
+    def without(self, faults: Mapping[tuple[str, str], str]) -> _Plan:
+        """Returns the plan without some layers, and so without their files; their tasks have the faults."""
+        urls = {each.url: faults[each.key] for each in self.layers if each.key in faults}
+        return _Plan(
+            tuple(each for each in self.layers if each.url not in urls),
+            tuple(
+                replace(each, segment="", error=f"{each.url}: {urls[each.url]}") if each.url in urls else each
+                for each in self.tasks
+            ),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Registration:
@@ -46,6 +58,10 @@ class Registration:
 
     datasets: Datasets
     indexes: Indexes
+
+    @property
+    def searches(self) -> Searches:
+        return Searches(self.datasets, self.indexes)
 
     def register(
         self, dataset_id: str, sources: Sequence[Source], on_duplicate: OnDuplicate = OnDuplicate.ERROR
@@ -62,7 +78,11 @@ class Registration:
         for lost in range(_ATTEMPTS):
             record = self.datasets.by_id(dataset_id)
             plan = _planned(read, self.indexes.of(record), on_duplicate, f"{dataset_id}-{call}")
-            after = self._written(record, plan)
+            searches, faults = self.searches.extended(record, plan.layers)
+            if faults:  # files whose values a search index cannot have
+                plan = plan.without(faults)
+                searches, _ = self.searches.extended(record, plan.layers)
+            after = replace(self._written(record, plan), searches=searches)
             reached("catalog:before-registering")
             if self.datasets.is_replaced(record, after):
                 reached("catalog:after-registering")

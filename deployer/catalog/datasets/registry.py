@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from deployer.catalog.datasets.record import NAMES, DatasetRecord, folder_of, id_of_name, record_of, records_of
+from deployer.catalog.datasets.record import NAMES, TABLES, DatasetRecord, folder_of, id_of_name, record_of, records_of
 from deployer.datasets.files.named_rows import remove_folder
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 from deployer.platform.system.clock import Clock
@@ -147,7 +147,8 @@ class Datasets:
     def _require_free(self, name: str) -> None:
         instance = self.store.instance()
         tables = (name, f"{_TABLES_DATABASE}.{name}")
-        if id_of_name(instance, name) is not None or any(map(instance.by_name, tables)) or name == "__entries":
+        is_table = any(instance.by_name(each) or TABLES + each in instance.properties for each in tables)
+        if id_of_name(instance, name) is not None or is_table or name == "__entries":
             raise _taken(name)
 
     @staticmethod

@@ -17,9 +17,11 @@ from deployer.catalog.datasets.record import DatasetRecord, folder_of
 from deployer.catalog.datasets.registration import OnDuplicate, Registration
 from deployer.catalog.datasets.registry import Datasets
 from deployer.catalog.datasets.rows import Task
+from deployer.catalog.datasets.searching import Searches
 from deployer.catalog.entries import entry_of_dataset
 from deployer.catalog.protocol.dataframes import part, rows_in, schema_message
 from deployer.catalog.protocol.messages import cloud, common
+from deployer.catalog.serving.search import SearchService
 from deployer.catalog.serving.service import ENTRY_ID, Call, Unsupported, details_of, id_in
 from deployer.errors import InvalidInput
 from deployer.state.store import StateStore
@@ -83,6 +85,7 @@ class DatasetService:
             "ScanDatasetManifest": self.scan_dataset_manifest,
             "QueryDataset": self.query_dataset,
             "FetchChunks": self.fetch_chunks,
+            **SearchService(Searches(self.datasets, self.indexes), self.record).calls(),
         }
 
     def create_dataset_entry(self, request: Any, headers: Headers) -> Any:
@@ -90,7 +93,7 @@ class DatasetService:
         return cloud.CreateDatasetEntryResponse(dataset=self._entry(self.datasets.create(request.name, chosen)))
 
     def read_dataset_entry(self, request: Any, headers: Headers) -> Any:
-        return cloud.ReadDatasetEntryResponse(dataset=self._entry(self._record(headers)))
+        return cloud.ReadDatasetEntryResponse(dataset=self._entry(self.record(headers)))
 
     def update_dataset_entry(self, request: Any, headers: Headers) -> Any:
         details = request.dataset_details
@@ -100,7 +103,7 @@ class DatasetService:
         return cloud.UpdateDatasetEntryResponse(dataset=self._entry(record))
 
     def register(self, request: Any, headers: Headers) -> Any:
-        record = self._record(headers)
+        record = self.record(headers)
         sources = list[Source]()
         for each in request.data_sources:
             layer = each.layer or BASE
@@ -164,7 +167,7 @@ class DatasetService:
                 pieces, size = [], 0
         yield b"".join(pieces)
 
-    def _record(self, headers: Headers) -> DatasetRecord:
+    def record(self, headers: Headers) -> DatasetRecord:
         """Returns the dataset of a call. Raises InvalidInput where no header names one, NotFound."""
         if entry_id := headers.get(ENTRY_ID):
             if not re.fullmatch("[0-9a-fA-F]{32}", entry_id):
@@ -177,7 +180,7 @@ class DatasetService:
         )
 
     def _index(self, headers: Headers) -> DatasetIndex:
-        return self.indexes.of(self._record(headers))
+        return self.indexes.of(self.record(headers))
 
     def _manifest(self, headers: Headers) -> pa.Table:
         release = re.search(r"/0\.(\d+)", headers.get(CLIENT, ""))

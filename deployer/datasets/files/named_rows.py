@@ -32,15 +32,16 @@ class NamedVersion:
     rows: int = 0
 
 
-def add_rows(location: str, named: NamedVersion, rows: pa.Table) -> NamedVersion:
+def add_rows(location: str, named: NamedVersion, rows: pa.Table, *, in_place: bool = False) -> NamedVersion:
     """Returns a version with the rows of the named one, then these. Raises Conflict where others write all the time.
 
-    Nobody else changes what is in that version; the caller's log names it, or nothing does.
+    Nobody else changes what is in that version; the caller's log names it, or nothing does. `in_place` keeps the rows
+    where they are, and so the dataset's indexes.
     """
     if not rows.num_rows and named.version:
         return named
     for _ in range(_ATTEMPTS):
-        written = _written(location, named, rows)
+        written = _written(location, named, rows, in_place)
         if written is not None:
             return NamedVersion(written, named.rows + rows.num_rows)
     raise Conflict("others write to it all the time", where=location, remedy="try again when fewer write")
@@ -69,12 +70,12 @@ def remove_folder(location: str) -> None:
         shutil.rmtree(Path(location), ignore_errors=True)
 
 
-def _written(location: str, named: NamedVersion, rows: pa.Table) -> int | None:
+def _written(location: str, named: NamedVersion, rows: pa.Table, in_place: bool) -> int | None:
     """Returns the version that was written; None where another writer came between."""
     if not named.version:
         return _write(location, rows, "overwrite" if _is_there(location) else "create")
     dataset = open_dataset(location, named.version)
-    if len(dataset.get_fragments()) >= FRAGMENTS:
+    if not in_place and len(dataset.get_fragments()) >= FRAGMENTS:
         import pyarrow as pa
 
         return _write(location, pa.concat_tables([dataset.to_table(), rows]), "overwrite")
