@@ -201,7 +201,7 @@ BAD_CALLS: dict[str, tuple[str, Any, str, str]] = {
         "INVALID_ARGUMENT",
         "the entry kind of the filter is unspecified",
     ),
-    "a call that is not served": ("DoGlobalMaintenance", None, "UNIMPLEMENTED", "does not answer DoGlobalMaintenance"),
+    "a call that is not served": ("WriteChunks", iter(()), "UNIMPLEMENTED", "does not answer WriteChunks"),
 }
 
 

@@ -35,7 +35,7 @@ class RowVersion:
 @dataclass(frozen=True, slots=True)
 class SearchIndex:
     """A search index of a component. `config` is what clients are shown of it; `dimension` is that of vectors, 0 for
-    texts."""
+    texts; `settings` are those that it is built with."""
 
     index_id: str
     entity: str
@@ -45,6 +45,7 @@ class SearchIndex:
     config: bytes
     metric: Literal["L2", "cosine", "dot"] = "cosine"
     dimension: int = 0
+    settings: Mapping[str, JSON] = field(default_factory=dict)
     rows: RowVersion = RowVersion()
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,8 +21,10 @@ from deployer.datasets.indexes.instances import (
     search_texts,
     search_vectors,
 )
-from deployer.errors import Conflict, InvalidInput, NotFound
+from deployer.errors import Conflict, Corrupt, InvalidInput, NotFound
 from deployer.platform.system.failpoints import reached
+from deployer.state.log.codec import Mismatch, decode
+from deployer.state.model.entities import JSON
 
 _ATTEMPTS = 5
 _FOUND = ("rerun_segment_id", "rerun_segment_layer", "chunk_id", "timepoint", "instance_id", "instance")
@@ -60,10 +62,14 @@ class Searches:
             reached("catalog:before-naming-index")
             if self.datasets.is_replaced(record, replace(record, searches=(*kept, made))):
                 for each in old:
-                    remove_folder(self._place(dataset_id, each))
+                    remove_folder(self.place(dataset_id, each))
                 return made
-            remove_folder(self._place(dataset_id, made))
+            remove_folder(self.place(dataset_id, made))
         raise Conflict("others change the dataset all the time", where=dataset_id, remedy="try again when fewer write")
+
+    def rebuild(self, dataset_id: str, search: SearchIndex) -> SearchIndex:
+        """Builds an index again, of all instances that there are now."""
+        return self.create(dataset_id, wanted_again(search))
 
     def delete(self, dataset_id: str, entity: str, component: str) -> list[SearchIndex]:
         """Deletes the index of a component; returns what it deleted. Raises NotFound for the dataset."""
@@ -75,7 +81,7 @@ class Searches:
             kept = tuple(each for each in record.searches if each not in old)
             if self.datasets.is_replaced(record, replace(record, searches=kept)):
                 for each in old:
-                    remove_folder(self._place(dataset_id, each))
+                    remove_folder(self.place(dataset_id, each))
                 return old
         raise Conflict("others change the dataset all the time", where=dataset_id, remedy="try again when fewer write")
 
@@ -84,7 +90,7 @@ class Searches:
     ) -> pa.Table:
         """Returns instances that have a word of the text, the best first, with `_score`. Raises NotFound."""
         search = self._index(record, entity, component, "text")
-        place = self._place(record.dataset_id, search)
+        place = self.place(record.dataset_id, search)
         found = search_texts(place, search.rows.named, text, limit, self._gone(record))
         return found.select([*_FOUND, "_score"])
 
@@ -101,7 +107,7 @@ class Searches:
                 f"the vector has {len(vector)} numbers, and those of the index have {search.dimension}",
                 remedy="give a vector of that length",
             )
-        place, query = self._place(record.dataset_id, search), pa.array(vector, pa.float32())
+        place, query = self.place(record.dataset_id, search), pa.array(vector, pa.float32())
         found = search_vectors(place, search.rows.named, query, count, search.metric, self._gone(record))
         return found.select([*_FOUND, "_distance"])
 
@@ -137,7 +143,7 @@ class Searches:
     def _added(self, record: DatasetRecord, search: SearchIndex, tables: Sequence[pa.Table]) -> SearchIndex:
         if not tables:
             return search
-        place = self._place(record.dataset_id, search)
+        place = self.place(record.dataset_id, search)
         named = add_rows(place, search.rows.named, pa.concat_tables(tables), in_place=True)
         return replace(search, rows=RowVersion(named.version, named.rows))
 
@@ -151,6 +157,7 @@ class Searches:
             "text" if is_text else "vector",
             wanted.config,
             metric=wanted.index.metric if isinstance(wanted.index, VectorIndex) else "cosine",
+            settings=_settings(wanted.index),
         )
         rows = _instances(index, index.source_of_layer.tolist(), search)
         if rows is None:
@@ -161,10 +168,11 @@ class Searches:
                 f"vectors of {dimension} numbers cannot be parted into {wanted.index.sub_vectors} sub-vectors",
                 remedy="choose `num_sub_vectors` that divides their length",
             )
-        named = build_instances(self._place(record.dataset_id, search), rows, wanted.index)
+        named = build_instances(self.place(record.dataset_id, search), rows, wanted.index)
         return replace(search, dimension=dimension, rows=RowVersion(named.version, named.rows))
 
-    def _place(self, dataset_id: str, search: SearchIndex) -> str:
+    def place(self, dataset_id: str, search: SearchIndex) -> str:
+        """Returns where the rows of an index are."""
         return f"{folder_of(self.datasets.root, dataset_id)}/search/{search.index_id}.lance"
 
     def _gone(self, record: DatasetRecord) -> list[int]:
@@ -183,6 +191,30 @@ class Searches:
                     f"the index of {entity}:{component} is one of {each.kind}s", remedy=f"search for {each.kind}s in it"
                 )
         raise NotFound(f"Index '{entity}#{component}' not found", remedy="create a search index of the component first")
+
+
+def _settings(index: TextIndex | VectorIndex) -> Mapping[str, JSON]:
+    """Returns what an index is built with."""
+    match index:
+        case TextIndex(tokenizer, with_position):
+            return {"tokenizer": tokenizer, "with_position": with_position}
+        case VectorIndex(_, sub_vectors, partition_rows):
+            return {"sub_vectors": sub_vectors, "partition_rows": partition_rows}
+
+
+def wanted_again(search: SearchIndex) -> NewSearch:
+    """Returns what an index was made of. Raises Corrupt for settings that no catalog wrote."""
+    try:
+        match search.kind:
+            case "text":
+                index: TextIndex | VectorIndex = decode(TextIndex, search.settings)
+            case "vector":
+                index = decode(VectorIndex, {**search.settings, "metric": search.metric})
+    except Mismatch as error:
+        raise Corrupt(
+            f"what the log has of a search index is not valid: {error}", where=search.entity, remedy="delete the index"
+        ) from None
+    return NewSearch(search.entity, search.component, search.timeline, index, search.config)
 
 
 def _instances(index: DatasetIndex, sources: Sequence[int], search: SearchIndex) -> pa.Table | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +13,7 @@ import pyarrow as pa
 
 from deployer.catalog.datasets import fetching, tables
 from deployer.catalog.datasets.index import DatasetIndex, Indexes
+from deployer.catalog.datasets.maintenance import EVERYTHING, Maintenance, maintain, remove_leftovers
 from deployer.catalog.datasets.query import ANSWER, ChunkKey, ChunkQuery, TimeRange, answer, key_in
 from deployer.catalog.datasets.reading import BASE, Source, below
 from deployer.catalog.datasets.record import DatasetRecord, folder_of
@@ -23,7 +26,7 @@ from deployer.catalog.protocol.dataframes import part, rows_in, schema_message
 from deployer.catalog.protocol.messages import cloud, common
 from deployer.catalog.serving.search import SearchService
 from deployer.catalog.serving.service import ENTRY_ID, Call, Unsupported, details_of, id_in
-from deployer.errors import InvalidInput
+from deployer.errors import InvalidInput, NotFound
 from deployer.state.store import StateStore
 
 ENTRY_NAME = "x-rerun-entry-name-bin"  #: the header that names the dataset of a call where no id does
@@ -85,7 +88,9 @@ class DatasetService:
             "ScanDatasetManifest": self.scan_dataset_manifest,
             "QueryDataset": self.query_dataset,
             "FetchChunks": self.fetch_chunks,
-            **SearchService(Searches(self.datasets, self.indexes), self.record).calls(),
+            "DoMaintenance": self.do_maintenance,
+            "DoGlobalMaintenance": self.do_global_maintenance,
+            **SearchService(self._searches, self.record).calls(),
         }
 
     def create_dataset_entry(self, request: Any, headers: Headers) -> Any:
@@ -167,6 +172,30 @@ class DatasetService:
                 pieces, size = [], 0
         yield b"".join(pieces)
 
+    def do_maintenance(self, request: Any, headers: Headers) -> Any:
+        """Returns what was done, a sentence each."""
+        wanted = Maintenance(
+            compact=request.compact_fragments,
+            optimize_indexes=request.optimize_indexes,
+            retrain_indexes=request.retrain_indexes,
+            clean_before=_time(request.cleanup_before) if request.HasField("cleanup_before") else None,
+            allow_recent=request.unsafe_allow_recent_cleanup,
+        )
+        done = maintain(self.datasets, self._searches, self.record(headers).dataset_id, wanted)
+        return cloud.DoMaintenanceResponse(report="\n".join(done))
+
+    def do_global_maintenance(self, request: Any, headers: Headers) -> Any:
+        """Compacts the tables of all datasets, keeps up their indexes, and removes what killed processes left."""
+        for each in list(self.datasets.all()):
+            with suppress(NotFound):  # it was deleted meanwhile
+                maintain(self.datasets, self._searches, each.dataset_id, EVERYTHING)
+        remove_leftovers(self.datasets, self._searches)
+        return cloud.DoGlobalMaintenanceResponse()
+
+    @property
+    def _searches(self) -> Searches:
+        return Searches(self.datasets, self.indexes)
+
     def record(self, headers: Headers) -> DatasetRecord:
         """Returns the dataset of a call. Raises InvalidInput where no header names one, NotFound."""
         if entry_id := headers.get(ENTRY_ID):
@@ -229,6 +258,14 @@ def _query(request: Any) -> ChunkQuery:
     return ChunkQuery(
         [each.id for each in request.segment_ids], entities, ranges, static_alone, request.exclude_static_data
     )
+
+
+def _time(timestamp: Any) -> dt.datetime:
+    """Returns a moment. Raises InvalidInput for one that is not of this calendar."""
+    try:
+        return dt.datetime.fromtimestamp(timestamp.seconds, dt.UTC)
+    except (OverflowError, ValueError, OSError):
+        raise InvalidInput("cleanup_before is not a time", remedy="give a time of the years 1970 to 9999") from None
 
 
 def _keys(info: Any) -> Iterator[ChunkKey]:

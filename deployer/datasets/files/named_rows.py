@@ -6,13 +6,14 @@ version that it gets is read by others once the log names it.
 
 from __future__ import annotations
 
+import datetime as dt
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deployer.datasets.dataset import open_dataset
-from deployer.datasets.errors import as_deployer_error, is_of_lance
+from deployer.datasets.errors import as_deployer_error, is_of_lance, storage_errors
 from deployer.datasets.storage.options import objects_at, storage_options
 from deployer.errors import Conflict, NotFound
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 FRAGMENTS = 64  #: of a version from which adding rows writes all of them again, as one
 _ATTEMPTS = 20
+_NAMED = "named"  #: the tag of the version that the log names, which Lance then keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +111,40 @@ def _is_there(location: str) -> bool:
     except NotFound:
         return False
     return True
+
+
+def compacted(location: str, named: NamedVersion) -> NamedVersion:
+    """Returns a version with the same rows in one fragment; the same version where it has no more than one."""
+    if not named.version:
+        return named
+    dataset = open_dataset(location, named.version)
+    if len(dataset.get_fragments()) < 2:
+        return named
+    written = _write(location, dataset.to_table(), "overwrite")
+    return named if written is None else NamedVersion(written, named.rows)
+
+
+def unindexed_rows(location: str, named: NamedVersion) -> int:
+    """Returns how many rows of the version came after its index was built; 0 where it has no index."""
+    dataset = open_dataset(location, named.version)
+    counts = [int(dataset.stats.index_stats(each.name)["num_unindexed_rows"]) for each in dataset.describe_indices()]
+    return max(counts, default=0)
+
+
+def remove_versions(location: str, named: NamedVersion, older_than: dt.timedelta, *, unverified: bool = False) -> int:
+    """Removes versions that are older than that, but for the named and the newest; returns the bytes that are freed.
+
+    `unverified`: files of writers that may still be writing are removed too, whatever their age.
+    """
+    if not named.version:
+        return 0
+    dataset = open_dataset(location)
+    with storage_errors(location):
+        if _NAMED in dataset.tags.list():
+            dataset.tags.update(_NAMED, named.version)
+        else:
+            dataset.tags.create(_NAMED, named.version)
+        done = dataset.cleanup_old_versions(
+            older_than, delete_unverified=unverified, error_if_tagged_old_versions=False
+        )
+    return int(done.bytes_removed)
