@@ -19,6 +19,8 @@ from deployer.catalog.datasets.registry import Datasets
 from deployer.cli.main import run
 from deployer.state import create_store, open_store
 from tests.catalog.recordings import properties, scalars, write_recording
+from tests.catalog.test_dataset_search import TEXT, VECTOR, create, texts, vectors
+from tests.catalog.test_datasets import catalog_at
 
 Command = Callable[..., Any]
 
@@ -75,12 +77,33 @@ def test_folders_are_registered_by_prefix(command: Command, tmp_path: Path) -> N
     assert sorted(each["segment"] for each in made["registered"]) == ["one", "two"]
 
 
+def test_words_and_vectors_are_searched_without_the_client(command: Command, root: str, tmp_path: Path) -> None:
+    chunks = texts(["an apple"], ["a pear"]), vectors([1.0, 0.0], [0.0, 1.0])
+    command("register", "drives", str(write_recording(tmp_path / "one.rrd", "one", chunks)), "--create")
+    with catalog_at(root, tmp_path) as catalog:
+        dataset = command("datasets")["datasets"][0]["id"]
+        create(catalog, dataset, "/log", TEXT)
+        create(catalog, dataset, "/emb", VECTOR, vector={"num_sub_vectors": 1, "distance_metrics": 1})
+    [found] = command("search", "drives", f"/log:{TEXT}", "--text", "apple")["results"]
+    assert (found["rerun_segment_id"], found["timepoint"], found["instance"]) == ("one", 0, "an apple")
+    [found] = command("search", "drives", f"/emb:{VECTOR}", "--vector", "0,1", "--limit", "1")["results"]
+    assert (found["timepoint"], found["_distance"]) == (1, 0)
+    maintained = command("maintain", "drives", "--retrain-indexes", "--clean-older-than", "7d")["datasets"]
+    assert [(each["name"], len(each["done"])) for each in maintained] == [("drives", 3)]
+    assert [each["name"] for each in command("maintain")["datasets"]] == ["drives", f"__bp_{dataset}"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "kind", "match"),
     [
         (["register", "none", "x.rrd"], "NotFound", "Entry name 'none' not found"),
         (["segments", "none"], "NotFound", "Entry name 'none' not found"),
         (["register", "none", "void", "--prefix"], "InvalidInput", "no such folder"),
+        (["search", "none", "/log:text"], "InvalidInput", "for words or for a vector"),
+        (["search", "none", "log", "--text", "a"], "InvalidInput", "is not a component column"),
+        (["search", "none", "/log:text", "--vector", "a"], "NotFound", "Entry name 'none' not found"),
+        (["maintain", "none"], "NotFound", "Entry name 'none' not found"),
+        (["maintain", "--clean-older-than", "x"], "InvalidInput", "--clean-older-than"),
     ],
 )
 def test_what_there_is_not_is_an_error(arguments: list[str], kind: str, match: str, command: Command) -> None:

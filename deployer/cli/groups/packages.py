@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from deployer.cli.catalog import datasets, entries, inspect, register, serve
+from deployer.cli.catalog import datasets, entries, inspect, maintain, register, search, serve
 from deployer.cli.column import backfill, computed, load
 from deployer.cli.job import jobs
 from deployer.cli.rows import change as row_change
@@ -115,6 +115,8 @@ catalog_group = _group(
         "layers": datasets.layers,
         "manifest": datasets.manifest,
         "register": register.register,
+        "search": search.search,
+        "maintain": maintain.maintain,
         "inspect": inspect.inspect,
     },
 )
