@@ -94,18 +94,29 @@ def aligned(layers: Sequence[pa.RecordBatch | None]) -> pa.Table:
 
     A column `_` holds no value: it makes rows of layers without a property.
     """
-    runs = list[list[pa.RecordBatch]]()
+    runs = list[list[pa.RecordBatch | None]]()
     for each in layers:
-        rows = pa.RecordBatch.from_arrays([], names=[]) if each is None else each
-        rows = pa.RecordBatch.from_arrays(
-            [pa.nulls(1), *rows.columns], schema=pa.schema([pa.field("_", pa.null()), *rows.schema])
-        )
-        if runs and runs[-1][0].schema.equals(rows.schema):
-            runs[-1].append(rows)
+        if runs and _has_same_columns(runs[-1][0], each):
+            runs[-1].append(each)
         else:
-            runs.append([rows])
-    tables = [pa.Table.from_batches(each).combine_chunks() for each in runs]
-    return joined(tables)
+            runs.append([each])
+    return joined([_with_rows(each) for each in runs])
+
+
+def _with_rows(run: Sequence[pa.RecordBatch | None]) -> pa.Table:
+    """Returns the rows of layers with the same columns, and the column `_`."""
+    batches = [each for each in run if each is not None]
+    found = pa.table({"_": pa.nulls(len(run))})
+    if batches:
+        for column in (properties := pa.Table.from_batches(batches).combine_chunks()).column_names:
+            found = found.append_column(properties.schema.field(column), properties[column])
+    return found
+
+
+def _has_same_columns(one: pa.RecordBatch | None, other: pa.RecordBatch | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return bool(one.schema.equals(other.schema))
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -26,6 +26,7 @@ BASE = "base"  #: the layer of a recording that is registered without one
 SHA256 = 32  #: bytes of a hash
 LARGEST = 1 << 62  #: bytes that the chunks of a recording may say that they have together
 _THREADS = 16  #: objects that are read at a time
+_SOUND = deque[pa.Schema](maxlen=4)  #: columns of manifests that were checked last, which most recordings share
 _KINDS = {"dataset": RECORDING, "blueprints": BLUEPRINT}
 
 
@@ -132,10 +133,15 @@ def _fault(recording: Recording) -> str | None:
     sizes = np.asarray(recording.manifest["chunk_byte_size_uncompressed"])
     if len(sizes) and int(sizes.max()) >= LARGEST // len(sizes):
         return "its footer names chunks that are larger than any file"
-    return _fault_of_columns(recording.manifest.schema)
+    manifest = recording.manifest.schema
+    if any(manifest.equals(each, check_metadata=True) for each in _SOUND):
+        return None
+    fault = _fault_of_columns(manifest)
+    if fault is None:
+        _SOUND.append(manifest)
+    return fault
 
 
-@lru_cache(maxsize=256)
 def _fault_of_columns(manifest: pa.Schema) -> str | None:
     for field in manifest:
         is_time = field.name.endswith((":start", ":end")) and b"rerun:index" in (field.metadata or {})

@@ -106,7 +106,9 @@ def layer_rows(layers: Sequence[NewLayer], first_source: int, at: int) -> pa.Tab
     if not layers:
         return LAYERS.empty_table()
     numbers = dict[bytes, int]()
-    data = [each.recording.schema.serialize().to_pybytes() for each in layers]
+    known = {id(each.recording.schema): each.recording.schema for each in layers}
+    written = {key: schema.serialize().to_pybytes() for key, schema in known.items()}
+    data = [written[id(each.recording.schema)] for each in layers]
     places = [numbers.setdefault(each, source) for source, each in enumerate(data, first_source)]
     schemas = [each if places[at] == first_source + at else None for at, each in enumerate(data)]
     columns = {
