@@ -19,7 +19,7 @@ from deployer.catalog.datasets.query import ChunkQuery, TimeRange, answer
 from deployer.catalog.datasets.reading import Source, read
 from deployer.catalog.datasets.record import DatasetRecord
 from deployer.catalog.datasets.rows import chunk_rows, layer_rows
-from tests.catalog.recordings import Chunk, properties, scalars, write_recording
+from tests.catalog.datasets.recordings import Chunk, properties, scalars, write_recording
 
 CLEAR = "Clear:is_recursive"
 RECORD = DatasetRecord("0" * 31 + "1", "drives", "dataset", 0, 0)

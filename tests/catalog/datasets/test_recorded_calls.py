@@ -19,7 +19,7 @@ from deployer.catalog.protocol.dataframes import rows_in
 from deployer.catalog.protocol.messages import SERVICE, cloud
 from deployer.catalog.serving.server import served
 from deployer.state import create_store
-from tests.catalog.record_calls import CALLS, FILES, summary
+from tests.catalog.datasets.record_calls import CALLS, FILES, summary
 
 RECORDED: list[dict[str, Any]] = json.loads(gzip.decompress(CALLS.read_bytes()))
 

@@ -1,6 +1,6 @@
 """A program for the environment of Rerun's client: datasets of recordings on this project's server and on Rerun's own.
 
-`python client_datasets.py URL FOLDER SEED` writes random recordings, registers them with both servers, and prints what
+`python client_program.py URL FOLDER SEED` writes random recordings, registers them with both servers, and prints what
 differs as JSON; then it prints what calls answer that only this server has an answer for.
 """
 

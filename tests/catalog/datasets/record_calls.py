@@ -1,4 +1,4 @@
-"""Records the calls of Rerun's own client: `python -m tests.catalog.record_calls` writes files/calls.json.gz.
+"""Records the calls of Rerun's own client: `python -m tests.catalog.datasets.record_calls` writes files/calls.json.gz.
 
 It needs the client's environment (`make rerun-client`). The gate replays the calls (test_recorded_calls.py).
 """
@@ -20,9 +20,9 @@ from deployer.catalog.protocol.messages import cloud
 from deployer.catalog.serving import server
 from deployer.state import create_store
 
-FILES = Path(__file__).parent / "files"
+FILES = Path(__file__).parents[1] / "files"
 CALLS = FILES / "calls.json.gz"
-PYTHON = Path(__file__).parents[2] / "build" / "rerun" / "bin" / "python"
+PYTHON = Path(__file__).parents[3] / "build" / "rerun" / "bin" / "python"
 #: Columns whose values differ between two runs.
 VARIES = frozenset(
     {

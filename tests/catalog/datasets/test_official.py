@@ -13,7 +13,7 @@ from deployer.catalog.serving.server import served
 from deployer.state import create_store
 from tests.catalog.test_official_client import PYTHON
 
-PROGRAM = Path(__file__).with_name("client_datasets.py")
+PROGRAM = Path(__file__).with_name("client_program.py")
 
 
 @pytest.mark.full

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,8 @@ import pytest
 from deployer.catalog.datasets.registration import OnDuplicate
 from deployer.catalog.protocol.dataframes import part, rows_in
 from deployer.catalog.protocol.messages import cloud
-from deployer.state import create_store
-from tests.catalog.recordings import Chunk, scalars
-from tests.catalog.test_datasets import Catalog, catalog_at, of
+from tests.catalog.datasets.catalog import Catalog, catalog_at, of
+from tests.catalog.datasets.recordings import Chunk, scalars
 from tests.catalog.test_serving import refused
 
 TEXT, VECTOR = "TextLog:text", "Emb:vec"
@@ -30,19 +29,6 @@ def vectors(*values: Sequence[float], kind: pa.DataType | None = None) -> Chunk:
     """Each row is a vector; with a `kind`, each row has one vector of that type."""
     listed = [list(each) for each in values] if kind is None else [[list(each)] for each in values]
     return Chunk("/emb", {VECTOR: listed}, {"tick": range(len(values))}, {} if kind is None else {VECTOR: kind})
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> str:
-    root = str(tmp_path / "lake")
-    create_store(root).close()
-    return root
-
-
-@pytest.fixture
-def catalog(root: str, tmp_path: Path) -> Iterator[Catalog]:
-    with catalog_at(root, tmp_path) as found:
-        yield found
 
 
 def column(entity: str, component: str) -> dict[str, Any]:

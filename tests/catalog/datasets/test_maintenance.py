@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from deployer.catalog.datasets.index import Indexes
 from deployer.catalog.datasets.maintenance import EVERYTHING, maintain, remove_leftovers
@@ -19,24 +16,11 @@ from deployer.catalog.datasets.searching import Searches
 from deployer.catalog.protocol.messages import cloud
 from deployer.datasets.files.named_rows import NamedVersion, add_rows, read_rows, unindexed_rows
 from deployer.platform.system.clock import Clock
-from deployer.state import create_store, open_store
-from tests.catalog.recordings import scalars
-from tests.catalog.test_dataset_search import TEXT, create, find, texts
-from tests.catalog.test_datasets import Catalog, catalog_at, of
+from deployer.state import open_store
+from tests.catalog.datasets.catalog import Catalog, catalog_at, of
+from tests.catalog.datasets.recordings import scalars
+from tests.catalog.datasets.test_search import TEXT, create, find, texts
 from tests.catalog.test_serving import refused
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> str:
-    root = str(tmp_path / "lake")
-    create_store(root).close()
-    return root
-
-
-@pytest.fixture
-def catalog(root: str, tmp_path: Path) -> Iterator[Catalog]:
-    with catalog_at(root, tmp_path) as found:
-        yield found
 
 
 def do_maintenance(catalog: Catalog, dataset: str, **wanted: Any) -> str:

@@ -17,19 +17,12 @@ import pytest
 from deployer.catalog.datasets.index import Indexes
 from deployer.catalog.datasets.registry import Datasets
 from deployer.cli.main import run
-from deployer.state import create_store, open_store
-from tests.catalog.recordings import properties, scalars, write_recording
-from tests.catalog.test_dataset_search import TEXT, VECTOR, create, texts, vectors
-from tests.catalog.test_datasets import catalog_at
+from deployer.state import open_store
+from tests.catalog.datasets.catalog import catalog_at
+from tests.catalog.datasets.recordings import properties, scalars, write_recording
+from tests.catalog.datasets.test_search import TEXT, VECTOR, create, texts, vectors
 
 Command = Callable[..., Any]
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> str:
-    root = str(tmp_path / "lake")
-    create_store(root).close()
-    return root
 
 
 @pytest.fixture
