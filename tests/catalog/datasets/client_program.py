@@ -17,7 +17,7 @@ import pyarrow as pa
 import rerun as rr
 import rerun.blueprint as rrb
 from datafusion import col
-from rerun.catalog import CatalogClient
+from rerun.catalog import CatalogClient, IndexColumnSelector
 from rerun.server import Server
 
 warnings.simplefilter("ignore")
@@ -95,6 +95,27 @@ def outcome(call):
         return type(failure).__name__
 
 
+def search(dataset) -> dict[str, object]:
+    """What search and maintenance answer, which Rerun's own server has not."""
+    text, tick = "/log:TextLog:text", IndexColumnSelector("tick")
+    dataset.create_fts_search_index(column=text, time_index=tick)
+    dataset.create_fts_search_index(column=text, time_index=tick, store_position=True)
+    found = {"listed": len(dataset.list_search_indexes()), "deprecated": len(dataset.list_indexes())}
+    rows = dataset.search_fts("s1", text)
+    found["columns"] = rows.schema().names
+    found["rows"] = sorted({row["rerun_segment_id"] for row in rows.to_pylist()})
+    found["limited"] = rows.limit(1).count()
+    found["unknown"] = outcome(lambda: dataset.search_fts("s1", "/log:TextLog:none").count())
+    found["vector"] = outcome(lambda: dataset.create_vector_search_index(column=text, time_index=tick))
+    found["unknown index"] = outcome(
+        lambda: dataset.create_fts_search_index(column=text, time_index=IndexColumnSelector("none"))
+    )
+    found["maintained"] = dataset.do_maintenance(optimize_indexes=True, compact_fragments=True) is None
+    found["deleted"] = len(dataset.delete_search_indexes(text))
+    found["left"] = len(dataset.list_search_indexes())
+    return found
+
+
 def main() -> None:
     url, folder, seed = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     rng = np.random.default_rng(seed)
@@ -131,6 +152,15 @@ def main() -> None:
             "missing": lambda each: each.register("file:///none.rrd").wait(10),
             "unknown index": lambda each: each.reader(index="none").count(),
             "unknown segment": lambda each: each.filter_segments("none").reader(index="tick").count(),
+            "partition_ids": lambda each: sorted(each.partition_ids()),
+            "segments of a frame": lambda each: sorted(each.filter_segments(each.segment_table()).segment_ids()),
+            "download_partition": lambda each: each.download_partition("s1").recording_id(),
+            "default_blueprint_partition_id": lambda each: each.default_blueprint_partition_id(),
+            "empty name": lambda each: each.update(name=""),
+            "no recordings": lambda each: each.register([]),
+            "other lengths": lambda each: each.register([base[0].as_uri()], layer_name=["a", "b"]),
+            "missing prefix": lambda each: each.register_prefix((folder / "none").as_uri()),
+            "prefix of a file": lambda each: each.register_prefix(base[0].as_uri()),
             "download": lambda each: each.download_segment("s1").recording_id(),
             "register_blueprint": lambda each: each.register_blueprint(look.as_uri()),
             "blueprints": lambda each: len(each.blueprints()),
@@ -152,6 +182,7 @@ def main() -> None:
         except ValueError as failure:
             found["wait"] = bad.name in str(failure) and "truncated" in str(failure)
         found["good"] = sorted(other.segment_ids())
+        found["search"] = search(other)
         found["taken"] = outcome(lambda: catalogs[0].create_dataset("other"))
         mine.update(name="trips")
         found["renamed"] = catalogs[0].get_dataset("trips").id == mine.id

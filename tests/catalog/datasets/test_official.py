@@ -30,6 +30,27 @@ def test_random_recordings_are_read_as_by_reruns_own_server(seed: int, tmp_path:
     rows = found["rows"]
     assert all(rows[name] > 0 for name in ("tick", "filled", "filled values", "static", "segments", "manifest"))
     assert found["results"] == [["s0", True], ["", False], ["s1", True]]
+    assert found["search"] == {
+        "listed": 1,
+        "deprecated": 1,
+        "columns": [
+            "rerun_segment_id",
+            "rerun_segment_layer",
+            "chunk_id",
+            "timepoint",
+            "instance_id",
+            "instance",
+            "_score",
+        ],
+        "rows": ["s1"],
+        "limited": 1,
+        "unknown": "Exception",
+        "vector": "RuntimeError",
+        "unknown index": "RuntimeError",
+        "maintained": True,
+        "deleted": 1,
+        "left": 0,
+    }
     assert found["wait"] and found["good"] == ["s0", "s1"]
     assert (found["taken"], found["renamed"], found["old name"]) == ("AlreadyExistsError", True, "LookupError")
     assert (found["changed"], found["left"], found["deleted"]) == ("Exception", ["other"], "NotFoundError")
