@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deployer.catalog.datasets.chunk_index import ChunkIndex
-from deployer.catalog.datasets.properties import aligned, joined, unpacked_properties
+from deployer.catalog.datasets.properties import joined, unpacked_properties
 from deployer.catalog.datasets.record import DatasetRecord, folder_of
-from deployer.catalog.datasets.rows import CHUNKS, LAYERS, schemas_in
+from deployer.catalog.datasets.rows import CHUNKS, LAYERS, schema_of, schemas_in
 from deployer.catalog.datasets.schemas import Columns
 from deployer.datasets.files.named_rows import read_rows
 
@@ -34,6 +34,7 @@ class DatasetIndex:
     root: str
     rows: pa.Table
     chunk_rows: pa.Table | None = None  #: as far as they were read
+    known_properties: pa.Table | None = None  #: of the first rows, as far as they were unpacked
     _lock: RLock = field(default_factory=RLock)
     _made: dict[str, pa.Table] = field(default_factory=dict)
 
@@ -64,22 +65,34 @@ class DatasetIndex:
             return self._made[name]
 
     @cached_property
+    def schema_numbers(self) -> dict[bytes, int]:
+        """The schemas (IPC) of all rows, and the sources whose rows hold them."""
+        return schemas_in(self.rows)
+
+    @cached_property
     def columns(self) -> Columns:
         """The columns of all layers. Not to be changed."""
-        known = dict(schemas_in(self.rows.filter(pc.is_valid(self.rows["schema"]))))
-        used = dict.fromkeys(self.layers["schema_number"].to_pylist())
-        return Columns(known[number] for number in used)
+        known = {number: data for data, number in self.schema_numbers.items()}
+        used = pc.unique(self.layers["schema_number"]).to_pylist()
+        return Columns(schema_of(known[number]) for number in used)
 
     @cached_property
     def schema(self) -> pa.Schema:
         return self.columns.schema()
 
     @cached_property
+    def all_properties(self) -> pa.Table:
+        """A row for each of `rows` with its properties, and a column `_`."""
+        have = 0 if self.known_properties is None else self.known_properties.num_rows
+        packed = self.rows["properties"].slice(have).drop_null().to_pylist()
+        known = [] if self.known_properties is None else [self.known_properties]
+        return joined([*known, *map(unpacked_properties, packed)]).combine_chunks()
+
+    @cached_property
     def properties(self) -> pa.Table:
         """A row for each of `layers` with its properties, and their columns."""
-        packed = [each for each in self.rows["properties"].to_pylist() if each is not None]
-        found = joined([unpacked_properties(each) for each in packed]) if packed else aligned([])
-        return found.take(pa.array(self.live)).drop_columns(["_"]) if found.num_columns > 1 else found.slice(0, 0)
+        found = self.all_properties
+        return found.take(pa.array(self.live)).drop_columns(["_"]) if found.num_columns > 1 else found.select([])
 
     @cached_property
     def source_of_layer(self) -> npt.NDArray[np.int64]:
@@ -153,4 +166,5 @@ class Indexes:
             more = read_rows(location, record.layers.named, rows.num_rows)
             if more is not None:
                 rows = pa.concat_tables([rows, more.cast(LAYERS)])
-        return DatasetIndex(record, self._root, rows, kept.chunk_rows)
+        properties: pa.Table | None = kept.__dict__.get("all_properties", kept.known_properties)
+        return DatasetIndex(record, self._root, rows, kept.chunk_rows, properties)

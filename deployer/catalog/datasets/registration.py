@@ -114,7 +114,7 @@ class Registration:
         at = time.time_ns()
         first = record.sources
         rows = {
-            "layers": (record.layers, layer_rows(plan.layers, first, at)),
+            "layers": (record.layers, layer_rows(plan.layers, first, at, self.indexes.of(record).schema_numbers)),
             "chunks": (record.chunks, chunk_rows(plan.layers, first)),
             "tasks": (record.tasks, task_rows(plan.tasks, at)),
         }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +13,8 @@ from deployer.catalog.datasets.properties import packed_properties
 from deployer.catalog.recordings.recording import Recording
 
 #: `source` numbers the files of a dataset in the order in which they were registered. `schema` (IPC) is given where the
-#: layer is the first of its call with these columns. `properties` (IPC) has a row for this layer and for each of those
-#: that follow it in its call, and is given for the first of a call.
+#: layer is the first of the dataset with these columns. `properties` (IPC) has a row for this layer and for each of
+#: those that follow it in its call, and is given for the first of a call.
 LAYERS = pa.schema(
     [
         pa.field("source", pa.int64(), nullable=False),
@@ -101,11 +102,14 @@ class Task:
     error: str | None = None
 
 
-def layer_rows(layers: Sequence[NewLayer], first_source: int, at: int) -> pa.Table:
-    """Returns the rows of layers whose sources are numbered from `first_source` on."""
+def layer_rows(
+    layers: Sequence[NewLayer], first_source: int, at: int, known: Mapping[bytes, int] | None = None
+) -> pa.Table:
+    """Returns the rows of layers whose sources are numbered from `first_source` on. `known` are the sources of schemas
+    (IPC) that the dataset has."""
     if not layers:
         return LAYERS.empty_table()
-    numbers = dict[bytes, int]()
+    numbers = dict(known or {})
     known = {id(each.recording.schema): each.recording.schema for each in layers}
     written = {key: schema.serialize().to_pybytes() for key, schema in known.items()}
     data = [written[id(each.recording.schema)] for each in layers]
@@ -224,8 +228,13 @@ def _list(
     return pa.ListArray.from_arrays(pa.array(offsets), items, type=pa.list_(item))
 
 
-def schemas_in(layers: pa.Table) -> Iterator[tuple[int, pa.Schema]]:
-    """Yields the schemas that rows of layers hold, with the numbers of their sources."""
-    for source, data in zip(layers["source"].to_pylist(), layers["schema"].to_pylist(), strict=True):
-        if data is not None:
-            yield source, pa.ipc.read_schema(pa.py_buffer(data))
+def schemas_in(layers: pa.Table) -> dict[bytes, int]:
+    """Returns the schemas (IPC) that rows of layers hold, and the numbers of their sources."""
+    holding = layers.filter(layers["schema"].is_valid())
+    return dict(zip(holding["schema"].to_pylist(), holding["source"].to_pylist(), strict=True))
+
+
+@lru_cache(maxsize=1024)
+def schema_of(data: bytes) -> pa.Schema:
+    """Returns the schema of IPC bytes."""
+    return pa.ipc.read_schema(pa.py_buffer(data))
