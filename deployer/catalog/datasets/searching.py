@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -89,27 +89,43 @@ class Searches:
         self, record: DatasetRecord, entity: str, component: str, text: str, limit: int | None = None
     ) -> pa.Table:
         """Returns instances that have a word of the text, the best first, with `_score`. Raises NotFound."""
-        search = self._index(record, entity, component, "text")
-        place = self.place(record.dataset_id, search)
-        found = search_texts(place, search.rows.named, text, limit, self._gone(record))
-        return found.select([*_FOUND, "_score"])
+
+        def found(now: DatasetRecord) -> pa.Table:
+            search = self._index(now, entity, component, "text")
+            return search_texts(self.place(now.dataset_id, search), search.rows.named, text, limit, self._gone(now))
+
+        return self._in_newest(record, found).select([*_FOUND, "_score"])
 
     def search_vectors(
         self, record: DatasetRecord, entity: str, component: str, vector: Sequence[float], count: int
     ) -> pa.Table:
         """Returns instances with the nearest vectors, with `_distance`. Raises NotFound; InvalidInput for a vector of
         another length, and for a count of 0."""
-        search = self._index(record, entity, component, "vector")
         if count < 1:
             raise InvalidInput("top_k is 0", remedy="ask for at least one result")
-        if len(vector) != search.dimension:
-            raise InvalidInput(
-                f"the vector has {len(vector)} numbers, and those of the index have {search.dimension}",
-                remedy="give a vector of that length",
-            )
-        place, query = self.place(record.dataset_id, search), pa.array(vector, pa.float32())
-        found = search_vectors(place, search.rows.named, query, count, search.metric, self._gone(record))
-        return found.select([*_FOUND, "_distance"])
+        query = pa.array(vector, pa.float32())
+
+        def found(now: DatasetRecord) -> pa.Table:
+            search = self._index(now, entity, component, "vector")
+            if len(vector) != search.dimension:
+                raise InvalidInput(
+                    f"the vector has {len(vector)} numbers, and those of the index have {search.dimension}",
+                    remedy="give a vector of that length",
+                )
+            place = self.place(now.dataset_id, search)
+            return search_vectors(place, search.rows.named, query, count, search.metric, self._gone(now))
+
+        return self._in_newest(record, found).select([*_FOUND, "_distance"])
+
+    def _in_newest(self, record: DatasetRecord, find: Callable[[DatasetRecord], pa.Table]) -> pa.Table:
+        """Returns what is found, in the newest index where that of the record was replaced meanwhile."""
+        try:
+            return find(record)
+        except (Corrupt, NotFound):
+            now = self.datasets.by_id(record.dataset_id)
+            if now.searches == record.searches:
+                raise
+            return find(now)
 
     def extended(
         self, record: DatasetRecord, layers: Sequence[NewLayer]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from deployer.catalog.datasets.index import Indexes
 from deployer.catalog.datasets.registration import OnDuplicate
+from deployer.catalog.datasets.registry import Datasets
+from deployer.catalog.datasets.searching import Searches
 from deployer.catalog.protocol.dataframes import part, rows_in
 from deployer.catalog.protocol.messages import cloud
+from deployer.state import open_store
 from tests.catalog.datasets.catalog import Catalog, catalog_at, of
 from tests.catalog.datasets.recordings import Chunk, scalars
 from tests.catalog.test_serving import refused
@@ -202,3 +207,14 @@ def test_a_recording_that_the_index_cannot_have_is_refused_by_name(catalog: Cata
     assert "long.rrd" in tasks[0]["msgs"] and "have 3 numbers" in tasks[0]["msgs"]
     assert [each["rerun_segment_id"] for each in catalog.segments(dataset)] == ["one", "good"]
     assert find(catalog, dataset, [5.0, 6.0], "/emb", VECTOR, vector={"top_k": 9}).num_rows == 2
+
+
+def test_a_search_finds_the_index_that_took_the_place_of_its_own(catalog: Catalog, root: str) -> None:
+    dataset = catalog.create()
+    catalog.register(dataset, catalog.recording("one", texts(["an apple"])))
+    create(catalog, dataset, "/log", TEXT)
+    with closing(open_store(root)) as store:
+        datasets = Datasets(store, root)
+        searches, before = Searches(datasets, Indexes(root)), datasets.by_id(dataset)
+        create(catalog, dataset, "/log", TEXT)
+        assert searches.search_texts(before, "/log", TEXT, "apple").num_rows == 1
