@@ -41,11 +41,13 @@ class DatasetIndex:
     @cached_property
     def live(self) -> npt.NDArray[np.int64]:
         """The places of the rows that no later one replaced, in the order of their sources."""
-        keys = pc.binary_join_element_wise(self.rows["segment"], self.rows["layer"], "\0").combine_chunks()
-        codes = keys.dictionary_encode()
-        last = np.full(len(codes.dictionary), -1, np.int64)
-        last[codes.indices.to_numpy()] = np.arange(len(keys))
-        return np.sort(last)
+        segments, layers = (
+            self.rows[name].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+            for name in ("segment", "layer")
+        )
+        keys = segments * (layers.max(initial=0) + 1) + layers
+        _, from_end = np.unique(keys[::-1], return_index=True)
+        return np.sort(len(keys) - 1 - from_end)
 
     @cached_property
     def layers(self) -> pa.Table:

@@ -113,8 +113,11 @@ class DatasetService:
         for each in request.data_sources:
             layer = each.layer or BASE
             sources += below(each.storage_url, layer) if each.prefix else [Source(each.storage_url, layer)]
-        behavior = OnDuplicate(request.on_duplicate or OnDuplicate.ERROR)
-        tasks = Registration(self.datasets, self.indexes).register(record.dataset_id, sources, behavior)
+        behavior = request.on_duplicate or OnDuplicate.ERROR
+        if behavior not in list(OnDuplicate):
+            raise InvalidInput("on_duplicate is not a known behavior", remedy="choose overwrite, skip or error")
+        registration = Registration(self.datasets, self.indexes)
+        tasks = registration.register(record.dataset_id, sources, OnDuplicate(behavior))
         columns = [
             [each.segment for each in tasks],
             [each.layer for each in tasks],

@@ -75,6 +75,8 @@ def test_recordings_below_a_prefix_are_registered(catalog: Catalog, tmp_path: Pa
             catalog.register(dataset, (tmp_path / place).as_uri(), prefix=True)
     with refused("INVALID_ARGUMENT", "no data sources to register"):
         catalog.register(dataset)
+    with refused("INVALID_ARGUMENT", "on_duplicate is not a known behavior"):
+        catalog.register(dataset, catalog.recording("one"), on_duplicate=9)
 
 
 def test_a_layer_that_is_there_is_refused_replaced_or_skipped(catalog: Catalog) -> None:
@@ -168,3 +170,11 @@ def test_many_registrations_are_read_as_one(catalog: Catalog, root: str, tmp_pat
         for each in (catalog, fresh):
             assert [row["rerun_segment_id"] for row in each.segments(dataset)] == [f"s{n}" for n in range(70)]
             assert each.query(dataset)["chunk_segment_id"].to_pylist() == [f"s{n}" for n in range(70)]
+
+
+def test_names_with_any_character_are_those_of_different_layers(catalog: Catalog) -> None:
+    dataset = catalog.create()
+    for segment, layer in (("a\0b", "c"), ("a", "b\0c"), ("ü/ö ", "")):
+        catalog.register(dataset, catalog.recording(segment, scalars("/a", [1]), name="any"), layer=layer)
+    found = [(row["rerun_segment_id"], row["rerun_layer_names"]) for row in catalog.segments(dataset)]
+    assert found == [("a\0b", ["c"]), ("a", ["b\0c"]), ("ü/ö ", ["base"])]
