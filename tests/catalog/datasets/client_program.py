@@ -146,17 +146,17 @@ def main() -> None:
             found.setdefault("rows", {})[name] = len(mine)
         calls = {
             "schema": lambda each: [str(column) for column in each.schema()],
-            "arrow_schema": lambda each: [(f.name, str(f.type), str(f.metadata)) for f in each.arrow_schema()],
+            "arrow_schema": lambda each: [
+                (field.name, str(field.type), sorted((field.metadata or {}).items())) for field in each.arrow_schema()
+            ],
             "segment_ids": lambda each: sorted(each.segment_ids()),
             "again": lambda each: each.register(base[0].as_uri()),
-            "missing": lambda each: each.register("file:///none.rrd").wait(10),
             "unknown index": lambda each: each.reader(index="none").count(),
             "unknown segment": lambda each: each.filter_segments("none").reader(index="tick").count(),
             "partition_ids": lambda each: sorted(each.partition_ids()),
             "segments of a frame": lambda each: sorted(each.filter_segments(each.segment_table()).segment_ids()),
             "download_partition": lambda each: each.download_partition("s1").recording_id(),
             "default_blueprint_partition_id": lambda each: each.default_blueprint_partition_id(),
-            "empty name": lambda each: each.update(name=""),
             "no recordings": lambda each: each.register([]),
             "other lengths": lambda each: each.register([base[0].as_uri()], layer_name=["a", "b"]),
             "missing prefix": lambda each: each.register_prefix((folder / "none").as_uri()),
@@ -181,6 +181,8 @@ def main() -> None:
             handle.wait(60)
         except ValueError as failure:
             found["wait"] = bad.name in str(failure) and "truncated" in str(failure)
+        found["missing"] = outcome(lambda: other.register("file:///none.rrd").wait(10))
+        found["empty name"] = outcome(lambda: other.update(name=""))
         found["good"] = sorted(other.segment_ids())
         found["search"] = search(other)
         found["taken"] = outcome(lambda: catalogs[0].create_dataset("other"))

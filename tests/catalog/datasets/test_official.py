@@ -51,6 +51,7 @@ def test_random_recordings_are_read_as_by_reruns_own_server(seed: int, tmp_path:
         "deleted": 1,
         "left": 0,
     }
+    assert (found["missing"], found["empty name"]) == ("ValueError", "ValueError")
     assert found["wait"] and found["good"] == ["s0", "s1"]
     assert (found["taken"], found["renamed"], found["old name"]) == ("AlreadyExistsError", True, "LookupError")
     assert (found["changed"], found["left"], found["deleted"]) == ("Exception", ["other"], "NotFoundError")
