@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from deployer.catalog.datasets.record import DatasetRecord, Kind, id_of_name
-from deployer.catalog.datasets.registry import Datasets
+from deployer.catalog.datasets.model.record import DatasetRecord, Kind, id_of_name
+from deployer.catalog.datasets.model.registry import Datasets
 from deployer.catalog.protocol.messages import enum_value
 from deployer.datasets.dataset import dataset_location
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused

@@ -8,9 +8,9 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass, replace
 
-from deployer.catalog.datasets.record import FOLDER, DatasetRecord, RowVersion, folder_of
-from deployer.catalog.datasets.registry import Datasets
-from deployer.catalog.datasets.searching import Searches
+from deployer.catalog.datasets.model.record import FOLDER, DatasetRecord, RowVersion, folder_of
+from deployer.catalog.datasets.model.registry import Datasets
+from deployer.catalog.datasets.search.searches import Searches
 from deployer.datasets.dataset import versions_written
 from deployer.datasets.files.named_rows import compacted, remove_folder, remove_versions, unindexed_rows
 from deployer.datasets.storage.options import objects_at

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.message import DecodeError
 
-from deployer.catalog.datasets.properties import properties_of
-from deployer.catalog.datasets.record import Kind
-from deployer.catalog.datasets.rows import NewLayer
+from deployer.catalog.datasets.model.properties import properties_of
+from deployer.catalog.datasets.model.record import Kind
+from deployer.catalog.datasets.model.rows import NewLayer
 from deployer.catalog.recordings.recording import BLUEPRINT, RECORDING, Recording, read_recordings
 from deployer.catalog.recordings.source import open_source
 from deployer.errors import DeployerError, InvalidInput

@@ -11,13 +11,13 @@ from enum import IntEnum
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deployer.catalog.datasets.index import DatasetIndex, Indexes
+from deployer.catalog.datasets.model.record import DatasetRecord, RowVersion, folder_of
+from deployer.catalog.datasets.model.registry import AlreadyThere, Datasets
+from deployer.catalog.datasets.model.rows import NewLayer, Task, chunk_rows, layer_rows, task_rows
+from deployer.catalog.datasets.model.schemas import Columns
 from deployer.catalog.datasets.reading import ReadSource, Source, read_all
-from deployer.catalog.datasets.record import DatasetRecord, RowVersion, folder_of
-from deployer.catalog.datasets.registry import AlreadyThere, Datasets
-from deployer.catalog.datasets.rows import NewLayer, Task, chunk_rows, layer_rows, task_rows
-from deployer.catalog.datasets.schemas import Columns
-from deployer.catalog.datasets.searching import Searches
+from deployer.catalog.datasets.reads.index import DatasetIndex, Indexes
+from deployer.catalog.datasets.search.searches import Searches
 from deployer.datasets.files.named_rows import NamedVersion, add_rows, read_rows
 from deployer.errors import Conflict, InvalidInput, NotFound
 from deployer.platform.system.failpoints import reached

@@ -11,16 +11,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from deployer.catalog.datasets import fetching, tables
-from deployer.catalog.datasets.index import DatasetIndex, Indexes
 from deployer.catalog.datasets.maintenance import EVERYTHING, Maintenance, maintain, remove_leftovers
-from deployer.catalog.datasets.query import ANSWER, ChunkKey, ChunkQuery, TimeRange, answer, key_in
+from deployer.catalog.datasets.model.record import DatasetRecord, folder_of
+from deployer.catalog.datasets.model.registry import Datasets
+from deployer.catalog.datasets.model.rows import Task
 from deployer.catalog.datasets.reading import BASE, Source, below
-from deployer.catalog.datasets.record import DatasetRecord, folder_of
+from deployer.catalog.datasets.reads import fetching, tables
+from deployer.catalog.datasets.reads.index import DatasetIndex, Indexes
+from deployer.catalog.datasets.reads.query import ANSWER, ChunkKey, ChunkQuery, TimeRange, answer, key_in
 from deployer.catalog.datasets.registration import OnDuplicate, Registration
-from deployer.catalog.datasets.registry import Datasets
-from deployer.catalog.datasets.rows import Task
-from deployer.catalog.datasets.searching import Searches
+from deployer.catalog.datasets.search.searches import Searches
 from deployer.catalog.entries import entry_of_dataset
 from deployer.catalog.protocol.dataframes import part, rows_in, schema_message
 from deployer.catalog.protocol.messages import cloud, common

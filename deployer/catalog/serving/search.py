@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 from google.protobuf.message import DecodeError
 
-from deployer.catalog.datasets import tables
-from deployer.catalog.datasets.record import DatasetRecord, SearchIndex
-from deployer.catalog.datasets.searching import NewSearch, Searches
+from deployer.catalog.datasets.model.record import DatasetRecord, SearchIndex
+from deployer.catalog.datasets.reads import tables
+from deployer.catalog.datasets.search.searches import NewSearch, Searches
 from deployer.catalog.protocol.dataframes import part, rows_in
 from deployer.catalog.protocol.messages import cloud, enum_value
 from deployer.catalog.serving.service import Call, Unsupported

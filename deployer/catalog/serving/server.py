@@ -10,8 +10,8 @@ from typing import Any
 
 import grpc
 
-from deployer.catalog.datasets.fetching import ChangedSource
-from deployer.catalog.datasets.registry import AlreadyThere
+from deployer.catalog.datasets.model.registry import AlreadyThere
+from deployer.catalog.datasets.reads.fetching import ChangedSource
 from deployer.catalog.entries import Entries, NameTaken
 from deployer.catalog.protocol.messages import SERVICE, Method, methods
 from deployer.catalog.serving.datasets import DatasetService

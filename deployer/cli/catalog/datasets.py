@@ -12,7 +12,7 @@ from deployer.cli.catalog.options import Root
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
 
 if TYPE_CHECKING:
-    from deployer.catalog.datasets.index import DatasetIndex
+    from deployer.catalog.datasets.reads.index import DatasetIndex
 
 DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="The dataset's name.")]
 
@@ -31,8 +31,8 @@ def datasets(
     from rich.filesize import decimal
     from rich.table import Table
 
-    from deployer.catalog.datasets.index import Indexes
-    from deployer.catalog.datasets.registry import Datasets
+    from deployer.catalog.datasets.model.registry import Datasets
+    from deployer.catalog.datasets.reads.index import Indexes
     from deployer.cli.catalog.options import root_of
     from deployer.cli.console.output import note, print_json, stdout
     from deployer.state import open_store
@@ -89,7 +89,7 @@ def segments(
     as_json: AsJson = False,
 ) -> int:
     """List the segments of a dataset, with their layers and properties."""
-    from deployer.catalog.datasets.tables import segment_table
+    from deployer.catalog.datasets.reads.tables import segment_table
 
     with _opened(dataset, root, project, stack, specs) as index:
         rows = segment_table(index)
@@ -121,7 +121,7 @@ def manifest(
     as_json: AsJson = False,
 ) -> int:
     """List the layers of a dataset as clients see them, with their properties and the hash of their columns."""
-    from deployer.catalog.datasets import tables
+    from deployer.catalog.datasets.reads import tables
 
     with _opened(dataset, root, project, stack, specs) as index:
         rows = tables.manifest(index)
@@ -133,8 +133,8 @@ def manifest(
 def _opened(dataset: str, root: Any, project: Any, stack: str, specs: Any) -> Iterator[DatasetIndex]:
     from contextlib import closing
 
-    from deployer.catalog.datasets.index import Indexes
-    from deployer.catalog.datasets.registry import Datasets
+    from deployer.catalog.datasets.model.registry import Datasets
+    from deployer.catalog.datasets.reads.index import Indexes
     from deployer.cli.catalog.options import root_of
     from deployer.state import open_store
 

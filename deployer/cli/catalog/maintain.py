@@ -32,11 +32,11 @@ def maintain(
     import datetime as dt
     from contextlib import closing
 
-    from deployer.catalog.datasets.index import Indexes
     from deployer.catalog.datasets.maintenance import Maintenance, remove_leftovers
     from deployer.catalog.datasets.maintenance import maintain as maintain_dataset
-    from deployer.catalog.datasets.registry import Datasets
-    from deployer.catalog.datasets.searching import Searches
+    from deployer.catalog.datasets.model.registry import Datasets
+    from deployer.catalog.datasets.reads.index import Indexes
+    from deployer.catalog.datasets.search.searches import Searches
     from deployer.cli.catalog.options import root_of
     from deployer.cli.console.output import note, print_json, stdout
     from deployer.platform.text.units import parse_duration

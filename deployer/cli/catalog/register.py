@@ -33,10 +33,10 @@ def register(
     """
     from contextlib import closing
 
-    from deployer.catalog.datasets.index import Indexes
+    from deployer.catalog.datasets.model.registry import Datasets
     from deployer.catalog.datasets.reading import Source, below
+    from deployer.catalog.datasets.reads.index import Indexes
     from deployer.catalog.datasets.registration import Registration
-    from deployer.catalog.datasets.registry import Datasets
     from deployer.cli.catalog.options import root_of
     from deployer.cli.console.output import note, print_json, stdout
     from deployer.errors import NotFound

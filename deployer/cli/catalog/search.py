@@ -34,9 +34,9 @@ def search(
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from deployer.catalog.datasets.index import Indexes
-    from deployer.catalog.datasets.registry import Datasets
-    from deployer.catalog.datasets.searching import Searches
+    from deployer.catalog.datasets.model.registry import Datasets
+    from deployer.catalog.datasets.reads.index import Indexes
+    from deployer.catalog.datasets.search.searches import Searches
     from deployer.cli.catalog.options import root_of
     from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.data.rows import rows_as_json

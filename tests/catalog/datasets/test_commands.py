@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from deployer.catalog.datasets.index import Indexes
-from deployer.catalog.datasets.registry import Datasets
+from deployer.catalog.datasets.model.registry import Datasets
+from deployer.catalog.datasets.reads.index import Indexes
 from deployer.cli.main import run
 from deployer.state import open_store
 from tests.catalog.datasets.catalog import catalog_at

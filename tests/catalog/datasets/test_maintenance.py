@@ -8,11 +8,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from deployer.catalog.datasets.index import Indexes
 from deployer.catalog.datasets.maintenance import EVERYTHING, maintain, remove_leftovers
-from deployer.catalog.datasets.registry import Datasets
-from deployer.catalog.datasets.rows import CHUNKS
-from deployer.catalog.datasets.searching import Searches
+from deployer.catalog.datasets.model.registry import Datasets
+from deployer.catalog.datasets.model.rows import CHUNKS
+from deployer.catalog.datasets.reads.index import Indexes
+from deployer.catalog.datasets.search.searches import Searches
 from deployer.catalog.protocol.messages import cloud
 from deployer.datasets.files.named_rows import NamedVersion, add_rows, read_rows, unindexed_rows
 from deployer.platform.system.clock import Clock

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployer.catalog.datasets.index import DatasetIndex
-from deployer.catalog.datasets.query import ChunkQuery, TimeRange, answer
+from deployer.catalog.datasets.model.record import DatasetRecord
+from deployer.catalog.datasets.model.rows import chunk_rows, layer_rows
 from deployer.catalog.datasets.reading import Source, read
-from deployer.catalog.datasets.record import DatasetRecord
-from deployer.catalog.datasets.rows import chunk_rows, layer_rows
+from deployer.catalog.datasets.reads.index import DatasetIndex
+from deployer.catalog.datasets.reads.query import ChunkQuery, TimeRange, answer
 from tests.catalog.datasets.recordings import Chunk, properties, scalars, write_recording
 
 CLEAR = "Clear:is_recursive"

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from deployer.catalog.datasets.index import Indexes
+from deployer.catalog.datasets.model.registry import Datasets
+from deployer.catalog.datasets.reads.index import Indexes
 from deployer.catalog.datasets.registration import OnDuplicate
-from deployer.catalog.datasets.registry import Datasets
-from deployer.catalog.datasets.searching import Searches
+from deployer.catalog.datasets.search.searches import Searches
 from deployer.catalog.protocol.dataframes import part, rows_in
 from deployer.catalog.protocol.messages import cloud
 from deployer.state import open_store

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from deployer.catalog.datasets.index import DatasetIndex, Indexes
-from deployer.catalog.datasets.instances import instances, no_instances
-from deployer.catalog.datasets.record import DatasetRecord, RowVersion, SearchIndex, folder_of
-from deployer.catalog.datasets.registry import Datasets
-from deployer.catalog.datasets.rows import NewLayer, chunk_rows, layer_rows
+from deployer.catalog.datasets.model.record import DatasetRecord, RowVersion, SearchIndex, folder_of
+from deployer.catalog.datasets.model.registry import Datasets
+from deployer.catalog.datasets.model.rows import NewLayer, chunk_rows, layer_rows
+from deployer.catalog.datasets.reads.index import DatasetIndex, Indexes
+from deployer.catalog.datasets.search.instances import instances, no_instances
 from deployer.datasets.files.named_rows import add_rows, remove_folder
 from deployer.datasets.indexes.instances import (
     TextIndex,

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from deployer.catalog.datasets.properties import packed_properties
+from deployer.catalog.datasets.model.properties import packed_properties
 from deployer.catalog.recordings.recording import Recording
 
 #: `source` numbers the files of a dataset in the order in which they were registered. `schema` (IPC) is given where the

@@ -7,9 +7,9 @@ from itertools import groupby
 
 import numpy as np
 
-from deployer.catalog.datasets.index import DatasetIndex, Indexes
-from deployer.catalog.datasets.query import ChunkKey
-from deployer.catalog.datasets.registry import Datasets
+from deployer.catalog.datasets.model.registry import Datasets
+from deployer.catalog.datasets.reads.index import DatasetIndex, Indexes
+from deployer.catalog.datasets.reads.query import ChunkKey
 from deployer.catalog.recordings.source import ByteSource, open_source
 from deployer.errors import DeployerError, InvalidInput, NotFound
 

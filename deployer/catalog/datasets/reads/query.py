@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from deployer.catalog.datasets.chunk_index import ChunkIndex, Numbers, Places
-from deployer.catalog.datasets.index import DatasetIndex
+from deployer.catalog.datasets.reads.chunk_index import ChunkIndex, Numbers, Places
+from deployer.catalog.datasets.reads.index import DatasetIndex
 from deployer.errors import InvalidInput, NotFound
 
 _CONTROL = {"rerun:kind": "control"}

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.message import DecodeError
 
-from deployer.catalog.datasets.fetching import chunks_of_source
-from deployer.catalog.datasets.index import DatasetIndex
-from deployer.catalog.datasets.query import ChunkKey
+from deployer.catalog.datasets.reads.fetching import chunks_of_source
+from deployer.catalog.datasets.reads.index import DatasetIndex
+from deployer.catalog.datasets.reads.query import ChunkKey
 from deployer.catalog.protocol.dataframes import rows_in
 from deployer.catalog.protocol.messages import log_msg
 from deployer.catalog.recordings.recording import component_of

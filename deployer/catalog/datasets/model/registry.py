@@ -6,7 +6,15 @@ import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from deployer.catalog.datasets.record import NAMES, TABLES, DatasetRecord, folder_of, id_of_name, record_of, records_of
+from deployer.catalog.datasets.model.record import (
+    NAMES,
+    TABLES,
+    DatasetRecord,
+    folder_of,
+    id_of_name,
+    record_of,
+    records_of,
+)
 from deployer.datasets.files.named_rows import remove_folder
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 from deployer.platform.system.clock import Clock

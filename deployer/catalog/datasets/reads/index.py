@@ -13,11 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deployer.catalog.datasets.chunk_index import ChunkIndex
-from deployer.catalog.datasets.properties import joined, unpacked_properties
-from deployer.catalog.datasets.record import DatasetRecord, folder_of
-from deployer.catalog.datasets.rows import CHUNKS, LAYERS, schema_of, schemas_in
-from deployer.catalog.datasets.schemas import Columns
+from deployer.catalog.datasets.model.properties import joined, unpacked_properties
+from deployer.catalog.datasets.model.record import DatasetRecord, folder_of
+from deployer.catalog.datasets.model.rows import CHUNKS, LAYERS, schema_of, schemas_in
+from deployer.catalog.datasets.model.schemas import Columns
+from deployer.catalog.datasets.reads.chunk_index import ChunkIndex
 from deployer.datasets.files.named_rows import read_rows
 
 KEPT = 64  #: datasets that are kept in memory

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from deployer.catalog.datasets.index import DatasetIndex
+from deployer.catalog.datasets.reads.index import DatasetIndex
 from deployer.errors import InvalidInput
 
 TYPE = "rrd"  #: of all layers
