@@ -41,7 +41,7 @@ class Client:
         self._channel = grpc.insecure_channel(self.address)
         self._methods = {each.name: each for each in methods()}
 
-    def __call__(self, name: str, request: Any = None, headers: Sequence[tuple[str, str]] = ()) -> Any:
+    def __call__(self, name: str, request: Any = None, headers: Sequence[tuple[str, str | bytes]] = ()) -> Any:
         """The answer, or the answers of a stream."""
         method = self._methods[name]
         kind = ("stream" if method.takes_stream else "unary") + "_" + ("stream" if method.gives_stream else "unary")

@@ -12,6 +12,8 @@ from deployer.cli.catalog.options import Root
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from deployer.catalog.datasets.reads.index import DatasetIndex
 
 DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="The dataset's name.")]
@@ -150,16 +152,23 @@ def _with_times(rows: Any) -> Any:
     return rows.set_column(at, "registered_at", rows["registered_at"].cast(pa.timestamp("ns")))
 
 
+def rows_as_json(rows: pa.Table) -> list[dict[str, Any]]:
+    """Returns all rows as JSON objects."""
+    from deployer.tables.read.export import plain_values
+
+    columns = [plain_values(column.combine_chunks()) for column in rows.columns]
+    return [dict(zip(rows.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
 def _show(name: str, rows: Any, columns: tuple[str, ...], as_json: bool) -> int:
     """Prints all columns as JSON, or these as a table."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     from deployer.cli.console.output import note, print_json, stdout
-    from deployer.cli.data.rows import rows_as_json
 
     if as_json:
-        print_json({name: rows_as_json(iter(rows.to_batches()))})
+        print_json({name: rows_as_json(rows)})
         return 0
     if not rows.num_rows:
         note("nothing is registered; `deployer catalog register DATASET FILE…` registers recordings")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from deployer.cli.catalog.datasets import DatasetName
+from deployer.cli.catalog.datasets import DatasetName, rows_as_json
 from deployer.cli.catalog.options import Root
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
 
@@ -39,7 +39,6 @@ def search(
     from deployer.catalog.datasets.search.searches import Searches
     from deployer.cli.catalog.options import root_of
     from deployer.cli.console.output import note, print_json, stdout
-    from deployer.cli.data.rows import rows_as_json
     from deployer.errors import InvalidInput
     from deployer.state import open_store
 
@@ -59,7 +58,7 @@ def search(
         else:
             rows = searches.search_vectors(record, entity, component, _numbers(str(vector)), limit)
     if as_json:
-        print_json({"results": rows_as_json(iter(rows.to_batches()))})
+        print_json({"results": rows_as_json(rows)})
         return 0
     if not rows.num_rows:
         note("nothing was found")

@@ -36,12 +36,14 @@ class Catalog:
     ) -> list[dict[str, Any]]:
         sources = [{"storage_url": url, "layer": layer, "typ": 1, "prefix": prefix} for url in urls]
         request = cloud.RegisterWithDatasetRequest(data_sources=sources, on_duplicate=on_duplicate)
-        return rows(self.client("RegisterWithDataset", request, of(dataset)).data).to_pylist()
+        found: list[dict[str, Any]] = rows(self.client("RegisterWithDataset", request, of(dataset)).data).to_pylist()
+        return found
 
     def tasks(self, *ids: str) -> list[dict[str, Any]]:
         request = cloud.QueryTasksOnCompletionRequest(ids=[{"id": each} for each in ids])
         [answer] = self.client("QueryTasksOnCompletion", request)
-        return rows(answer.data).to_pylist()
+        found: list[dict[str, Any]] = rows(answer.data).to_pylist()
+        return found
 
     def segments(self, dataset: str, *columns: str) -> list[dict[str, Any]]:
         request = cloud.ScanSegmentTableRequest(columns=columns)
@@ -65,7 +67,7 @@ class Catalog:
         return [message for answer in self.client("FetchChunks", request) for message in answer.chunks]
 
 
-def of(dataset: str) -> list[tuple[str, str]]:
+def of(dataset: str) -> list[tuple[str, str | bytes]]:
     return [("x-rerun-entry-id", dataset)]
 
 

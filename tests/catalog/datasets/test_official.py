@@ -22,7 +22,7 @@ PROGRAM = Path(__file__).with_name("client_program.py")
 def test_random_recordings_are_read_as_by_reruns_own_server(seed: int, tmp_path: Path) -> None:
     root = str(tmp_path / "lake")
     with closing(create_store(root)) as store, served(store, root) as url:
-        command = [PYTHON, PROGRAM, url, tmp_path, str(seed)]
+        command = [str(PYTHON), str(PROGRAM), url, str(tmp_path), str(seed)]
         done = subprocess.run(command, capture_output=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr.decode()
     found = json.loads(done.stdout.splitlines()[-1])

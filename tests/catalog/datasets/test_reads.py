@@ -146,8 +146,8 @@ def test_a_recording_that_changed_is_refused_by_name(catalog: Catalog, tmp_path:
     found = catalog.query(dataset)
     data = path.read_bytes()
     assert len(catalog.fetch(found)) == 2
-    for change in (lambda: path.write_bytes(data[:-1] + b"x"), lambda: path.write_bytes(data + b"x")):
-        change()
+    for changed in (data[:-1] + b"x", data + b"x"):
+        path.write_bytes(changed)
         with refused("FAILED_PRECONDITION", r"one\.rrd: the recording was changed since it was registered"):
             catalog.fetch(found)
     path.unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from deployer.catalog.datasets.registration import OnDuplicate
 from deployer.state import open_store
+from deployer.state.log.updates import SetInstanceProperties
 from deployer.state.model.entities import INSTANCE_LOG
 from tests.catalog.datasets.catalog import Catalog, catalog_at
 from tests.catalog.datasets.recordings import Chunk, properties, scalars
@@ -125,7 +127,9 @@ def test_one_commit_names_all_versions_of_a_registration(catalog: Catalog, root:
         catalog.register(dataset, *(catalog.recording(f"s{number}") for number in range(5)))
         [entry] = store.log(INSTANCE_LOG, before)
         [update] = entry.updates
-        [record] = update.changes.values()  # type: ignore[union-attr]
+        assert isinstance(update, SetInstanceProperties)
+        [record] = update.changes.values()
+        assert isinstance(record, Mapping)
         assert [record[name] for name in ("sources", "layers", "chunks", "tasks")] == [
             5,
             {"version": 1, "rows": 5},
@@ -149,10 +153,10 @@ def test_registrations_at_the_same_time_keep_all_or_refuse_one(catalog: Catalog,
                 failures.append(str(failure))
 
     threads = [threading.Thread(target=register, args=(number,)) for number in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert [("Layer 'base' already exists" in each) for each in failures] == [True] * 3
     with catalog_at(root, tmp_path) as fresh:
         for each in (catalog, fresh):
