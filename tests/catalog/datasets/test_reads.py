@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from deployer.catalog.datasets.model.schemas import entity_order
 from deployer.catalog.protocol.messages import cloud, log_msg
 from deployer.platform.storage.s3_objects import S3Objects
 from deployer.state import create_store
@@ -44,10 +45,10 @@ def test_layers_add_to_a_segment_and_the_last_property_counts(catalog: Catalog) 
     assert [field.name for field in catalog.schema(dataset)] == [
         "rerun.controls.RowId",
         "tick",
-        "property:info:mass",
-        "property:info:robot",
         "/a:Scalars:scalars",
         "/b:Scalars:scalars",
+        "property:info:mass",
+        "property:info:robot",
     ]
 
 
@@ -180,3 +181,12 @@ def test_an_instance_and_recordings_in_s3_are_served_as_those_of_a_disk(bucket: 
             catalog.fetch(chunks_found)
         catalog.client("DeleteEntry", cloud.DeleteEntryRequest(id=catalog.client.entry("drives").id))
     assert S3Objects(f"{root}/_catalog").list("") == [] and len(objects.list("")) == 2
+
+
+def test_columns_have_the_order_of_reruns_entity_paths() -> None:
+    """As Rerun's own server of 0.28.2 lists them."""
+    expected = r"/9 /10 /_x /a /a/2/b /a/10 /a/b /a\ b /a-b /a.b /a01 /a1 /a2 /a2/z /a2b /a10 /ab /B /Z/1 /z/2 /z/10 /é"
+    paths = [*expected.replace("\\ ", "\\~").split(), "/__properties", "/__y"]
+    paths = [each.replace("~", " ") for each in paths]
+    for mixed in (sorted(paths), paths[::-1]):
+        assert sorted(mixed, key=entity_order) == paths

@@ -73,7 +73,8 @@ class Replay:
                 ids = [each.time_ns.to_bytes(8, "big") + each.inc.to_bytes(8, "big") for each in (old, new)]
                 self._replaced[ids[0]] = ids[1]
                 self._replaced[ids[0].hex().encode()] = ids[1].hex().encode()
-                self._replaced[ids[0].hex().upper().encode()] = ids[1].hex().upper().encode()
+                printed = [each[:8].hex().upper() + each[8:].hex() for each in ids]  # as the client prints ids
+                self._replaced[printed[0].encode()] = printed[1].encode()
         elif method == "RegisterWithDataset":
             tasks = []
             for answer in (then[0], now[0]):

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pyarrow as pa
 
 from deployer.errors import InvalidInput
+
+_SLASH, _ESCAPE = re.compile(r"(?<!\\)/"), re.compile(r"\\(.)")
+_RUN = re.compile(r"[0-9]{1,40}|.", re.DOTALL)
+_ZERO = ord("0")
 
 
 class Columns:
@@ -46,14 +52,29 @@ class Columns:
         return pa.schema(sorted(self._fields.values(), key=_place))
 
 
-def _place(field: pa.Field) -> tuple[int, str, str, str]:
+def _place(field: pa.Field) -> tuple[int, tuple[Any, ...], str, str]:
     metadata: Mapping[bytes, bytes] = field.metadata or {}
     kind = metadata.get(b"rerun:kind")
     if kind == b"control":
-        return 0, "", "", ""
+        return 0, (), "", ""
     if kind == b"index":
-        return 1, field.name, "", ""
+        return 1, (field.name,), "", ""
     entity, archetype, component = (
         metadata.get(key, b"").decode() for key in (b"rerun:entity_path", b"rerun:archetype", b"rerun:component")
     )
-    return 2, entity, archetype, component
+    return 2, entity_order(entity), archetype, component
+
+
+def entity_order(path: str) -> tuple[Any, ...]:
+    """Returns a key by which entity paths have Rerun's order: by their parts, numbers in them by value and letters
+    whatever their case, and paths that begin with `__` last."""
+    parts = [_ESCAPE.sub(r"\1", each) for each in _SLASH.split(path.strip("/"))]
+    return parts[0].startswith("__"), tuple((_natural(each), each) for each in parts)
+
+
+def _natural(part: str) -> tuple[tuple[int, int], ...]:
+    """Returns the characters of a part as numbers; those of a number are one."""
+    return tuple(
+        (_ZERO, int(each)) if each.isascii() and each.isdecimal() else (ord(each[0].lower()[:1]), 0)
+        for each in _RUN.findall(part)
+    )
