@@ -1,23 +1,15 @@
-"""`deployer catalog datasets`, `segments`, `layers`, `manifest` and `register`, and registrations that are killed."""
+"""`deployer catalog datasets`, `segments`, `layers`, `manifest`, `register`, `search` and `maintain`."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deployer.catalog.datasets.model.registry import Datasets
-from deployer.catalog.datasets.reads.index import Indexes
 from deployer.cli.main import run
-from deployer.state import open_store
 from tests.catalog.datasets.catalog import catalog_at
 from tests.catalog.datasets.recordings import properties, scalars, write_recording
 from tests.catalog.datasets.test_search import TEXT, VECTOR, create, texts, vectors
@@ -112,36 +104,3 @@ def test_tables_for_people_name_the_same(root: str, tmp_path: Path, capsys: pyte
     for name in ("datasets", "segments drives", "layers drives", "manifest drives"):
         assert run(["catalog", *name.split(), "--root", root]) == 0
         assert ("one" in capsys.readouterr().out) == (name != "datasets")
-
-
-POINTS = {
-    "catalog:before-registering": False,
-    "commit:before-put": False,
-    "commit:after-put": True,
-    "catalog:after-registering": True,
-}
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("point", POINTS)
-def test_a_registration_that_is_killed_is_whole_or_nothing(point: str, root: str, tmp_path: Path) -> None:
-    first, more = recording(tmp_path, "first"), [recording(tmp_path, f"s{number}") for number in range(3)]
-    assert run(["catalog", "register", "drives", first, "--create", "--root", root]) == 0
-    code = f"import deployer.cli.main as m; m.run(['catalog', 'register', 'drives', *{more!r}, '--root', {root!r}])"
-    environment = {**os.environ, "DEPLOYER_FAILPOINT": point}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=False, timeout=120)
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
-    expected = ["first", *(["s0", "s1", "s2"] if POINTS[point] else [])]
-    with closing(open_store(root)) as store:
-        datasets = Datasets(store, root)
-        assert segments_of(datasets, root) == expected
-        if not POINTS[point]:
-            assert run(["catalog", "register", "drives", *more, "--root", root]) == 0
-        assert segments_of(datasets, root) == ["first", "s0", "s1", "s2"]
-        index = Indexes(root).of(datasets.by_name("drives"))
-        assert index.chunks.count == 8 and index.layers["source"].to_pylist() == [0, 1, 2, 3]
-
-
-def segments_of(datasets: Datasets, root: str) -> list[str]:
-    names: list[str] = Indexes(root).of(datasets.by_name("drives")).segment_codes[1].to_pylist()
-    return names
