@@ -36,7 +36,7 @@ def main() -> None:
         root = str(folder / "lake")
         create_store(root).close()
         with local(root) as url:
-            command = [PYTHON, PROGRAM, url, folder, str(given.segments), str(given.repeat)]
+            command = [str(PYTHON), str(PROGRAM), url, str(folder), str(given.segments), str(given.repeat)]
             done = subprocess.run(command, check=True, capture_output=True, text=True)
     finally:
         shutil.rmtree(folder)

@@ -146,9 +146,9 @@ def main() -> None:
             found.setdefault("rows", {})[name] = len(mine)
         calls = {
             "schema": lambda each: [str(column) for column in each.schema()],
-            "arrow_schema": lambda each: [
+            "arrow_schema": lambda each: sorted(
                 (field.name, str(field.type), sorted((field.metadata or {}).items())) for field in each.arrow_schema()
-            ],
+            ),
             "segment_ids": lambda each: sorted(each.segment_ids()),
             "again": lambda each: each.register(base[0].as_uri()),
             "unknown index": lambda each: each.reader(index="none").count(),

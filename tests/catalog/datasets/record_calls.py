@@ -80,7 +80,7 @@ print(client.dataset_names())
 def summary(method: str, answers: list[bytes]) -> Any:
     """What answers say, without what differs between two runs."""
     kind = getattr(cloud, f"{method}Response")
-    found = []
+    found: list[Any] = []
     for each in map(kind.FromString, answers):
         data = getattr(each, "data", None) or getattr(each, "dataframe_part", None)
         if data is not None:

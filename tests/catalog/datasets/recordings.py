@@ -95,7 +95,7 @@ def _end(path: Path, length: int, kind: int) -> bytes:
     payload = footer.SerializeToString()
     checksum = xxhash.xxh32_intdigest(payload, _SEED)
     stream_footer = struct.pack("<QQI4s4sI", length + 16, len(payload), checksum, b"RRF2", b"FOOT", 1)
-    return struct.pack("<QQ", END, len(payload)) + payload + stream_footer
+    return bytes(struct.pack("<QQ", END, len(payload)) + payload + stream_footer)
 
 
 def scalars(entity: str, ticks: Sequence[int], values: Sequence[float] | None = None) -> Chunk:

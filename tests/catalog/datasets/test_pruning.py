@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deployer.catalog.datasets.model.record import DatasetRecord
-from deployer.catalog.datasets.model.rows import chunk_rows, layer_rows
+from deployer.catalog.datasets.model.rows import NewLayer, chunk_rows, layer_rows
 from deployer.catalog.datasets.reading import Source, read
 from deployer.catalog.datasets.reads.index import DatasetIndex
 from deployer.catalog.datasets.reads.query import ChunkQuery, TimeRange, answer
@@ -43,7 +43,7 @@ segments = st.lists(st.tuples(st.lists(chunks(), min_size=1, max_size=6), st.boo
 
 
 def index_of(folder: Path, recordings: Sequence[tuple[Sequence[Chunk], bool]]) -> DatasetIndex:
-    layers = []
+    layers = list[NewLayer]()
     for number, (listed, closed) in enumerate(recordings):
         path = folder / f"{number}.rrd"
         write_recording(path, f"s{number}", listed, closed=closed, first=100 * number)

@@ -110,8 +110,8 @@ def layer_rows(
     if not layers:
         return LAYERS.empty_table()
     numbers = dict(known or {})
-    known = {id(each.recording.schema): each.recording.schema for each in layers}
-    written = {key: schema.serialize().to_pybytes() for key, schema in known.items()}
+    schemas_by_id = {id(each.recording.schema): each.recording.schema for each in layers}
+    written = {key: schema.serialize().to_pybytes() for key, schema in schemas_by_id.items()}
     data = [written[id(each.recording.schema)] for each in layers]
     places = [numbers.setdefault(each, source) for source, each in enumerate(data, first_source)]
     schemas = [each if places[at] == first_source + at else None for at, each in enumerate(data)]

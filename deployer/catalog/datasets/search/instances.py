@@ -108,7 +108,7 @@ def _holds(field: pa.Field, component: str) -> bool:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_floating(kind) or pa.types.is_integer(kind)
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
 
 
 def _vectors(values: pa.ListArray, component: str) -> pa.Array:
