@@ -18,7 +18,7 @@ from deployer.catalog.datasets.model.schemas import Columns
 from deployer.catalog.datasets.reading import ReadSource, Source, read_all
 from deployer.catalog.datasets.reads.index import DatasetIndex, Indexes
 from deployer.catalog.datasets.search.searches import Searches
-from deployer.datasets.files.named_rows import NamedVersion, add_rows, read_rows
+from deployer.datasets.files.named_rows import add_rows, read_rows
 from deployer.errors import Conflict, InvalidInput, NotFound
 from deployer.platform.system.failpoints import reached
 
@@ -77,15 +77,24 @@ class Registration:
         call = self.datasets.clock.new_id()[:16]
         for lost in range(_ATTEMPTS):
             record = self.datasets.by_id(dataset_id)
-            plan = _planned(read, self.indexes.of(record), on_duplicate, f"{dataset_id}-{call}")
+            index = self.indexes.of(record)
+            plan = _planned(read, index, on_duplicate, f"{dataset_id}-{call}")
             searches, faults = self.searches.extended(record, plan.layers)
             if faults:  # files whose values a search index cannot have
                 plan = plan.without(faults)
                 searches, _ = self.searches.extended(record, plan.layers)
-            after = replace(self._written(record, plan), searches=searches)
+            at = time.time_ns()
+            layers = layer_rows(plan.layers, record.sources, at, index.schema_numbers)
+            chunks = chunk_rows(plan.layers, record.sources)
+            after = replace(
+                self._written(record, {"layers": layers, "chunks": chunks, "tasks": task_rows(plan.tasks, at)}),
+                sources=record.sources + len(plan.layers),
+                searches=searches,
+            )
             reached("catalog:before-registering")
             if self.datasets.is_replaced(record, after):
                 reached("catalog:after-registering")
+                self.indexes.grown(index, after, layers, chunks)
                 return list(plan.tasks)
             self.datasets.store.pause(lost + 1)
         raise Conflict("others register all the time", where=record.name, remedy="try again when fewer write")
@@ -109,34 +118,21 @@ class Registration:
         rows = rows.filter(pc.is_in(rows["task"], pa.array(task_ids, pa.utf8()))).drop_columns(["at"])
         return {each["task"]: Task(**each) for each in rows.to_pylist()}
 
-    def _written(self, record: DatasetRecord, plan: _Plan) -> DatasetRecord:
-        """Writes the rows of a plan, and returns the record that names their versions."""
-        at = time.time_ns()
-        first = record.sources
-        rows = {
-            "layers": (record.layers, layer_rows(plan.layers, first, at, self.indexes.of(record).schema_numbers)),
-            "chunks": (record.chunks, chunk_rows(plan.layers, first)),
-            "tasks": (record.tasks, task_rows(plan.tasks, at)),
-        }
+    def _written(self, record: DatasetRecord, rows: Mapping[str, pa.Table]) -> DatasetRecord:
+        """Writes rows of the dataset's tables, and returns the record that names their versions."""
         folder = folder_of(self.datasets.root, record.dataset_id)
 
         def written(name: str) -> RowVersion:
-            before, added = rows[name]
-            if not added.num_rows:
+            before: RowVersion = getattr(record, name)
+            if not rows[name].num_rows:
                 return before
-            named = add_rows(f"{folder}/{name}.lance", NamedVersion(before.version, before.rows), added)
+            named = add_rows(f"{folder}/{name}.lance", before.named, rows[name])
             return RowVersion(named.version, named.rows)
 
         with ThreadPoolExecutor(len(rows), "rows") as pool:
-            layers, chunks, tasks = pool.map(written, rows)
-        return replace(
-            record,
-            updated_at=max(record.updated_at, self.datasets.clock.now()) if plan.layers else record.updated_at,
-            sources=first + len(plan.layers),
-            layers=layers,
-            chunks=chunks,
-            tasks=tasks,
-        )
+            layers, chunks, tasks = pool.map(written, ("layers", "chunks", "tasks"))
+        now = max(record.updated_at, self.datasets.clock.now()) if rows["layers"].num_rows else record.updated_at
+        return replace(record, updated_at=now, layers=layers, chunks=chunks, tasks=tasks)
 
 
 def _planned(read: Sequence[ReadSource], index: DatasetIndex, on_duplicate: OnDuplicate, task_prefix: str) -> _Plan:

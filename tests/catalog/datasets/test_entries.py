@@ -77,3 +77,18 @@ def test_the_default_blueprint_is_kept(catalog: Catalog, root: str, tmp_path: Pa
                 segment is not None,
                 segment or "",
             )
+
+
+def test_a_dataset_with_the_id_of_a_deleted_one_has_nothing_of_it(catalog: Catalog) -> None:
+    dataset = catalog.create()
+    catalog.register(dataset, catalog.recording("one"), catalog.recording("two"))
+    assert catalog.query(dataset).num_rows == 4
+    entry_id = catalog.client.entry("drives").id
+    with refused("ALREADY_EXISTS", f"Entry id '{dataset}' already exists"):
+        catalog.client("CreateDatasetEntry", cloud.CreateDatasetEntryRequest(name="other", id=entry_id))
+    catalog.client("DeleteEntry", cloud.DeleteEntryRequest(id=entry_id))
+    catalog.client("CreateDatasetEntry", cloud.CreateDatasetEntryRequest(name="other", id=entry_id))
+    assert catalog.segments(dataset) == []
+    catalog.register(dataset, *(catalog.recording(name) for name in ("three", "four", "five")))
+    assert [row["rerun_segment_id"] for row in catalog.segments(dataset)] == ["three", "four", "five"]
+    assert set(catalog.query(dataset)["chunk_segment_id"].to_pylist()) == {"three", "four", "five"}

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from deployer.catalog.datasets.registration import OnDuplicate
+from deployer.catalog.datasets.model.registry import Datasets
+from deployer.catalog.datasets.reading import Source
+from deployer.catalog.datasets.reads.index import Indexes
+from deployer.catalog.datasets.registration import OnDuplicate, Registration
 from deployer.state import open_store
 from deployer.state.log.updates import SetInstanceProperties
 from deployer.state.model.entities import INSTANCE_LOG
@@ -182,3 +185,21 @@ def test_names_with_any_character_are_those_of_different_layers(catalog: Catalog
         catalog.register(dataset, catalog.recording(segment, scalars("/a", [1]), name="any"), layer=layer)
     found = [(row["rerun_segment_id"], row["rerun_layer_names"]) for row in catalog.segments(dataset)]
     assert found == [("a\0b", ["c"]), ("a", ["b\0c"]), ("ü/ö ", ["base"])]
+
+
+def test_what_a_server_holds_is_what_is_stored_after_each_registration(catalog: Catalog, root: str) -> None:
+    """A server adds rows to what it holds, whether it has read the chunks before or not."""
+    dataset = catalog.create()
+    with closing(open_store(root)) as store:
+        datasets, indexes = Datasets(store, root), Indexes(root)
+        registration = Registration(datasets, indexes)
+        for number in range(5):
+            chunks = scalars("/a", [number]), properties(f"p{number % 2}", x=float(number))
+            registration.register(dataset, [Source(catalog.recording(f"s{number}", *chunks))])
+            held, stored = (each.of(datasets.by_id(dataset)) for each in (indexes, Indexes(root)))
+            if number != 2:  # which leaves chunks that are read later
+                assert held.chunks.ids == stored.chunks.ids and held.chunks.count == 2 * number + 2
+            assert held.properties.equals(stored.properties) and held.schema == stored.schema
+            if number == 1:
+                indexes = Indexes(root)
+                registration = Registration(datasets, indexes)

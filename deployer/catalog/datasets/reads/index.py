@@ -20,6 +20,7 @@ from deployer.catalog.datasets.model.schemas import Columns
 from deployer.catalog.datasets.reads.chunk_index import ChunkIndex
 from deployer.datasets.files.named_rows import read_rows
 
+PIECES = 64  #: of rows in memory, above which they are joined
 KEPT = 64  #: datasets that are kept in memory
 
 
@@ -90,6 +91,12 @@ class DatasetIndex:
         known = [] if self.known_properties is None else [self.known_properties]
         return joined([*known, *map(unpacked_properties, packed)]).combine_chunks()
 
+    @property
+    def unpacked(self) -> pa.Table | None:
+        """The properties of the first rows, as far as they were unpacked."""
+        found: pa.Table | None = self.__dict__.get("all_properties", self.known_properties)
+        return found
+
     @cached_property
     def properties(self) -> pa.Table:
         """A row for each of `layers` with its properties, and their columns."""
@@ -145,19 +152,27 @@ class Indexes:
         """Returns what the dataset holds at the versions of the record."""
         with self._lock:
             kept = self._kept.get(record.dataset_id)
+        if kept is not None and kept.record.created_at != record.created_at:
+            kept = None  # a dataset that was deleted had the same id
         if kept is not None and (kept.record.layers, kept.record.chunks) == (record.layers, record.chunks):
             return kept
         found = self._read(record, kept)
-        with self._lock:
-            self._kept[record.dataset_id] = found
-            self._kept.move_to_end(record.dataset_id)
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+        self._keep(found)
         return found
 
-    def forget(self, dataset_id: str) -> None:
+    def grown(self, index: DatasetIndex, record: DatasetRecord, layers: pa.Table, chunks: pa.Table) -> None:
+        """Notes what the dataset holds at the versions of `record`: what it held before, and these rows."""
+        known = CHUNKS.empty_table() if index.chunk_rows is None else index.chunk_rows
+        if known.num_rows == index.record.chunks.rows:  # else only the first rows were read
+            known = _joined(known, chunks)
+        self._keep(DatasetIndex(record, self._root, _joined(index.rows, layers), known, index.unpacked))
+
+    def _keep(self, found: DatasetIndex) -> None:
         with self._lock:
-            self._kept.pop(dataset_id, None)
+            self._kept[found.record.dataset_id] = found
+            self._kept.move_to_end(found.record.dataset_id)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
 
     def _read(self, record: DatasetRecord, kept: DatasetIndex | None) -> DatasetIndex:
         if kept is None or kept.record.layers.rows > record.layers.rows:
@@ -167,6 +182,11 @@ class Indexes:
         if rows.num_rows < record.layers.rows:
             more = read_rows(location, record.layers.named, rows.num_rows)
             if more is not None:
-                rows = pa.concat_tables([rows, more.cast(LAYERS)])
-        properties: pa.Table | None = kept.__dict__.get("all_properties", kept.known_properties)
-        return DatasetIndex(record, self._root, rows, kept.chunk_rows, properties)
+                rows = _joined(rows, more.cast(LAYERS))
+        return DatasetIndex(record, self._root, rows, kept.chunk_rows, kept.unpacked)
+
+
+def _joined(rows: pa.Table, more: pa.Table) -> pa.Table:
+    """Returns all rows, in few pieces."""
+    found = pa.concat_tables([rows, more])
+    return found.combine_chunks() if found["source"].num_chunks > PIECES else found
