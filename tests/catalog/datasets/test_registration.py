@@ -141,31 +141,37 @@ def test_one_commit_names_all_versions_of_a_registration(catalog: Catalog, root:
         ]
 
 
-def test_registrations_at_the_same_time_keep_all_or_refuse_one(catalog: Catalog, root: str, tmp_path: Path) -> None:
+def test_8_clients_register_and_read_at_the_same_time(catalog: Catalog, root: str, tmp_path: Path) -> None:
+    """Each registers a segment of its own, and one that all want: it is registered once. Each has a server of its own."""
     dataset = catalog.create()
-    urls = [catalog.recording(f"s{number}") for number in range(4)]
-    same = [catalog.recording("same", name=f"same{number}") for number in range(4)]
-    failures = list[str]()
+    urls = [catalog.recording(f"s{number}") for number in range(8)]
+    same = [catalog.recording("same", name=f"same{number}") for number in range(8)]
+    failures, missing = list[str](), list[str]()
 
     def register(number: int) -> None:
         with catalog_at(root, tmp_path) as other:
             other.register(dataset, urls[number])
+            found = other.query(dataset)
+            messages = other.fetch(found)
+            names = [each.store_id.recording_id for each in messages]
+            if f"s{number}" not in names or names != found["chunk_segment_id"].to_pylist():
+                missing.append(f"s{number}")
             try:
                 other.register(dataset, same[number])
             except Exception as failure:
                 failures.append(str(failure))
 
-    threads = [threading.Thread(target=register, args=(number,)) for number in range(4)]
+    threads = [threading.Thread(target=register, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [("Layer 'base' already exists" in each) for each in failures] == [True] * 3
+    assert missing == [] and ["Layer 'base' already exists" in each for each in failures] == [True] * 7
     with catalog_at(root, tmp_path) as fresh:
         for each in (catalog, fresh):
             names = [row["rerun_segment_id"] for row in each.segments(dataset)]
-            assert sorted(names) == ["s0", "s1", "s2", "s3", "same"]
-            assert len(each.fetch(each.query(dataset))) == 10
+            assert sorted(names) == [*(f"s{number}" for number in range(8)), "same"]
+            assert len(each.fetch(each.query(dataset))) == 18
 
 
 def test_many_registrations_are_read_as_one(catalog: Catalog, root: str, tmp_path: Path) -> None:
