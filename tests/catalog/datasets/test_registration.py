@@ -142,7 +142,7 @@ def test_one_commit_names_all_versions_of_a_registration(catalog: Catalog, root:
 
 
 def test_8_clients_register_and_read_at_the_same_time(catalog: Catalog, root: str, tmp_path: Path) -> None:
-    """Each registers a segment of its own, and one that all want: it is registered once. Each has a server of its own."""
+    """Each has a server, and registers a segment of its own and one that all want, which is registered once."""
     dataset = catalog.create()
     urls = [catalog.recording(f"s{number}") for number in range(8)]
     same = [catalog.recording("same", name=f"same{number}") for number in range(8)]
