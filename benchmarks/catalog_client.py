@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ from rerun.catalog import CatalogClient
 from rerun.server import Server
 
 RNG = np.random.default_rng(1)
+BATCH = 250  #: recordings that one process writes
 
 
 def small(rec: rr.RecordingStream) -> None:
@@ -46,13 +48,19 @@ def long(rec: rr.RecordingStream) -> None:
 def made(folder: Path, kind, count: int) -> str:
     """Writes recordings; returns the prefix that has them."""
     (folder / kind.__name__).mkdir()
-    for number in range(count):
+    for first in range(0, count, BATCH):  # a process keeps threads for each recording that it has written
+        numbers = [str(first), str(min(first + BATCH, count))]
+        subprocess.run([sys.executable, __file__, "write", str(folder), kind.__name__, *numbers], check=True)
+    return (folder / kind.__name__).as_uri()
+
+
+def write(folder: Path, kind, first: int, end: int) -> None:
+    for number in range(first, end):
         name = f"{kind.__name__}_{number:06}"
         with rr.RecordingStream("bench", recording_id=name) as rec:
             rec.save(str(folder / kind.__name__ / f"{name}.rrd"))
             rec.send_property("episode", rr.AnyValues(number=number, good=bool(number % 2)))
             kind(rec)
-    return (folder / kind.__name__).as_uri()
 
 
 def timed(call) -> float:
@@ -102,5 +110,7 @@ def main() -> None:
             show(name, [lambda each=each, read=read: read(each) for each in sets[kind]], repeat)
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and sys.argv[1] == "write":
+    write(Path(sys.argv[2]), globals()[sys.argv[3]], int(sys.argv[4]), int(sys.argv[5]))
+elif __name__ == "__main__":
     main()
