@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from deployer.catalog.datasets.maintenance import EVERYTHING, Maintenance, maintain, remove_leftovers
@@ -18,7 +19,7 @@ from deployer.catalog.datasets.model.rows import Task
 from deployer.catalog.datasets.reading import BASE, Source, below
 from deployer.catalog.datasets.reads import fetching, tables
 from deployer.catalog.datasets.reads.index import DatasetIndex, Indexes
-from deployer.catalog.datasets.reads.query import ANSWER, ChunkKey, ChunkQuery, TimeRange, answer, key_in
+from deployer.catalog.datasets.reads.query import ANSWER, ChunkKey, ChunkQuery, TimeRange, answer, key_in, needed
 from deployer.catalog.datasets.registration import OnDuplicate, Registration
 from deployer.catalog.datasets.search.searches import Searches
 from deployer.catalog.entries import entry_of_dataset
@@ -155,7 +156,10 @@ class DatasetService:
             yield cloud.ScanDatasetManifestResponse(data=part(batch))
 
     def query_dataset(self, request: Any, headers: Headers) -> Iterator[Any]:
-        found = answer(self._index(headers), _query(request))
+        index, query = self._index(headers), _query(request)
+        places = needed(index, query)
+        fetching.require_unchanged(index, np.unique(index.chunks.sources[places]))
+        found = answer(index, places)
         wanted = request.scan_parameters.columns
         found = tables.projected(found, [each for each in wanted if each in ANSWER.names])
         for start in range(0, max(1, found.num_rows), _ROWS):

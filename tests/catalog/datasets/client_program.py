@@ -22,7 +22,15 @@ from rerun.server import Server
 
 warnings.simplefilter("ignore")
 BASE = np.datetime64("2025-01-01T00:00:00", "ns")
-VARIES = {"rerun_storage_urls", "rerun_storage_url", "rerun_last_updated_at", "rerun_registration_time"}
+#: Places and times, and what Rerun's own server counts after it has joined small chunks in memory.
+VARIES = {
+    "rerun_storage_urls",
+    "rerun_storage_url",
+    "rerun_last_updated_at",
+    "rerun_registration_time",
+    "rerun_num_chunks",
+    "rerun_size_bytes",
+}
 
 
 def write(path: Path, segment: str, rng: np.random.Generator, layer: int) -> None:
@@ -51,16 +59,22 @@ def write(path: Path, segment: str, rng: np.random.Generator, layer: int) -> Non
                 )
 
 
+def plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with times as numbers: Python's have no nanoseconds."""
+    columns = [column.cast(pa.int64()) if pa.types.is_temporal(column.type) else column for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
 def rows_of(frame) -> list[str]:
     """All rows as text, in an order of their own."""
-    table = pa.Table.from_batches(frame.collect(), frame.schema())
-    names = [name for name in sorted(table.column_names) if name not in VARIES]
-    return sorted(json.dumps(row, default=str) for row in table.select(names).to_pylist())
+    rows = [row for batch in frame.collect() for row in plain(batch).to_pylist()]
+    kept = [{name: row[name] for name in sorted(row) if name not in VARIES} for row in rows]
+    return sorted(json.dumps(row, default=str) for row in kept)
 
 
 def reads(dataset):
     """The reads that are compared, by name."""
-    values = np.array([0, 3, 11, 11, 25, 39, 100], np.int64)
+    values = np.array([0, 3, 11, 25, 39, 100], np.int64)
     one = dataset.filter_segments(["s0"])
     times = BASE + np.array([5, 20], "timedelta64[s]")
     return {
@@ -143,9 +157,9 @@ def main() -> None:
             mine, own = (outcome(lambda each=each: rows_of(each())) for each in (read, theirs[name]))
             if mine != own:
                 found[f"differs: {name}"] = [str(mine)[:2000], str(own)[:2000]]
-            found.setdefault("rows", {})[name] = len(mine)
+            found.setdefault("rows", {})[name] = len(mine) if isinstance(mine, list) else mine
         calls = {
-            "schema": lambda each: [str(column) for column in each.schema()],
+            "schema": lambda each: sorted(str(column) for column in each.schema()),
             "arrow_schema": lambda each: sorted(
                 (field.name, str(field.type), sorted((field.metadata or {}).items())) for field in each.arrow_schema()
             ),
@@ -176,7 +190,7 @@ def main() -> None:
         bad.write_bytes(base[0].read_bytes()[:-200])
         other = catalogs[0].create_dataset("other")
         handle = other.register([base[0].as_uri(), bad.as_uri(), base[1].as_uri()])
-        found["results"] = [(each.segment_id, each.is_success) for each in handle.iter_results(60)]
+        found["results"] = sorted((each.segment_id, each.is_success) for each in handle.iter_results(60))
         try:
             handle.wait(60)
         except ValueError as failure:
@@ -190,7 +204,7 @@ def main() -> None:
         found["renamed"] = catalogs[0].get_dataset("trips").id == mine.id
         found["old name"] = outcome(lambda: catalogs[0].get_dataset("drives"))
         base[2].write_bytes(base[2].read_bytes() + b"x")
-        found["changed"] = outcome(lambda: mine.reader(index="tick").count())
+        found["changed"] = outcome(lambda: mine.reader(index="tick").collect() and "read")
         mine.delete()
         found["left"] = catalogs[0].dataset_names()
         found["deleted"] = outcome(lambda: mine.segment_ids())

@@ -28,8 +28,8 @@ def test_random_recordings_are_read_as_by_reruns_own_server(seed: int, tmp_path:
     found = json.loads(done.stdout.splitlines()[-1])
     assert {name: value for name, value in found.items() if name.startswith("differs")} == {}
     rows = found["rows"]
-    assert all(rows[name] > 0 for name in ("tick", "filled", "filled values", "static", "segments", "manifest"))
-    assert found["results"] == [["s0", True], ["", False], ["s1", True]]
+    assert all(type(count) is int and count > 0 for count in rows.values()), rows
+    assert found["results"] == [["", False], ["s0", True], ["s1", True]]
     assert found["search"] == {
         "listed": 1,
         "deprecated": 1,
@@ -44,7 +44,7 @@ def test_random_recordings_are_read_as_by_reruns_own_server(seed: int, tmp_path:
         ],
         "rows": ["s1"],
         "limited": 1,
-        "unknown": "Exception",
+        "unknown": "LookupError",
         "vector": "RuntimeError",
         "unknown index": "RuntimeError",
         "maintained": True,

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from deployer.catalog.datasets.model.record import DatasetRecord
 from deployer.catalog.datasets.model.rows import NewLayer, chunk_rows, layer_rows
 from deployer.catalog.datasets.reading import Source, read
+from deployer.catalog.datasets.reads import query as queries
 from deployer.catalog.datasets.reads.index import DatasetIndex
-from deployer.catalog.datasets.reads.query import ChunkQuery, TimeRange, answer
+from deployer.catalog.datasets.reads.query import ChunkQuery, TimeRange
 from tests.catalog.datasets.recordings import Chunk, properties, scalars, write_recording
 
 CLEAR = "Clear:is_recursive"
@@ -53,6 +54,10 @@ def index_of(folder: Path, recordings: Sequence[tuple[Sequence[Chunk], bool]]) -
     rows = layer_rows(layers, 0, 1)
     record = DatasetRecord(RECORD.dataset_id, "drives", "dataset", 0, 0, sources=len(layers))
     return DatasetIndex(record, "none", rows, chunk_rows(layers, 0))
+
+
+def answer(index: DatasetIndex, query: ChunkQuery) -> pa.Table:
+    return queries.answer(index, queries.needed(index, query))
 
 
 def needed(recordings: Sequence[tuple[Sequence[Chunk], bool]], timeline: str, first: int, last: int) -> set[int]:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
+import pyarrow as pa
 
 from deployer.catalog.datasets.model.registry import Datasets
+from deployer.catalog.datasets.reads.chunk_index import Numbers
 from deployer.catalog.datasets.reads.index import DatasetIndex, Indexes
 from deployer.catalog.datasets.reads.query import ChunkKey
 from deployer.catalog.recordings.source import ByteSource, open_source
 from deployer.errors import DeployerError, InvalidInput, NotFound
 
 AT_ONCE = 8 << 20  #: bytes that are read at once, unless one chunk is larger
+_THREADS = 32  #: objects that are looked at at a time
 _GAP = 64 << 10  #: bytes between two chunks that are read with them rather than apart
 
 
@@ -57,6 +63,40 @@ def chunks_of_source(index: DatasetIndex, source: int, keys: Sequence[ChunkKey])
                 raise _changed(url, "was changed")
             for run in _runs(keys):
                 yield _read(opened, run)
+    except NotFound:
+        raise _changed(url, "is gone") from None
+
+
+def require_unchanged(index: DatasetIndex, sources: Numbers) -> None:
+    """Raises ChangedSource, which names the file, unless all sources are as they were registered.
+
+    A query asks for this before chunks are fetched: the client shows the rows of other files where a fetch fails.
+    """
+    rows = index.layers.take(pa.array(np.searchsorted(index.source_of_layer, sources)))
+    listed = list(zip(*(rows[name].to_pylist() for name in ("url", "size", "tag")), strict=True))
+    for url, size, tag in listed:
+        if url.startswith("file://"):
+            _require_file(url, size, tag)
+    objects = [each for each in listed if not each[0].startswith("file://")]
+    if objects:
+        with ThreadPoolExecutor(min(_THREADS, len(objects)), "sources") as pool:
+            list(pool.map(lambda each: _require_object(*each), objects))
+
+
+def _require_file(url: str, size: int, tag: str) -> None:
+    try:
+        found = os.stat(unquote(urlsplit(url).path))  # noqa: PTH116 (asked for thousands of files in one query)
+    except OSError:
+        raise _changed(url, "is gone") from None
+    if (found.st_size, str(found.st_mtime_ns)) != (size, tag):
+        raise _changed(url, "was changed")
+
+
+def _require_object(url: str, size: int, tag: str) -> None:
+    try:
+        with open_source(url) as opened:
+            if (opened.size, opened.tag) != (size, tag):
+                raise _changed(url, "was changed")
     except NotFound:
         raise _changed(url, "is gone") from None
 
