@@ -22,7 +22,7 @@ from rerun.server import Server
 
 warnings.simplefilter("ignore")
 BASE = np.datetime64("2025-01-01T00:00:00", "ns")
-#: Places and times, and what Rerun's own server counts after it has joined small chunks in memory.
+#: Places and times, and what Rerun's own server computes of chunks that it has joined in memory.
 VARIES = {
     "rerun_storage_urls",
     "rerun_storage_url",
@@ -30,6 +30,7 @@ VARIES = {
     "rerun_registration_time",
     "rerun_num_chunks",
     "rerun_size_bytes",
+    "rerun_schema_sha256",
 }
 
 
