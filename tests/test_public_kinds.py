@@ -61,7 +61,9 @@ CHANGES = [
     "WidenColumn",
 ]
 ERRORS = [
+    "AlreadyThere",
     "CallFailed",
+    "ChangedSource",
     "CommitTimedOut",
     "Conflict",
     "Corrupt",

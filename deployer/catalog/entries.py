@@ -1,13 +1,15 @@
-"""The entries of the catalog: the tables of an instance, with the ids and names that clients know them by."""
+"""The entries of the catalog: tables and datasets of recordings, with the ids and names that clients know them by."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from deployer.catalog.datasets.model.record import DatasetRecord, Kind, id_of_name
+from deployer.catalog.datasets.model.registry import Datasets
 from deployer.catalog.protocol.messages import enum_value
 from deployer.datasets.dataset import dataset_location
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
@@ -22,7 +24,12 @@ from deployer.tables.admin.naming import rename_table
 ENTRIES = "__entries"
 DATABASE = "default"  #: of a table whose name is given without one
 
-TABLE_KIND = enum_value("EntryKind", "ENTRY_KIND_TABLE")  #: of all entries: recordings are not served yet
+TABLE_KIND = enum_value("EntryKind", "ENTRY_KIND_TABLE")
+#: The kinds of entries of datasets.
+DATASET_KINDS: Mapping[Kind, int] = {
+    "dataset": enum_value("EntryKind", "ENTRY_KIND_DATASET"),
+    "blueprints": enum_value("EntryKind", "ENTRY_KIND_BLUEPRINT_DATASET"),
+}
 
 #: The columns of the table of all entries.
 ENTRIES_SCHEMA = pa.schema(
@@ -44,7 +51,8 @@ class NameTaken(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """One entry. `entry_id` has 16 bytes; times are milliseconds since 1970. `table` is None for `__entries`."""
+    """One entry. `entry_id` has 16 bytes; times are milliseconds since 1970. `table` is None for `__entries` and for
+    datasets, `dataset` for tables."""
 
     entry_id: bytes
     name: str
@@ -52,6 +60,12 @@ class CatalogEntry:
     updated_at: int
     url: str = ""
     table: TableEntry | None = None
+    dataset: DatasetRecord | None = None
+
+    @property
+    def kind(self) -> int:
+        """The number of its kind in the protocol."""
+        return TABLE_KIND if self.dataset is None else DATASET_KINDS[self.dataset.kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +81,8 @@ class Entries:
         for entry in self.store.instance().tables.values():
             if entry.status == "active":
                 yield self._of(entry)
+        for record in self._datasets.all():
+            yield entry_of_dataset(record)
 
     def by_id(self, entry_id: bytes) -> CatalogEntry:
         """Returns the entry of that id. Raises NotFound."""
@@ -76,25 +92,35 @@ class Entries:
         raise NotFound(f"Entry id '{entry_id.hex()}' not found")
 
     def rename(self, entry_id: bytes, name: str) -> CatalogEntry:
-        """Gives the table another name. Raises NotFound; NameTaken where another entry has the name; InvalidInput for
+        """Gives the entry another name. Raises NotFound; NameTaken where another entry has the name; InvalidInput for
         what is not a name; Refused for a table that a stack manages."""
         entry = self.by_id(entry_id)
+        if entry.dataset is not None:
+            return entry_of_dataset(self._datasets.rename(entry.dataset.dataset_id, name))
         table = _own_table(entry)
         database, _, bare = name.rpartition(".")
         for part in (database or DATABASE, bare):
             if fault := fault_of_name(part):
                 raise InvalidInput(f"{part!r} {fault}", where=entry.name, remedy="name it `database.table`")
         full_name = f"{database or DATABASE}.{bare}"
-        if full_name != table.full_name and self.store.instance().by_name(full_name) is not None:
+        instance = self.store.instance()
+        if full_name != table.full_name and (instance.by_name(full_name) or id_of_name(instance, full_name)):
             raise NameTaken(f"Entry name '{full_name}' already exists", where=entry.name, remedy="choose another name")
         self._refuse_managed(table, "renamed", "change its name in the specs, and run `deployer up`")
         rename_table(self.store, table, database or DATABASE, bare)
         return self.by_id(entry_id)
 
     def delete(self, entry_id: bytes) -> None:
-        """Deletes the table with its data. Raises NotFound; Refused for a table that holds rows and is protected from
-        deletion, that has savepoints, or that a stack manages."""
-        table = _own_table(self.by_id(entry_id))
+        """Deletes the table with its data, or the dataset; recordings stay where they are.
+
+        Raises NotFound; Refused for a table that holds rows and is protected from deletion, that has
+        savepoints, or that a stack manages.
+        """
+        entry = self.by_id(entry_id)
+        if entry.dataset is not None:
+            self._datasets.delete(entry.dataset.dataset_id)
+            return
+        table = _own_table(entry)
         self._refuse_managed(table, "deleted", "take it out of the specs, and run `deployer up`")
         delete_counted(self.store, self.root, table, allow_destroy=False)
 
@@ -106,11 +132,15 @@ class Entries:
             [
                 pa.array([each.entry_id for each in found], pa.binary(16)),
                 pa.array([each.name for each in found], pa.utf8()),
-                pa.array([TABLE_KIND] * len(found), pa.int32()),
+                pa.array([each.kind for each in found], pa.int32()),
                 *(pa.array(values, pa.timestamp("ms")).cast(pa.timestamp("ns")) for values in times),
             ],
             schema=ENTRIES_SCHEMA,
         )
+
+    @property
+    def _datasets(self) -> Datasets:
+        return Datasets(self.store, self.root)
 
     def _of(self, entry: TableEntry) -> CatalogEntry:
         updated = max(entry.created_at, self.store.table(entry.table_id).at)
@@ -125,6 +155,13 @@ class Entries:
             raise Refused(
                 f"the table is managed by {owner} and cannot be {what} here", where=table.address, remedy=remedy
             )
+
+
+def entry_of_dataset(record: DatasetRecord) -> CatalogEntry:
+    """Returns the entry of a dataset."""
+    return CatalogEntry(
+        bytes.fromhex(record.dataset_id), record.name, record.created_at, record.updated_at, dataset=record
+    )
 
 
 def _own_table(entry: CatalogEntry) -> TableEntry:

@@ -29,7 +29,7 @@ from deployer.state.log.updates import SetTableProperties
 from deployer.state.model.declared_properties import OWNER
 from tests.tables.lakes import Lake, flights, sorted_rows
 
-DATASET, VIEW, TABLE = 1, 2, 3
+DATASET, VIEW, TABLE, BLUEPRINTS = 1, 2, 3, 5
 APPEND, OVERWRITE, UPSERT = 1, 2, 3
 
 
@@ -41,7 +41,7 @@ class Client:
         self._channel = grpc.insecure_channel(self.address)
         self._methods = {each.name: each for each in methods()}
 
-    def __call__(self, name: str, request: Any = None, headers: Sequence[tuple[str, str]] = ()) -> Any:
+    def __call__(self, name: str, request: Any = None, headers: Sequence[tuple[str, str | bytes]] = ()) -> Any:
         """The answer, or the answers of a stream."""
         method = self._methods[name]
         kind = ("stream" if method.takes_stream else "unary") + "_" + ("stream" if method.gives_stream else "unary")
@@ -201,12 +201,7 @@ BAD_CALLS: dict[str, tuple[str, Any, str, str]] = {
         "INVALID_ARGUMENT",
         "the entry kind of the filter is unspecified",
     ),
-    "a recording": (
-        "CreateDatasetEntry",
-        cloud.CreateDatasetEntryRequest(name="d"),
-        "UNIMPLEMENTED",
-        "does not answer CreateDatasetEntry",
-    ),
+    "a call that is not served": ("WriteChunks", iter(()), "UNIMPLEMENTED", "does not answer WriteChunks"),
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from deployer import __version__
-from deployer.catalog.entries import ENTRIES_SCHEMA, TABLE_KIND, CatalogEntry, Entries
+from deployer.catalog.entries import ENTRIES_SCHEMA, CatalogEntry, Entries
 from deployer.catalog.protocol.dataframes import part, rows_in, schema_message
 from deployer.catalog.protocol.messages import cloud, common, enum_value
 from deployer.catalog.tables import Tables
@@ -64,42 +64,42 @@ class CatalogService:
                 raise Unsupported("this server has no views of datasets and tables")
             if not wanted.entry_kind:
                 raise InvalidInput("the entry kind of the filter is unspecified", remedy="name a kind, or none")
-            found = [each for each in found if wanted.entry_kind == TABLE_KIND]
+            found = [each for each in found if wanted.entry_kind == each.kind]
         if wanted.HasField("id"):
-            found = [each for each in found if each.entry_id == _id_in(wanted.id)]
+            found = [each for each in found if each.entry_id == id_in(wanted.id)]
         if wanted.HasField("name"):
             found = [each for each in found if each.name in (wanted.name, f"default.{wanted.name}")]
         if not found and wanted.HasField("entry_kind"):
             if wanted.HasField("name"):
                 raise NotFound(f"Entry name '{wanted.name}' not found")
             if wanted.HasField("id"):
-                raise NotFound(f"Entry id '{_id_in(wanted.id).hex()}' not found")
-        return cloud.FindEntriesResponse(entries=[_details(each) for each in found])
+                raise NotFound(f"Entry id '{id_in(wanted.id).hex()}' not found")
+        return cloud.FindEntriesResponse(entries=[details_of(each) for each in found])
 
     def read_table_entry(self, request: Any, headers: Mapping[str, str]) -> Any:
         if not request.HasField("id"):
             raise InvalidInput("No table entry ID provided", remedy="send the id of the table")
-        return cloud.ReadTableEntryResponse(table=_table_entry(self.entries.by_id(_id_in(request.id))))
+        return cloud.ReadTableEntryResponse(table=_table_entry(self._table(id_in(request.id))))
 
     def update_entry(self, request: Any, headers: Mapping[str, str]) -> Any:
-        entry_id, update = _id_in(request.id), request.entry_details_update
+        entry_id, update = id_in(request.id), request.entry_details_update
         renamed = update.HasField("name")
         entry = self.entries.rename(entry_id, update.name) if renamed else self.entries.by_id(entry_id)
-        return cloud.UpdateEntryResponse(entry_details=_details(entry))
+        return cloud.UpdateEntryResponse(entry_details=details_of(entry))
 
     def delete_entry(self, request: Any, headers: Mapping[str, str]) -> Any:
         if not request.HasField("id"):
             raise InvalidInput("No entry ID provided", remedy="send the id of the entry")
-        self.entries.delete(_id_in(request.id))
+        self.entries.delete(id_in(request.id))
         return cloud.DeleteEntryResponse()
 
     def get_table_schema(self, request: Any, headers: Mapping[str, str]) -> Any:
-        entry = self.entries.by_id(_id_in(request.table_id))
+        entry = self._table(id_in(request.table_id))
         schema = ENTRIES_SCHEMA if entry.table is None else self.tables.schema(entry.table)
         return cloud.GetTableSchemaResponse(schema=schema_message(schema))
 
     def scan_table(self, request: Any, headers: Mapping[str, str]) -> Iterator[Any]:
-        entry = self.entries.by_id(_id_in(request.table_id))
+        entry = self._table(id_in(request.table_id))
         batches = [self.entries.table_of_entries()] if entry.table is None else self.tables.batches(entry.table)
         for batch in batches:
             yield cloud.ScanTableResponse(dataframe_part=part(batch))
@@ -107,7 +107,7 @@ class CatalogService:
     def write_table(self, requests: Iterator[Any], headers: Mapping[str, str]) -> Any:
         """Writes all rows of the stream as one version of the table."""
         try:
-            entry = self.entries.by_id(bytes.fromhex(headers.get(ENTRY_ID, "")))
+            entry = self._table(bytes.fromhex(headers.get(ENTRY_ID, "")))
         except ValueError:
             raise InvalidInput(f"the header {ENTRY_ID} is not an entry id", remedy="send 32 hex digits") from None
         if entry.table is None:
@@ -119,6 +119,13 @@ class CatalogService:
                 raise InvalidInput("the insert mode is unspecified", where=entry.name, remedy="name an insert mode")
             self.tables.write(entry.table, _rows_of(chain([first], requests)), mode)
         return cloud.WriteTableResponse()
+
+    def _table(self, entry_id: bytes) -> CatalogEntry:
+        """Returns the entry of a table. Raises NotFound, also for a dataset."""
+        entry = self.entries.by_id(entry_id)
+        if entry.dataset is not None:
+            raise NotFound(f"Entry id '{entry_id.hex()}' not found", remedy="it is a dataset, and not a table")
+        return entry
 
 
 class Unsupported(Exception):
@@ -134,12 +141,12 @@ def _rows_of(requests: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         yield from rows_in(request.dataframe_part)
 
 
-def _id_in(message: Any) -> bytes:
+def id_in(message: Any) -> bytes:
     return int(message.id.time_ns).to_bytes(8, "big") + int(message.id.inc).to_bytes(8, "big")
 
 
-def _details(entry: CatalogEntry) -> Any:
-    found = cloud.EntryDetails(name=entry.name, entry_kind=TABLE_KIND)
+def details_of(entry: CatalogEntry) -> Any:
+    found = cloud.EntryDetails(name=entry.name, entry_kind=entry.kind)
     time_ns, inc = int.from_bytes(entry.entry_id[:8], "big"), int.from_bytes(entry.entry_id[8:], "big")
     found.id.CopyFrom(common.EntryId(id=common.Tuid(time_ns=time_ns, inc=inc)))
     found.created_at.FromMilliseconds(entry.created_at)
@@ -148,7 +155,7 @@ def _details(entry: CatalogEntry) -> Any:
 
 
 def _table_entry(entry: CatalogEntry) -> Any:
-    found = cloud.TableEntry(details=_details(entry))
+    found = cloud.TableEntry(details=details_of(entry))
     is_system = entry.table is None
     provider = cloud.SystemTable(kind=_SYSTEM_ENTRIES) if is_system else cloud.LanceTable(table_url=entry.url)
     found.provider_details.type_url = f"/{provider.DESCRIPTOR.full_name}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from deployer.cli.commands.catalog import entries, inspect, serve
+from deployer.cli.commands.catalog import datasets, entries, inspect, maintain, register, search, serve
 from deployer.cli.commands.column import backfill, computed, load
 from deployer.cli.commands.job import jobs
 from deployer.cli.commands.rows import change as row_change
@@ -106,10 +106,17 @@ service_group = _group(
 )
 catalog_group = _group(
     "catalog",
-    "Serve the tables to clients of rerun.catalog, list what they see, and look into recordings.",
+    "Serve tables and recordings to clients of rerun.catalog, list what they see, and register recordings.",
     {
         "serve": serve.serve,
         "entries": entries.entries,
+        "datasets": datasets.datasets,
+        "segments": datasets.segments,
+        "layers": datasets.layers,
+        "manifest": datasets.manifest,
+        "register": register.register,
+        "search": search.search,
+        "maintain": maintain.maintain,
         "inspect": inspect.inspect,
     },
 )

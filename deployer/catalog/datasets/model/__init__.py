@@ -1,0 +1,1 @@
+"""What is stored of a dataset: its record in the log, the rows of its tables, and the commits that change them."""

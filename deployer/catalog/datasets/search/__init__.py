@@ -1,0 +1,1 @@
+"""Search in a dataset: the instances of a component, and indexes of them."""
