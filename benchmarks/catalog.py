@@ -89,7 +89,7 @@ print(json.dumps(figures))
 """
 )
 
-#: The programs of the client. Datasets of recordings come here.
+#: The programs of the client. Those of datasets of recordings are in `benchmarks.recordings`.
 SECTIONS: Mapping[str, str] = {"tables": TABLES}
 KINDS = ("rerun", "deployer", "deployer, keys")
 

@@ -61,7 +61,9 @@ CHANGES = [
     "WidenColumn",
 ]
 ERRORS = [
+    "AlreadyThere",
     "CallFailed",
+    "ChangedSource",
     "CommitTimedOut",
     "Conflict",
     "Corrupt",
@@ -90,6 +92,7 @@ ERRORS = [
     "TurnedAway",
     "Uneditable",
     "Unreachable",
+    "UnsupportedClient",
     "WrongKey",
 ]
 SHARED = {"Refused": 3, "TargetFailed": 2}  #: a kind that several errors have: PlanRefused and PlanMoved are refusals

@@ -1,14 +1,17 @@
-"""The entries of the catalog: the tables of an instance and external ones, with the ids and names that clients use."""
+"""The entries of the catalog: tables of an instance, external ones and datasets of recordings, with their ids and
+names."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
+from deployer.catalog.datasets.model.record import DatasetRecord, Kind
+from deployer.catalog.datasets.model.registry import Datasets
 from deployer.catalog.external import registry
 from deployer.catalog.external.place import Place, place_of, refuse_overlap
 from deployer.catalog.external.registry import ExternalTable, external_tables, full_name
@@ -31,7 +34,12 @@ from deployer.tables.ingest.job import Mode
 #: The table of all entries, which the client hides since its name begins with `__`.
 ENTRIES = "__entries"
 
-TABLE_KIND = enum_value("EntryKind", "ENTRY_KIND_TABLE")  #: of all entries: recordings are not served yet
+TABLE_KIND = enum_value("EntryKind", "ENTRY_KIND_TABLE")
+#: The kinds of entries of datasets.
+DATASET_KINDS: Mapping[Kind, int] = {
+    "dataset": enum_value("EntryKind", "ENTRY_KIND_DATASET"),
+    "blueprints": enum_value("EntryKind", "ENTRY_KIND_BLUEPRINT_DATASET"),
+}
 
 _ATTEMPTS = 3  #: to create an entry while other clients create entries of the same name
 
@@ -68,7 +76,7 @@ class Rows(Protocol):
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
     """One entry. `entry_id` has 16 bytes; times are milliseconds since 1970. `table` is that of the instance,
-    `external` one outside of it; both are None for `__entries`."""
+    `external` one outside of it, `dataset` one of recordings; all are None for `__entries`."""
 
     entry_id: bytes
     name: str
@@ -77,6 +85,12 @@ class CatalogEntry:
     url: str = ""
     table: TableEntry | None = None
     external: ExternalTable | None = None
+    dataset: DatasetRecord | None = None
+
+    @property
+    def kind(self) -> int:
+        """The number of its kind in the protocol."""
+        return TABLE_KIND if self.dataset is None else DATASET_KINDS[self.dataset.kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +132,8 @@ class Entries:
         for external in external_tables(instance):
             if not external.creating:
                 yield _of_external(external)
+        for record in self._datasets.all():
+            yield entry_of_dataset(record)
 
     def by_id(self, entry_id: bytes) -> CatalogEntry:
         """Returns the entry of that id. Raises NotFound."""
@@ -130,6 +146,8 @@ class Entries:
         for external in external_tables(instance):
             if external.entry_id == entry_id and not external.creating:
                 return _of_external(external)
+        if (record := self._datasets.find(entry_id.hex())) is not None:
+            return entry_of_dataset(record)
         raise NotFound(f"Entry id '{entry_id.hex()}' not found")
 
     def rows(self, entry: CatalogEntry) -> Rows:
@@ -202,6 +220,8 @@ class Entries:
         """Gives the entry another name. Raises NotFound; NameTaken where another entry has the name; InvalidInput for
         what is not a name; Refused for a table that a stack manages."""
         entry = self.by_id(entry_id)
+        if entry.dataset is not None:
+            return entry_of_dataset(self._datasets.rename(entry.dataset.dataset_id, name))
         if entry.external is not None:
             registry.require_entry_name(name)
             if name == entry.name:
@@ -221,12 +241,16 @@ class Entries:
         return self.by_id(entry_id)
 
     def delete(self, entry_id: bytes) -> None:
-        """Deletes the entry: a table of the instance with its data, an external one without.
+        """Deletes the entry: a table of the instance with its data, an external table or a dataset without: recordings
+        stay where they are.
 
         Raises NotFound; Refused for a table that holds rows and is protected from deletion, that has savepoints, or
         that a stack manages.
         """
         entry = self.by_id(entry_id)
+        if entry.dataset is not None:
+            self._datasets.delete(entry.dataset.dataset_id)
+            return
         if entry.external is not None:
             registry.remove(self.store, entry.external)
             return
@@ -242,11 +266,15 @@ class Entries:
             [
                 pa.array([each.entry_id for each in found], pa.binary(16)),
                 pa.array([each.name for each in found], pa.utf8()),
-                pa.array([TABLE_KIND] * len(found), pa.int32()),
+                pa.array([each.kind for each in found], pa.int32()),
                 *(pa.array(values, pa.timestamp("ms")).cast(pa.timestamp("ns")) for values in times),
             ],
             schema=ENTRIES_SCHEMA,
         )
+
+    @property
+    def _datasets(self) -> Datasets:
+        return Datasets(self.store, self.root)
 
     def _place_for(self, name: str, url: str) -> Place:
         """Returns the place for a new entry. Raises InvalidInput, NameTaken."""
@@ -292,6 +320,13 @@ def _of_external(entry: ExternalTable) -> CatalogEntry:
 
 def _name_taken(name: str) -> NameTaken:
     return NameTaken(f"Entry name '{name}' already exists", remedy="choose another name")
+
+
+def entry_of_dataset(record: DatasetRecord) -> CatalogEntry:
+    """Returns the entry of a dataset."""
+    return CatalogEntry(
+        bytes.fromhex(record.dataset_id), record.name, record.created_at, record.updated_at, dataset=record
+    )
 
 
 def _own_table(entry: CatalogEntry) -> TableEntry:

@@ -12,7 +12,7 @@ import pytest
 from deployer.catalog.protocol.dataframes import part, rows_in, schema_message
 from deployer.catalog.protocol.messages import SERVICE, cloud, methods
 
-DATASET, VIEW, TABLE = 1, 2, 3
+DATASET, VIEW, TABLE, BLUEPRINTS = 1, 2, 3, 5
 APPEND, OVERWRITE, UPSERT = 1, 2, 3
 
 
@@ -24,7 +24,7 @@ class Client:
         self._channel = grpc.insecure_channel(self.address)
         self._methods = {each.name: each for each in methods()}
 
-    def __call__(self, name: str, request: Any = None, headers: Sequence[tuple[str, str]] = ()) -> Any:
+    def __call__(self, name: str, request: Any = None, headers: Sequence[tuple[str, str | bytes]] = ()) -> Any:
         """The answer, or the answers of a stream."""
         method = self._methods[name]
         kind = ("stream" if method.takes_stream else "unary") + "_" + ("stream" if method.gives_stream else "unary")

@@ -133,12 +133,7 @@ BAD_CALLS: dict[str, tuple[str, Any, str, str]] = {
         "INVALID_ARGUMENT",
         "the entry kind of the filter is unspecified",
     ),
-    "a recording": (
-        "CreateDatasetEntry",
-        cloud.CreateDatasetEntryRequest(name="d"),
-        "UNIMPLEMENTED",
-        "does not answer CreateDatasetEntry",
-    ),
+    "a call that is not served": ("WriteChunks", iter(()), "UNIMPLEMENTED", "does not answer WriteChunks"),
 }
 
 

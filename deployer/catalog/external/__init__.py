@@ -1,4 +1,4 @@
 """External tables: entries whose Lance datasets lie outside of the instance's root. Their data is never deleted.
 
-`deployer.catalog.entries` and `deployer.catalog.instance_tables` may import it.
+`deployer.catalog.datasets`, `deployer.catalog.entries` and `deployer.catalog.instance_tables` may import it.
 """

@@ -2,5 +2,5 @@
 
 The facts are those of re_protos 0.28.2 (MIT or Apache-2.0): names, numbers and types of fields. No code is generated.
 
-`deployer.catalog.entries`, `deployer.catalog.recordings` and `deployer.catalog.serving` may import it.
+The rest of `deployer.catalog` may import it.
 """

@@ -1,5 +1,5 @@
 """Recordings: files of Rerun (RRD, `RRF2`), read in place. Chunks are indexed by their bytes, and never decoded to be
 served.
 
-`deployer.cli` may import it.
+`deployer.catalog.datasets` and `deployer.cli` may import it.
 """

@@ -8,19 +8,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.message import DecodeError
 
 from deployer.catalog.protocol.dataframes import rows_in, schema_in, schema_message
-from deployer.catalog.protocol.messages import log_msg
+from deployer.catalog.protocol.messages import common, log_msg
 from deployer.catalog.recordings.frames import CHUNK, MESSAGE_HEADER, frames, read_footer, require_recording
 from deployer.catalog.recordings.source import ByteSource
 from deployer.errors import InvalidInput
 
-RECORDING = 1  #: the kind of a store that is a recording; others are blueprints
+RECORDING, BLUEPRINT = 1, 2  #: kinds of stores: a blueprint says how a viewer shows recordings
 
 #: Columns of a chunk in a manifest, beside those of its timelines and components.
 _CHUNK_FIELDS = (
@@ -64,7 +66,7 @@ class Recording:
     @property
     def size(self) -> int:
         """The uncompressed bytes of all chunks."""
-        return int(pc.sum(self.manifest["chunk_byte_size_uncompressed"]).as_py() or 0)
+        return int(np.asarray(self.manifest["chunk_byte_size_uncompressed"]).sum())
 
     @property
     def entities(self) -> list[str]:
@@ -83,8 +85,8 @@ class Recording:
                 yield TimelineRange(name, field.type, first, last)
 
 
-def read_recordings(source: ByteSource) -> list[Recording]:
-    """Returns the recordings of a file; blueprints are left out.
+def read_recordings(source: ByteSource, kind: int = RECORDING) -> list[Recording]:
+    """Returns the recordings of a file, or its blueprints; stores of another kind are left out.
 
     Raises InvalidInput for a file that is not a recording, is truncated or is damaged.
     """
@@ -92,36 +94,43 @@ def read_recordings(source: ByteSource) -> list[Recording]:
     footer = read_footer(source)
     try:
         if footer is None:
-            return _scanned(source)
-        return list(_of_footer(log_msg.RrdFooter.FromString(footer.payload), footer.start, source))
-    except (DecodeError, KeyError) as failure:
+            return _scanned(source, kind)
+        return list(_of_footer(log_msg.RrdFooter.FromString(footer.payload), footer.start, source, kind))
+    except (DecodeError, KeyError, ValueError, pa.ArrowException) as failure:
         raise _damaged(source, str(failure)) from None
 
 
-def _of_footer(footer: Any, end: int, source: ByteSource) -> Iterator[Recording]:
+def _of_footer(footer: Any, end: int, source: ByteSource, kind: int) -> Iterator[Recording]:
     for each in footer.manifests:
-        if each.store_id.kind != RECORDING:
+        if each.store_id.kind != kind:
             continue
         manifest = pa.Table.from_batches(rows_in(each.data)).combine_chunks()
         [batch] = manifest.to_batches() or [pa.RecordBatch.from_pylist([], manifest.schema)]
         _require_within(batch, end, source)
-        schema = schema_in(each.sorbet_schema)
+        schema = _schema_in(each.sorbet_schema.arrow_schema)
         yield Recording(each.store_id.recording_id, batch, schema, each.sorbet_schema_sha256)
+
+
+@lru_cache(maxsize=256)
+def _schema_in(data: bytes) -> pa.Schema:
+    """Returns the schema of a footer, which many recordings have in common."""
+    return schema_in(common.Schema(arrow_schema=data))
 
 
 def _require_within(manifest: pa.RecordBatch, end: int, source: ByteSource) -> None:
     """Raises InvalidInput for a manifest that lacks a column, and for chunks that are not before byte `end`."""
     for field in _CHUNK_FIELDS:
-        if manifest.schema.get_field_index(field.name) < 0 or manifest[field.name].null_count:
+        found = manifest.schema.get_field_index(field.name)
+        if found < 0 or manifest.column(found).type != field.type or manifest.column(found).null_count:
             raise _damaged(source, f"its footer lacks {field.name}")
-    for offset, size in zip(
-        manifest["chunk_byte_offset"].to_pylist(), manifest["chunk_byte_size"].to_pylist(), strict=True
-    ):
-        if offset < MESSAGE_HEADER or offset + size > end:
-            raise _damaged(source, f"its footer names bytes {offset:,} to {offset + size:,}, which are not a chunk's")
+    offsets, sizes = (np.asarray(manifest[name]) for name in ("chunk_byte_offset", "chunk_byte_size"))
+    wrong = (offsets < MESSAGE_HEADER) | (offsets > end) | (sizes > end - np.minimum(offsets, end))
+    for at in np.flatnonzero(wrong)[:1]:
+        first, last = int(offsets[at]), int(offsets[at]) + int(sizes[at])
+        raise _damaged(source, f"its footer names bytes {first:,} to {last:,}, which are not a chunk's")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Chunk:
     """A chunk that a scan found. `rows` are decoded."""
 
@@ -143,15 +152,28 @@ class _Chunk:
         """The fields of its timelines; a static chunk has none."""
         return [field for field in self.rows.schema if (field.metadata or {}).get(b"rerun:kind") == b"index"]
 
+    @cached_property
+    def last(self) -> dict[tuple[str, str], int]:
+        """The last time of each timeline at which a component has a value."""
+        found = {}
+        for at, field in enumerate(self.rows.schema):
+            if (field.metadata or {}).get(b"rerun:kind") != b"data":
+                continue
+            for timeline in self.indexes:
+                times = self.rows[timeline.name].cast(pa.int64()).filter(self.rows.column(at).is_valid())
+                if (last := pc.max(times).as_py()) is not None:
+                    found[timeline.name, component_of(field)] = last
+        return found
 
-def _scanned(source: ByteSource) -> list[Recording]:
+
+def _scanned(source: ByteSource, kind: int) -> list[Recording]:
     """Reads every chunk, and returns what footers would hold."""
     found = dict[str, list[_Chunk]]()
     for frame in frames(source):
         if frame.kind != CHUNK:
             continue
         message = log_msg.ArrowMsg.FromString(source.read(frame.offset, frame.length))
-        if message.store_id.kind == RECORDING:
+        if message.store_id.kind == kind:
             chunks = found.setdefault(message.store_id.recording_id, [])
             size = message.uncompressed_size or len(message.payload)
             chunks += [_Chunk(frame.offset, frame.length, size, rows) for rows in rows_in(message)]
@@ -176,6 +198,11 @@ def _recording(segment: str, chunks: Sequence[_Chunk]) -> Recording:
             suffix = "start" if side == "min" else "end"
             fields.append(pa.field(f"{name}:{suffix}", kind, metadata={"rerun:index": name}))
             arrays.append(bounds.cast(kind))
+    for timeline, component in dict.fromkeys(pair for each in chunks for pair in each.last):
+        times = pa.array([each.last.get((timeline, component)) for each in chunks], pa.int64())
+        names = {"rerun:index": timeline, "rerun:component": component}
+        fields.append(pa.field(f"{timeline}:{component}:end", pa.int64(), metadata=names))
+        arrays.append(times)
     manifest = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
     schema = _schema(chunks)
     return Recording(segment, manifest, schema, hashlib.sha256(schema_message(schema).arrow_schema).digest())
@@ -206,11 +233,16 @@ def _column(field: pa.Field, chunk: _Chunk) -> pa.Field:
     metadata[b"rerun:entity_path"] = chunk.entity.encode()
     if not chunk.indexes:
         metadata[b"rerun:is_static"] = b"true"
-    component = metadata.get(b"rerun:component", field.name.encode()).decode()
+    component = component_of(field)
     place = chunk.entity
     if place == "/__properties" or place.startswith("/__properties/"):
         place = f"property:{place.removeprefix('/__properties').strip('/')}".rstrip(":")
     return pa.field(f"{place}:{component}", field.type, field.nullable, metadata)
+
+
+def component_of(field: pa.Field) -> str:
+    """Returns the name of the component that a field of a chunk holds."""
+    return bytes((field.metadata or {}).get(b"rerun:component", field.name.encode())).decode()
 
 
 def _rank(field: pa.Field) -> int:

@@ -13,8 +13,11 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
+from deployer.catalog.datasets.model.registry import AlreadyThere
+from deployer.catalog.datasets.reads.fetching import ChangedSource
 from deployer.catalog.entries import Entries, NameTaken
 from deployer.catalog.protocol.messages import SERVICE, Method, methods
+from deployer.catalog.serving.datasets import DatasetService
 from deployer.catalog.serving.front_port import LiveConnections, front_port
 from deployer.catalog.serving.service import Call, CatalogService, Unsupported
 from deployer.catalog.serving.versions import UnsupportedClient, require_served
@@ -30,6 +33,8 @@ _LOG = logging.getLogger("deployer.catalog")
 _CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
     (NotFound, grpc.StatusCode.NOT_FOUND),
     (NameTaken, grpc.StatusCode.ALREADY_EXISTS),
+    (AlreadyThere, grpc.StatusCode.ALREADY_EXISTS),
+    (ChangedSource, grpc.StatusCode.FAILED_PRECONDITION),
     (Conflict, grpc.StatusCode.ABORTED),
     (Refused, grpc.StatusCode.PERMISSION_DENIED),
     (InvalidInput, grpc.StatusCode.INVALID_ARGUMENT),
@@ -46,10 +51,10 @@ def served(store: StateStore, root: str, host: str = "127.0.0.1", port: int = 0)
 
     Raises InvalidInput where it cannot listen at that address.
     """
-    service = CatalogService(Entries(store, root))
+    calls = {**CatalogService(Entries(store, root)).calls(), **DatasetService.of(store, root).calls()}
     server = grpc.server(ThreadPoolExecutor(THREADS, "catalog"), options=_OPTIONS)
     connections = LiveConnections()
-    server.add_generic_rpc_handlers((_handlers(service, connections),))
+    server.add_generic_rpc_handlers((_handlers(calls, connections),))
     with temporary_folder("catalog") as folder:
         inner = str(folder / "grpc")
         server.add_insecure_port(f"unix:{inner}")
@@ -75,8 +80,7 @@ def _listening(host: str, port: int, inner: str, connections: LiveConnections) -
         opened.__exit__(None, None, None)
 
 
-def _handlers(service: CatalogService, connections: LiveConnections) -> Any:
-    calls = service.calls()
+def _handlers(calls: Mapping[str, Call], connections: LiveConnections) -> Any:
     return grpc.method_handlers_generic_handler(
         SERVICE,
         {each.name: _handler(each, calls.get(each.name, _unsupported(each)), connections) for each in methods()},
@@ -85,7 +89,7 @@ def _handlers(service: CatalogService, connections: LiveConnections) -> Any:
 
 def _unsupported(method: Method) -> Call:
     def call(request: Any, headers: Any) -> Any:
-        raise Unsupported(f"this server does not answer {method.name}: it serves tables, and not recordings")
+        raise Unsupported(f"this server does not answer {method.name}")
 
     return call
 
@@ -168,11 +172,14 @@ def _stream(call: Call) -> Callable[[Any, Any], Iterator[Any]]:
 
 
 def _headers(context: Any) -> dict[str, str]:
-    return {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
+    """Returns the headers of the caller; those that end in `-bin` have the bytes of a text."""
+    sent = context.invocation_metadata() or ()
+    return {key: value if isinstance(value, str) else value.decode(errors="replace") for key, value in sent}
 
 
 def _serialized(message: Any) -> bytes:
-    return bytes(message.SerializeToString())
+    """Returns the bytes of an answer, which a call may have made already."""
+    return message if isinstance(message, bytes) else bytes(message.SerializeToString())
 
 
 def _abort(context: Any, failure: BaseException) -> None:

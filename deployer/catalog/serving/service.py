@@ -12,7 +12,7 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 
 from deployer import __version__
-from deployer.catalog.entries import TABLE_KIND, CatalogEntry, Entries
+from deployer.catalog.entries import CatalogEntry, Entries
 from deployer.catalog.protocol.dataframes import part, rows_in, schema_in, schema_message
 from deployer.catalog.protocol.messages import cloud, common, enum_value
 from deployer.errors import InvalidInput, NotFound
@@ -67,22 +67,22 @@ class CatalogService:
                 raise Unsupported("this server has no views of datasets and tables")
             if not wanted.entry_kind:
                 raise InvalidInput("the entry kind of the filter is unspecified", remedy="name a kind, or none")
-            found = [each for each in found if wanted.entry_kind == TABLE_KIND]
+            found = [each for each in found if wanted.entry_kind == each.kind]
         if wanted.HasField("id"):
-            found = [each for each in found if each.entry_id == _id_in(wanted.id)]
+            found = [each for each in found if each.entry_id == id_in(wanted.id)]
         if wanted.HasField("name"):
             found = [each for each in found if each.name in (wanted.name, f"default.{wanted.name}")]
         if not found and wanted.HasField("entry_kind"):
             if wanted.HasField("name"):
                 raise NotFound(f"Entry name '{wanted.name}' not found")
             if wanted.HasField("id"):
-                raise NotFound(f"Entry id '{_id_in(wanted.id).hex()}' not found")
-        return cloud.FindEntriesResponse(entries=[_details(each) for each in found])
+                raise NotFound(f"Entry id '{id_in(wanted.id).hex()}' not found")
+        return cloud.FindEntriesResponse(entries=[details_of(each) for each in found])
 
     def read_table_entry(self, request: Any, headers: Mapping[str, str]) -> Any:
         if not request.HasField("id"):
             raise InvalidInput("No table entry ID provided", remedy="send the id of the table")
-        return cloud.ReadTableEntryResponse(table=_table_entry(self.entries.by_id(_id_in(request.id))))
+        return cloud.ReadTableEntryResponse(table=_table_entry(self._table(id_in(request.id))))
 
     def create_table_entry(self, request: Any, headers: Mapping[str, str]) -> Any:
         """Creates a table at the URL of the request, whose data is never deleted here; without one (clients from 0.29
@@ -99,23 +99,23 @@ class CatalogService:
         return cloud.RegisterTableResponse(table_entry=_table_entry(entry))
 
     def update_entry(self, request: Any, headers: Mapping[str, str]) -> Any:
-        entry_id, update = _id_in(request.id), request.entry_details_update
+        entry_id, update = id_in(request.id), request.entry_details_update
         renamed = update.HasField("name")
         entry = self.entries.rename(entry_id, update.name) if renamed else self.entries.by_id(entry_id)
-        return cloud.UpdateEntryResponse(entry_details=_details(entry))
+        return cloud.UpdateEntryResponse(entry_details=details_of(entry))
 
     def delete_entry(self, request: Any, headers: Mapping[str, str]) -> Any:
         if not request.HasField("id"):
             raise InvalidInput("No entry ID provided", remedy="send the id of the entry")
-        self.entries.delete(_id_in(request.id))
+        self.entries.delete(id_in(request.id))
         return cloud.DeleteEntryResponse()
 
     def get_table_schema(self, request: Any, headers: Mapping[str, str]) -> Any:
-        entry = self.entries.by_id(_id_in(request.table_id))
+        entry = self._table(id_in(request.table_id))
         return cloud.GetTableSchemaResponse(schema=schema_message(self.entries.rows(entry).schema()))
 
     def scan_table(self, request: Any, headers: Mapping[str, str]) -> Iterator[Any]:
-        entry = self.entries.by_id(_id_in(request.table_id))
+        entry = self._table(id_in(request.table_id))
         for batch in self.entries.rows(entry).batches():
             yield cloud.ScanTableResponse(dataframe_part=part(batch))
 
@@ -124,7 +124,7 @@ class CatalogService:
         entry_id = headers.get(ENTRY_ID, "")
         if not _ENTRY_ID.fullmatch(entry_id):
             raise InvalidInput(f"the header {ENTRY_ID} is not an entry id", remedy="send 32 hex digits")
-        entry = self.entries.by_id(bytes.fromhex(entry_id))
+        entry = self._table(bytes.fromhex(entry_id))
         first = next(requests, None)
         if first is not None:
             mode = _MODES.get(first.insert_mode)
@@ -132,6 +132,13 @@ class CatalogService:
                 raise InvalidInput("the insert mode is unspecified", where=entry.name, remedy="name an insert mode")
             self.entries.rows(entry).write(_rows_of(chain([first], requests)), mode)
         return cloud.WriteTableResponse()
+
+    def _table(self, entry_id: bytes) -> CatalogEntry:
+        """Returns the entry of a table. Raises NotFound, also for a dataset."""
+        entry = self.entries.by_id(entry_id)
+        if entry.dataset is not None:
+            raise NotFound(f"Entry id '{entry_id.hex()}' not found", remedy="it is a dataset, and not a table")
+        return entry
 
 
 class Unsupported(Exception):
@@ -162,12 +169,12 @@ def _url_in(details: Any) -> str:
         ) from None
 
 
-def _id_in(message: Any) -> bytes:
+def id_in(message: Any) -> bytes:
     return int(message.id.time_ns).to_bytes(8, "big") + int(message.id.inc).to_bytes(8, "big")
 
 
-def _details(entry: CatalogEntry) -> Any:
-    found = cloud.EntryDetails(name=entry.name, entry_kind=TABLE_KIND)
+def details_of(entry: CatalogEntry) -> Any:
+    found = cloud.EntryDetails(name=entry.name, entry_kind=entry.kind)
     time_ns, inc = int.from_bytes(entry.entry_id[:8], "big"), int.from_bytes(entry.entry_id[8:], "big")
     found.id.CopyFrom(common.EntryId(id=common.Tuid(time_ns=time_ns, inc=inc)))
     found.created_at.FromMilliseconds(entry.created_at)
@@ -176,7 +183,7 @@ def _details(entry: CatalogEntry) -> Any:
 
 
 def _table_entry(entry: CatalogEntry) -> Any:
-    found = cloud.TableEntry(details=_details(entry))
+    found = cloud.TableEntry(details=details_of(entry))
     is_system = entry.table is None and entry.external is None
     provider = cloud.SystemTable(kind=_SYSTEM_ENTRIES) if is_system else cloud.LanceTable(table_url=entry.url)
     found.provider_details.type_url = f"/{provider.DESCRIPTOR.full_name}"

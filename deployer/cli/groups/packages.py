@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from deployer.cli.commands.catalog import entries, inspect, serve
+from deployer.cli.commands.catalog import datasets, entries, inspect, maintain, register, search, serve
 from deployer.cli.commands.catalog import tables as catalog_tables
 from deployer.cli.commands.column import backfill, computed, load
 from deployer.cli.commands.job import jobs
@@ -107,11 +107,18 @@ service_group = _group(
 )
 catalog_group = _group(
     "catalog",
-    "Serve the tables to clients of rerun.catalog, list what they see, and look into recordings.",
+    "Serve tables and recordings to clients of rerun.catalog, list what they see, and register recordings.",
     {
         "serve": serve.serve,
         "entries": entries.entries,
         "tables": catalog_tables.tables,
+        "datasets": datasets.datasets,
+        "segments": datasets.segments,
+        "layers": datasets.layers,
+        "manifest": datasets.manifest,
+        "register": register.register,
+        "search": search.search,
+        "maintain": maintain.maintain,
         "inspect": inspect.inspect,
     },
 )

@@ -1,0 +1,4 @@
+"""What is stored of a dataset: its record in the log, the rows of its tables, and the commits that change them.
+
+The rest of `deployer.catalog.datasets`, the rest of `deployer.catalog` and `deployer.cli` may import it.
+"""

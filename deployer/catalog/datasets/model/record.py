@@ -1,0 +1,125 @@
+"""A dataset of recordings as the instance's log has it: a property that names the versions of the dataset's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from deployer.datasets.files.named_rows import NamedVersion
+from deployer.errors import Corrupt
+from deployer.platform.storage.envelope import FORGED
+from deployer.state.log.codec import Mismatch, decode, encode
+from deployer.state.model.entities import JSON, InstanceState
+
+RECORDS = "recordings/"  #: of the names of properties; the dataset's id follows
+NAMES = "recordings-name/"  #: of properties that keep names unique; the name follows, and the value is the id
+TABLES = "catalog/"  #: of properties of entries that are tables outside of the instance; the full name follows
+FOLDER = "_catalog"  #: below the instance's root, with a folder for each dataset
+
+Kind = Literal["dataset", "blueprints"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowVersion:
+    """A version of one of a dataset's tables, and how many rows it has; version 0: none yet."""
+
+    version: int = 0
+    rows: int = 0
+
+    @property
+    def named(self) -> NamedVersion:
+        return NamedVersion(self.version, self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchIndex:
+    """A search index of a component. `config` is what clients are shown of it; `dimension` is that of vectors, 0 for
+    texts; `settings` are those that it is built with."""
+
+    index_id: str
+    entity: str
+    component: str
+    timeline: str
+    kind: Literal["text", "vector"]
+    config: bytes
+    metric: Literal["L2", "cosine", "dot"] = "cosine"
+    dimension: int = 0
+    settings: Mapping[str, JSON] = field(default_factory=dict)
+    rows: RowVersion = RowVersion()
+
+    @property
+    def column(self) -> tuple[str, str]:
+        return self.entity, self.component
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRecord:
+    """A dataset. Ids have 32 hex digits; times are milliseconds since 1970.
+
+    `blueprints` is the id of its dataset of blueprints, and empty for one of those. `sources` is how many files were
+    registered: each has a number below that.
+    """
+
+    dataset_id: str
+    name: str
+    kind: Kind
+    created_at: int
+    updated_at: int
+    blueprints: str = ""
+    default_blueprint: str | None = None
+    sources: int = 0
+    layers: RowVersion = RowVersion()
+    chunks: RowVersion = RowVersion()
+    tasks: RowVersion = RowVersion()
+    searches: tuple[SearchIndex, ...] = field(default=(), metadata={"sparse": True})
+
+    @property
+    def key(self) -> str:
+        """The name of its property."""
+        return RECORDS + self.dataset_id
+
+    def as_json(self) -> JSON:
+        return encode(self)
+
+
+def folder_of(root: str, dataset_id: str) -> str:
+    """Returns the folder of a dataset's tables."""
+    return f"{root.rstrip('/')}/{FOLDER}/{dataset_id}"
+
+
+def records_of(instance: InstanceState) -> Iterator[DatasetRecord]:
+    """Yields all datasets. Raises Corrupt for what no catalog wrote."""
+    for name, value in instance.properties.items():
+        if name.startswith(RECORDS):
+            yield _of(value)
+
+
+def record_of(instance: InstanceState, dataset_id: str) -> DatasetRecord | None:
+    """Returns the dataset of that id; None where there is none. Raises Corrupt for what no catalog wrote."""
+    value = instance.properties.get(RECORDS + dataset_id)
+    return None if value is None else _of(value)
+
+
+def id_of_name(instance: InstanceState, name: str) -> str | None:
+    """Returns the id of the dataset of that name; None where there is none."""
+    found = instance.properties.get(NAMES + name)
+    return found if isinstance(found, str) else None
+
+
+def _of(value: JSON) -> DatasetRecord:
+    try:
+        if not isinstance(value, Mapping):
+            raise Mismatch("it is not an object")
+        record: DatasetRecord = decode(DatasetRecord, value)
+    except Mismatch as error:
+        raise Corrupt(
+            f"what the instance's log has of a dataset of recordings is not valid: {error}",
+            where="the instance",
+            remedy=FORGED,
+        ) from None
+    if len(record.dataset_id) != 32 or set(record.dataset_id) - set("0123456789abcdef"):
+        raise Corrupt("the id of a dataset of recordings is not valid", where="the instance", remedy=FORGED)
+    if not all(each.index_id.isalnum() for each in record.searches):
+        raise Corrupt("the id of a search index is not valid", where="the instance", remedy=FORGED)
+    return record

@@ -1,0 +1,188 @@
+"""The datasets of an instance: created, renamed, changed and deleted by commits to the instance's log."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from deployer.catalog.datasets.model.record import (
+    NAMES,
+    DatasetRecord,
+    folder_of,
+    id_of_name,
+    record_of,
+    records_of,
+)
+from deployer.catalog.external.registry import is_taken
+from deployer.datasets.files.named_rows import remove_folder
+from deployer.errors import Conflict, InvalidInput, NotFound, Refused
+from deployer.platform.system.clock import Clock
+from deployer.platform.system.failpoints import reached
+from deployer.state.log.requirements import InstanceRequirement, NameFree, PropertiesAre
+from deployer.state.log.updates import SetInstanceProperties
+from deployer.state.model.entities import INSTANCE_LOG, JSON
+from deployer.state.model.names import fault_of_name, has_control_characters
+from deployer.state.store import StateStore
+
+LONGEST_NAME = 512  #: characters
+_ATTEMPTS = 20
+_TABLES_DATABASE = "default"  #: of a table that clients name without a database
+
+
+class AlreadyThere(Conflict):
+    """Something of that name, id or place is there already."""
+
+    kind = "AlreadyThere"
+
+
+@dataclass(frozen=True, slots=True)
+class Datasets:
+    """The datasets of the instance at `root`. Each call reads what is new in the log. Safe for threads."""
+
+    store: StateStore
+    root: str
+    clock: Clock = Clock()
+
+    def all(self) -> Iterator[DatasetRecord]:
+        """Yields the datasets, and those of their blueprints."""
+        return records_of(self.store.instance())
+
+    def find(self, dataset_id: str) -> DatasetRecord | None:
+        """Returns the dataset of that id (32 hex digits); None where there is none."""
+        return record_of(self.store.instance(), dataset_id)
+
+    def by_id(self, dataset_id: str) -> DatasetRecord:
+        """Returns the dataset of that id (32 hex digits). Raises NotFound."""
+        found = self.find(dataset_id)
+        if found is None:
+            raise NotFound(f"Entry id '{dataset_id}' not found", remedy="list the entries: one may have been deleted")
+        return found
+
+    def by_name(self, name: str) -> DatasetRecord:
+        """Returns the dataset of that name. Raises NotFound."""
+        found = id_of_name(self.store.instance(), name)
+        if found is None:
+            raise NotFound(f"Entry name '{name}' not found", remedy="list the entries: it may have been renamed")
+        return self.by_id(found)
+
+    def create(self, name: str, dataset_id: str | None = None) -> DatasetRecord:
+        """Creates a dataset with one for its blueprints. Raises AlreadyThere for a name or id of another entry,
+        InvalidInput for what cannot be a name or an id."""
+        _require_name(name)
+        own_id, blueprints_id = dataset_id or self._new_id(), self._new_id()
+        if own_id == "0" * 32:
+            raise InvalidInput("an entry id of zeros is not an id", remedy="leave the id out")
+        now = self.clock.now()
+        blueprints = DatasetRecord(blueprints_id, f"__bp_{own_id}", "blueprints", now, now)
+        dataset = DatasetRecord(own_id, name, "dataset", now, now, blueprints_id)
+        changes = self._changes(dataset) | self._changes(blueprints)
+        instance = self.store.instance()
+        if record_of(instance, own_id) is not None:
+            raise AlreadyThere(f"Entry id '{own_id}' already exists", remedy="leave the id out")
+        self._require_free(name)
+        free = PropertiesAre(dict.fromkeys(changes))
+        try:
+            self.store.commit(INSTANCE_LOG, [SetInstanceProperties(changes)], [free, *self._no_table(name)])
+        except Conflict as conflict:
+            raise _taken(name) from conflict
+        return dataset
+
+    def rename(self, dataset_id: str, name: str) -> DatasetRecord:
+        """Gives a dataset another name. Raises NotFound; AlreadyThere for the name of another entry; Refused for a
+        dataset of blueprints."""
+        _require_name(name)
+        for _ in range(_ATTEMPTS):
+            before = self._own(dataset_id)
+            if before.name == name:
+                return before
+            self._require_free(name)
+            after = replace(before, name=name, updated_at=self.clock.now())
+            changes = self._changes(after) | {NAMES + before.name: None}
+            if self._is_committed(before, changes, (PropertiesAre({NAMES + name: None}), *self._no_table(name))):
+                return after
+        raise _busy(dataset_id)
+
+    def set_default_blueprint(self, dataset_id: str, segment: str | None) -> DatasetRecord:
+        """Names the blueprint that viewers show a dataset with. Raises NotFound."""
+        for _ in range(_ATTEMPTS):
+            before = self.by_id(dataset_id)
+            after = replace(before, default_blueprint=segment, updated_at=self.clock.now())
+            if self._is_committed(before, {after.key: after.as_json()}):
+                return after
+        raise _busy(dataset_id)
+
+    def delete(self, dataset_id: str) -> None:
+        """Deletes a dataset and that of its blueprints. Recordings stay where they are. Raises NotFound; Refused for a
+        dataset of blueprints."""
+        for _ in range(_ATTEMPTS):
+            before = self._own(dataset_id)
+            blueprints = self.find(before.blueprints)
+            changes: dict[str, JSON] = dict.fromkeys(self._changes(before))
+            if blueprints is not None:
+                changes |= dict.fromkeys(self._changes(blueprints))
+            if self._is_committed(before, changes):
+                reached("catalog:before-removing-files")
+                for each in (before.dataset_id, before.blueprints):
+                    remove_folder(folder_of(self.root, each))
+                return
+        raise _busy(dataset_id)
+
+    def is_replaced(self, before: DatasetRecord, after: DatasetRecord) -> bool:
+        """Commits `after` in place of `before`; false where the dataset was changed meanwhile, and nothing was."""
+        return self._is_committed(before, {after.key: after.as_json()})
+
+    def _is_committed(
+        self, before: DatasetRecord, changes: Mapping[str, JSON], also: tuple[InstanceRequirement, ...] = ()
+    ) -> bool:
+        same = PropertiesAre({before.key: before.as_json()})
+        try:
+            self.store.commit(INSTANCE_LOG, [SetInstanceProperties(changes)], [same, *also])
+        except Conflict:
+            return False
+        return True
+
+    def _own(self, dataset_id: str) -> DatasetRecord:
+        found = self.by_id(dataset_id)
+        if found.kind == "blueprints":
+            raise Refused(
+                "a dataset of blueprints is renamed and deleted with its dataset",
+                where=found.name,
+                remedy="rename or delete the dataset itself",
+            )
+        return found
+
+    def _require_free(self, name: str) -> None:
+        if is_taken(self.store.instance(), name) or name == "__entries":
+            raise _taken(name)
+
+    @staticmethod
+    def _no_table(name: str) -> list[InstanceRequirement]:
+        """Returns requirements that no table has the name, where one could have it."""
+        database, _, bare = name.rpartition(".")
+        database = database or _TABLES_DATABASE
+        return [] if fault_of_name(database) or fault_of_name(bare) else [NameFree(database, bare)]
+
+    @staticmethod
+    def _changes(record: DatasetRecord) -> dict[str, JSON]:
+        """Returns the properties of a dataset."""
+        return {record.key: record.as_json(), NAMES + record.name: record.dataset_id}
+
+    def _new_id(self) -> str:
+        return f"{self.clock.now() * 1_000_000:016x}{secrets.token_hex(8)}"
+
+
+def _require_name(name: str) -> None:
+    if not name or len(name) > LONGEST_NAME or has_control_characters(name):
+        raise InvalidInput(
+            f"{name[:40]!r} cannot be the name of a dataset",
+            remedy=f"use 1 to {LONGEST_NAME} characters that can be shown",
+        )
+
+
+def _taken(name: str) -> AlreadyThere:
+    return AlreadyThere(f"Entry name '{name}' already exists", remedy="choose another name")
+
+
+def _busy(dataset_id: str) -> Conflict:
+    return Conflict("others change the dataset all the time", where=dataset_id, remedy="try again when fewer write")

@@ -1,0 +1,152 @@
+"""The recordings that are to be registered: found below prefixes, and read and checked one by one."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pyarrow as pa
+from google.protobuf.message import DecodeError
+
+from deployer.catalog.datasets.model.properties import properties_of
+from deployer.catalog.datasets.model.record import Kind
+from deployer.catalog.datasets.model.rows import NewLayer
+from deployer.catalog.recordings.recording import BLUEPRINT, RECORDING, Recording, read_recordings
+from deployer.catalog.recordings.source import open_source
+from deployer.errors import DeployerError, InvalidInput
+from deployer.platform.storage.s3_objects import S3Objects
+
+SUFFIX = ".rrd"
+BASE = "base"  #: the layer of a recording that is registered without one
+SHA256 = 32  #: bytes of a hash
+LARGEST = 1 << 62  #: bytes that the chunks of a recording may say that they have together
+_THREADS = 16  #: objects that are read at a time
+_SOUND = deque[pa.Schema](maxlen=4)  #: columns of manifests that were checked last, which most recordings share
+_KINDS = {"dataset": RECORDING, "blueprints": BLUEPRINT}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file to register. `url` is a path, `file://` or `s3://bucket/key`."""
+
+    url: str
+    layer: str = BASE
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSource:
+    """What a file holds: its layers, or why it cannot be registered."""
+
+    source: Source
+    layers: tuple[NewLayer, ...] = ()
+    error: DeployerError | None = None
+
+
+def below(prefix: str, layer: str = BASE) -> list[Source]:
+    """Returns the recordings below a folder or a prefix in S3, by name.
+
+    Raises InvalidInput where there is no such folder, for a file, and where no recording is.
+    """
+    parsed = urlsplit(prefix)
+    if parsed.scheme == "s3":
+        bucket, key = f"s3://{parsed.netloc}", parsed.path.strip("/")
+        listed = S3Objects(bucket).list(f"{key}/" if key else "")
+        if not listed and key and S3Objects(bucket).has(key):
+            raise _not_a_folder(prefix)
+        found = [f"{bucket}/{each}" for each in sorted(listed)]
+    elif parsed.scheme in ("", "file"):
+        found = [each.as_uri() for each in _files(Path(unquote(parsed.path) if parsed.scheme else prefix), prefix)]
+    else:
+        raise InvalidInput(
+            f"{parsed.scheme}:// is not a known kind of URL", where=prefix, remedy="give a path, file:// or s3://"
+        )
+    found = [each for each in found if each.lower().endswith(SUFFIX)]
+    if not found:
+        raise InvalidInput(f"no rrd files found in {prefix}", remedy=f"give a folder with recordings ({SUFFIX})")
+    return [Source(each, layer) for each in found]
+
+
+def _files(folder: Path, prefix: str) -> Sequence[Path]:
+    folder = folder.absolute()
+    if folder.is_file():
+        raise _not_a_folder(prefix)
+    if not folder.is_dir():
+        raise InvalidInput(f"there is no such folder: {prefix}", remedy="check the path")
+    return sorted(each for each in folder.rglob("*") if each.is_file())
+
+
+def _not_a_folder(prefix: str) -> InvalidInput:
+    return InvalidInput(
+        f"expected prefix / directory but got an object: {prefix}", remedy="register the file itself, without a prefix"
+    )
+
+
+def read_all(sources: Sequence[Source], kind: Kind) -> Iterator[ReadSource]:
+    """Yields what each file holds, in the order of the files. Files in S3 are read side by side."""
+    if any(each.url.startswith("s3://") for each in sources):
+        with ThreadPoolExecutor(_THREADS, "register") as pool:
+            yield from pool.map(lambda each: read(each, kind), sources)
+    else:
+        yield from (read(each, kind) for each in sources)
+
+
+def read(source: Source, kind: Kind) -> ReadSource:
+    """Returns the layers of one file; the error names the file."""
+    try:
+        with open_source(source.url) as opened:
+            layers = tuple(
+                NewLayer(source.layer, opened.url, opened.size, opened.tag, each, properties_of(each, opened))
+                for each in read_recordings(opened, _KINDS[kind])
+            )
+        what = "recording" if kind == "dataset" else "blueprint"
+        if not layers:
+            raise InvalidInput(f"the file holds no {what}", remedy=f"give a file with a {what}")
+        for each in layers:
+            if fault := _fault(each.recording):
+                raise InvalidInput(f"the file is damaged: {fault}", remedy="copy or record it again")
+    except DeployerError as failure:
+        return ReadSource(source, error=_named(failure, source))
+    except (ValueError, KeyError, DecodeError, pa.ArrowException) as failure:
+        damaged = InvalidInput(f"the file is damaged: {failure}", remedy="copy or record it again")
+        return ReadSource(source, error=_named(damaged, source))
+    return ReadSource(source, layers)
+
+
+def _named(failure: DeployerError, source: Source) -> DeployerError:
+    """Returns the error, which names the file."""
+    if failure.where is None:
+        failure.where = source.url
+    return failure
+
+
+def _fault(recording: Recording) -> str | None:
+    """Returns what is wrong with a recording whose bytes are whole, in a sentence; None where nothing is."""
+    if not recording.segment:
+        return "a recording in it has no id"
+    if len(recording.schema_sha256) != SHA256:
+        return "its footer has no hash of its columns"
+    sizes = np.asarray(recording.manifest["chunk_byte_size_uncompressed"])
+    if len(sizes) and int(sizes.max()) >= LARGEST // len(sizes):
+        return "its footer names chunks that are larger than any file"
+    manifest = recording.manifest.schema
+    if any(manifest.equals(each, check_metadata=True) for each in _SOUND):
+        return None
+    fault = _fault_of_columns(manifest)
+    if fault is None:
+        _SOUND.append(manifest)
+    return fault
+
+
+def _fault_of_columns(manifest: pa.Schema) -> str | None:
+    for field in manifest:
+        is_time = field.name.endswith((":start", ":end")) and b"rerun:index" in (field.metadata or {})
+        kind = field.type
+        if is_time and not (pa.types.is_int64(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind)):
+            return f"its footer has {field.name} as {kind}, which is not a time"
+    names = manifest.names
+    return None if len(set(names)) == len(names) else "its footer has a column twice"

@@ -1,0 +1,132 @@
+"""The bytes of chunks, as they are stored in recordings, which must be as they were when they were registered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pyarrow as pa
+
+from deployer.catalog.datasets.model.registry import Datasets
+from deployer.catalog.datasets.reads.chunk_index import Numbers
+from deployer.catalog.datasets.reads.index import DatasetIndex, Indexes
+from deployer.catalog.datasets.reads.query import ChunkKey
+from deployer.catalog.recordings.source import ByteSource, open_source
+from deployer.errors import DeployerError, InvalidInput, NotFound
+
+AT_ONCE = 8 << 20  #: bytes that are read at once, unless one chunk is larger
+_THREADS = 32  #: objects that are looked at at a time
+_GAP = 64 << 10  #: bytes between two chunks that are read with them rather than apart
+
+
+class ChangedSource(DeployerError):
+    """A recording was changed, moved or removed after it was registered."""
+
+    kind = "ChangedSource"
+
+
+def chunks(datasets: Datasets, indexes: Indexes, keys: Sequence[ChunkKey]) -> Iterator[list[memoryview]]:
+    """Yields the stored messages (ArrowMsg) of chunks, some at a time, in the order of the keys.
+
+    Raises NotFound for a dataset or source that there is not; InvalidInput for bytes that are not in a file;
+    ChangedSource, which names the file.
+    """
+    for (dataset_id, source), found in groupby(keys, lambda key: (key.dataset_id, key.source)):
+        index = indexes.of(datasets.by_id(dataset_id))
+        yield from chunks_of_source(index, source, list(found))
+
+
+def chunks_of_source(index: DatasetIndex, source: int, keys: Sequence[ChunkKey]) -> Iterator[list[memoryview]]:
+    """Yields the stored messages of chunks of one source, some at a time (see `chunks`)."""
+    layer = int(np.searchsorted(index.source_of_layer, source))
+    if layer >= len(index.source_of_layer) or index.source_of_layer[layer] != source:
+        raise NotFound(
+            "a chunk's recording is no longer a layer of the dataset",
+            where=index.record.name,
+            remedy="query again",
+        )
+    url, size, tag = (index.layers[name][layer].as_py() for name in ("url", "size", "tag"))
+    for each in keys:
+        if each.offset < 0 or each.length < 0 or each.offset + each.length > size:
+            raise InvalidInput(
+                "a chunk_key names bytes that the recording does not have",
+                where=url,
+                remedy="send the keys that QueryDataset gave",
+            )
+    try:
+        with open_source(url) as opened:
+            if (opened.size, opened.tag) != (size, tag):
+                raise _changed(url, "was changed")
+            for run in _runs(keys):
+                yield _read(opened, run)
+    except NotFound:
+        raise _changed(url, "is gone") from None
+
+
+def require_unchanged(index: DatasetIndex, sources: Numbers) -> None:
+    """Raises ChangedSource, which names the file, unless all sources are as they were registered.
+
+    A query asks for this before chunks are fetched: the client shows the rows of other files where a fetch fails.
+    """
+    rows = index.layers.take(pa.array(np.searchsorted(index.source_of_layer, sources)))
+    listed = list(zip(*(rows[name].to_pylist() for name in ("url", "size", "tag")), strict=True))
+    for url, size, tag in listed:
+        if url.startswith("file://"):
+            _require_file(url, size, tag)
+    objects = [each for each in listed if not each[0].startswith("file://")]
+    if objects:
+        with ThreadPoolExecutor(min(_THREADS, len(objects)), "sources") as pool:
+            list(pool.map(lambda each: _require_object(*each), objects))
+
+
+def _require_file(url: str, size: int, tag: str) -> None:
+    try:
+        found = os.stat(unquote(urlsplit(url).path))  # noqa: PTH116 (asked for thousands of files in one query)
+    except OSError:
+        raise _changed(url, "is gone") from None
+    if (found.st_size, str(found.st_mtime_ns)) != (size, tag):
+        raise _changed(url, "was changed")
+
+
+def _require_object(url: str, size: int, tag: str) -> None:
+    try:
+        with open_source(url) as opened:
+            if (opened.size, opened.tag) != (size, tag):
+                raise _changed(url, "was changed")
+    except NotFound:
+        raise _changed(url, "is gone") from None
+
+
+def _changed(url: str, what: str) -> ChangedSource:
+    return ChangedSource(
+        f"the recording {what} since it was registered", where=url, remedy="put it back, or register it again"
+    )
+
+
+def _runs(keys: Sequence[ChunkKey]) -> Iterator[list[ChunkKey]]:
+    """Yields chunks that are read at once: they follow each other in the file."""
+    run, start, end = list[ChunkKey](), 0, 0
+    for each in keys:
+        if run and not (end <= each.offset <= end + _GAP and each.offset + each.length - start <= AT_ONCE):
+            yield run
+            run = []
+        if not run:
+            start = each.offset
+        run.append(each)
+        end = each.offset + each.length
+    if run:
+        yield run
+
+
+def _read(source: ByteSource, run: Sequence[ChunkKey]) -> list[memoryview]:
+    start = run[0].offset
+    length = run[-1].offset + run[-1].length - start
+    data = source.read(start, length)
+    if len(data) != length:
+        raise _changed(source.url, "was cut")
+    view = memoryview(data)
+    return [view[each.offset - start :][: each.length] for each in run]

@@ -1,0 +1,173 @@
+"""Registration: files become layers of a dataset by one commit, which names the versions that have their rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deployer.catalog.datasets.model.record import DatasetRecord, RowVersion, folder_of
+from deployer.catalog.datasets.model.registry import AlreadyThere, Datasets
+from deployer.catalog.datasets.model.rows import NewLayer, Task, chunk_rows, layer_rows, task_rows
+from deployer.catalog.datasets.model.schemas import Columns
+from deployer.catalog.datasets.reading import ReadSource, Source, read_all
+from deployer.catalog.datasets.reads.index import DatasetIndex, Indexes
+from deployer.catalog.datasets.search.searches import Searches
+from deployer.datasets.files.named_rows import add_rows, read_rows
+from deployer.errors import Conflict, InvalidInput, NotFound
+from deployer.platform.system.failpoints import reached
+
+_ATTEMPTS = 20
+
+
+class OnDuplicate(IntEnum):
+    """What to do with a layer that a segment has already; the numbers are those of the protocol."""
+
+    OVERWRITE = 1
+    SKIP = 2
+    ERROR = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The layers that are to be added, and what becomes of each file."""
+
+    layers: tuple[NewLayer, ...]
+    tasks: tuple[Task, ...]
+
+    def without(self, faults: Mapping[tuple[str, str], str]) -> _Plan:
+        """Returns the plan without some layers, and so without their files; their tasks have the faults."""
+        urls = {each.url: faults[each.key] for each in self.layers if each.key in faults}
+        return _Plan(
+            tuple(each for each in self.layers if each.url not in urls),
+            tuple(
+                replace(each, segment="", error=f"{each.url}: {urls[each.url]}") if each.url in urls else each
+                for each in self.tasks
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """Registers files with datasets. Safe for threads and processes."""
+
+    datasets: Datasets
+    indexes: Indexes
+
+    @property
+    def searches(self) -> Searches:
+        return Searches(self.datasets, self.indexes)
+
+    def register(
+        self, dataset_id: str, sources: Sequence[Source], on_duplicate: OnDuplicate = OnDuplicate.ERROR
+    ) -> list[Task]:
+        """Registers files as layers; returns a task for each recording, and for each file that has an error.
+
+        It is done when this returns, for all good files or for none. Raises NotFound for the dataset; AlreadyThere for
+        a layer that its segment has already, InvalidInput for no files; then nothing is registered.
+        """
+        if not sources:
+            raise InvalidInput("no data sources to register", remedy="name at least one recording")
+        read = list(read_all(sources, self.datasets.by_id(dataset_id).kind))
+        call = self.datasets.clock.new_id()[:16]
+        for lost in range(_ATTEMPTS):
+            record = self.datasets.by_id(dataset_id)
+            index = self.indexes.of(record)
+            plan = _planned(read, index, on_duplicate, f"{dataset_id}-{call}")
+            searches, faults = self.searches.extended(record, plan.layers)
+            if faults:  # files whose values a search index cannot have
+                plan = plan.without(faults)
+                searches, _ = self.searches.extended(record, plan.layers)
+            at = time.time_ns()
+            layers = layer_rows(plan.layers, record.sources, at, index.schema_numbers)
+            chunks = chunk_rows(plan.layers, record.sources)
+            after = replace(
+                self._written(record, {"layers": layers, "chunks": chunks, "tasks": task_rows(plan.tasks, at)}),
+                sources=record.sources + len(plan.layers),
+                searches=searches,
+            )
+            reached("catalog:before-registering")
+            if self.datasets.is_replaced(record, after):
+                reached("catalog:after-registering")
+                self.indexes.grown(index, after, layers, chunks)
+                return list(plan.tasks)
+            self.datasets.store.pause(lost + 1)
+        raise Conflict("others register all the time", where=record.name, remedy="try again when fewer write")
+
+    def tasks(self, task_ids: Sequence[str]) -> list[Task]:
+        """Returns the tasks of those ids, in that order. Raises NotFound for an id that no registration gave."""
+        found = dict[str, Task]()
+        for dataset_id in dict.fromkeys(each.partition("-")[0] for each in task_ids):
+            record = self.datasets.find(dataset_id)
+            if record is not None:
+                found |= self._tasks_of(record, task_ids)
+        for each in task_ids:
+            if each not in found:
+                raise NotFound(f"task {each[:80]} not found", remedy="register the files again")
+        return [found[each] for each in task_ids]
+
+    def _tasks_of(self, record: DatasetRecord, task_ids: Sequence[str]) -> dict[str, Task]:
+        rows = read_rows(f"{folder_of(self.datasets.root, record.dataset_id)}/tasks.lance", record.tasks.named)
+        if rows is None:
+            return {}
+        rows = rows.filter(pc.is_in(rows["task"], pa.array(task_ids, pa.utf8()))).drop_columns(["at"])
+        return {each["task"]: Task(**each) for each in rows.to_pylist()}
+
+    def _written(self, record: DatasetRecord, rows: Mapping[str, pa.Table]) -> DatasetRecord:
+        """Writes rows of the dataset's tables, and returns the record that names their versions."""
+        folder = folder_of(self.datasets.root, record.dataset_id)
+
+        def written(name: str) -> RowVersion:
+            before: RowVersion = getattr(record, name)
+            if not rows[name].num_rows:
+                return before
+            named = add_rows(f"{folder}/{name}.lance", before.named, rows[name])
+            return RowVersion(named.version, named.rows)
+
+        with ThreadPoolExecutor(len(rows), "rows") as pool:
+            layers, chunks, tasks = pool.map(written, ("layers", "chunks", "tasks"))
+        now = max(record.updated_at, self.datasets.clock.now()) if rows["layers"].num_rows else record.updated_at
+        return replace(record, updated_at=now, layers=layers, chunks=chunks, tasks=tasks)
+
+
+def _planned(read: Sequence[ReadSource], index: DatasetIndex, on_duplicate: OnDuplicate, task_prefix: str) -> _Plan:
+    """Raises AlreadyThere for a layer that its segment has already, where that is an error."""
+    columns, properties = Columns([index.schema]), Columns([index.properties.schema])
+    layers, tasks = dict[tuple[str, str], NewLayer](), list[Task]()
+    there = index.keys_of(layer.recording.segment for each in read for layer in each.layers)
+
+    def task(each: ReadSource, layer: NewLayer | None = None, error: str | None = None) -> Task:
+        url = each.source.url if layer is None else layer.url
+        segment = "" if layer is None else layer.recording.segment
+        return Task(f"{task_prefix}-{len(tasks)}", url, each.source.layer, segment, error)
+
+    for each in read:
+        error = None if each.error is None else str(each.error)
+        try:
+            for layer in each.layers:
+                columns.add(layer.recording.schema)
+                if layer.properties is not None:
+                    properties.add(layer.properties.schema)
+        except InvalidInput as failure:
+            error = f"{each.source.url}: {failure}"
+        if error is not None:
+            tasks.append(task(each, error=error))
+            continue
+        for layer in each.layers:
+            is_there = layer.key in there or layer.key in layers
+            if is_there and on_duplicate is OnDuplicate.ERROR:
+                raise AlreadyThere(
+                    f"Layer '{layer.layer}' already exists",
+                    where=f"segment {layer.recording.segment}",
+                    remedy="register it as another layer",
+                )
+            if not is_there or on_duplicate is OnDuplicate.OVERWRITE:
+                layers.pop(layer.key, None)
+                layers[layer.key] = layer
+            tasks.append(task(each, layer))
+    return _Plan(tuple(layers.values()), tuple(tasks))

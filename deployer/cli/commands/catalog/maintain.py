@@ -1,0 +1,65 @@
+"""`deployer catalog maintain`: the upkeep of datasets of recordings, without Rerun's client."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deployer.cli.commands.catalog.options import Root
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+
+
+def maintain(
+    dataset: Annotated[
+        str | None, typer.Argument(metavar="[DATASET]", help="The dataset's name; all datasets unless given.")
+    ] = None,
+    retrain_indexes: Annotated[bool, typer.Option("--retrain-indexes", help="Build search indexes again.")] = False,
+    clean_older_than: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Remove versions that are older, such as 7d; at least 1h."),
+    ] = None,
+    root: Root = None,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Compact the tables of datasets, keep up their search indexes, and remove what killed processes left.
+
+    Recordings are not touched, and clients see no difference.
+    """
+    import datetime as dt
+    from contextlib import closing
+
+    from deployer.catalog.datasets.maintenance import Maintenance, remove_leftovers
+    from deployer.catalog.datasets.maintenance import maintain as maintain_dataset
+    from deployer.catalog.datasets.model.registry import Datasets
+    from deployer.catalog.datasets.reads.index import Indexes
+    from deployer.catalog.datasets.search.searches import Searches
+    from deployer.cli.commands.catalog.options import root_of
+    from deployer.cli.console.output import note, print_json, stdout
+    from deployer.platform.text.units import parse_duration
+    from deployer.state import open_store
+
+    address = root_of(root, project, stack, specs)
+    age = None if clean_older_than is None else parse_duration(clean_older_than, option="--clean-older-than")
+    before = None if age is None else dt.datetime.now(dt.UTC) - age
+    wanted = Maintenance(True, True, retrain_indexes, before)
+    done: dict[str, list[str]] = {}
+    with closing(open_store(address)) as store:
+        datasets = Datasets(store, address)
+        searches = Searches(datasets, Indexes(address))
+        chosen = list(datasets.all()) if dataset is None else [datasets.by_name(dataset)]
+        for each in chosen:
+            done[each.name] = maintain_dataset(datasets, searches, each.dataset_id, wanted)
+        removed = remove_leftovers(datasets, searches) if dataset is None else []
+    if as_json:
+        print_json({"datasets": [{"name": name, "done": each} for name, each in done.items()], "removed": removed})
+        return 0
+    lines = [f"{name}: {each}" for name, sentences in done.items() for each in sentences]
+    for line in [*lines, *removed]:
+        stdout().print(line)
+    if not lines and not removed:
+        note("there is nothing to do")
+    return 0

@@ -1,0 +1,74 @@
+"""`deployer catalog register`: recordings become layers of a dataset, without Rerun's client."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deployer.cli.commands.catalog.datasets import DatasetName
+from deployer.cli.commands.catalog.options import Root
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+
+
+def register(
+    dataset: DatasetName,
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE…", help="Recordings, or folders and prefixes of them (`--prefix`).")
+    ],
+    layer: Annotated[str, typer.Option(help="Layer of the segments that the recordings become.")] = "base",
+    prefix: Annotated[bool, typer.Option("--prefix", help="Register all .rrd files below each FILE.")] = False,
+    create: Annotated[bool, typer.Option("--create", help="Create the dataset where there is none.")] = False,
+    root: Root = None,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Register recordings (.rrd) with a dataset. They stay where they are.
+
+    Their footers are read; a file without one is read whole. Good files are registered by one commit. A file that
+    cannot be is named with the reason, and the exit code is 1. A layer that a segment has already is an error, and
+    nothing is registered then.
+    """
+    from contextlib import closing
+
+    from deployer.catalog.datasets.model.registry import Datasets
+    from deployer.catalog.datasets.reading import Source, below
+    from deployer.catalog.datasets.reads.index import Indexes
+    from deployer.catalog.datasets.registration import Registration
+    from deployer.cli.commands.catalog.options import root_of
+    from deployer.cli.console.output import note, print_json, stdout
+    from deployer.errors import NotFound
+    from deployer.state import open_store
+
+    address = root_of(root, project, stack, specs)
+    sources = [each for file in files for each in (below(file, layer) if prefix else [Source(file, layer)])]
+    with closing(open_store(address)) as store:
+        datasets = Datasets(store, address)
+        try:
+            record = datasets.by_name(dataset)
+        except NotFound:
+            if not create:
+                raise
+            record = datasets.create(dataset)
+        tasks = Registration(datasets, Indexes(address)).register(record.dataset_id, sources)
+    failed = [each for each in tasks if each.error is not None]
+    good = len(tasks) - len(failed)
+    if as_json:
+        print_json(
+            {
+                "dataset": dataset,
+                "registered": [
+                    {"segment": each.segment, "layer": each.layer, "url": each.url, "task": each.task}
+                    for each in tasks
+                    if each.error is None
+                ],
+                "failed": [{"url": each.url, "error": each.error, "task": each.task} for each in failed],
+            }
+        )
+    else:
+        stdout().print(f"{good:,} {'recording' if good == 1 else 'recordings'} registered with {dataset}")
+        for each in failed:
+            note(str(each.error))
+    return 1 if failed else 0

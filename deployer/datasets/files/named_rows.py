@@ -1,0 +1,150 @@
+"""Rows in Lance datasets whose versions a log names, such as the catalog's own tables: what no log names is not read.
+
+A writer adds rows to exactly the version that the log names, whatever a crash or another writer left behind it. The
+version that it gets is read by others once the log names it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deployer.datasets.dataset import open_dataset
+from deployer.datasets.errors import as_deployer_error, is_of_lance, storage_errors
+from deployer.datasets.storage.options import objects_at, storage_options
+from deployer.errors import Conflict, NotFound
+
+if TYPE_CHECKING:
+    import lance
+    import pyarrow as pa
+
+FRAGMENTS = 64  #: of a version from which adding rows writes all of them again, as one
+_ATTEMPTS = 20
+_NAMED = "named"  #: the tag of the version that the log names, which Lance then keeps
+
+
+@dataclass(frozen=True, slots=True)
+class NamedVersion:
+    """A version of a dataset and how many rows it has; version 0: there is none yet."""
+
+    version: int = 0
+    rows: int = 0
+
+
+def add_rows(location: str, named: NamedVersion, rows: pa.Table, *, in_place: bool = False) -> NamedVersion:
+    """Returns a version with the rows of the named one, then these. Raises Conflict where others write all the time.
+
+    Nobody else changes what is in that version; the caller's log names it, or nothing does. `in_place` keeps the rows
+    where they are, and so the dataset's indexes.
+    """
+    if not rows.num_rows and named.version:
+        return named
+    for _ in range(_ATTEMPTS):
+        written = _written(location, named, rows, in_place)
+        if written is not None:
+            return NamedVersion(written, named.rows + rows.num_rows)
+    raise Conflict("others write to it all the time", where=location, remedy="try again when fewer write")
+
+
+def read_rows(location: str, named: NamedVersion, after: int = 0) -> pa.Table | None:
+    """Returns the rows of the named version but for the first `after`, in the order in which they were added; None
+    where there is no version."""
+    if not named.version:
+        return None
+    dataset = open_dataset(location, named.version)
+    try:
+        return dataset.to_table(offset=after) if after else dataset.to_table()
+    except BaseException as failure:
+        if not is_of_lance(failure):
+            raise
+        raise as_deployer_error(failure, location) from failure
+
+
+def remove_folder(location: str) -> None:
+    """Removes a folder of such datasets. Nothing to do where there is none."""
+    if "://" in location:
+        objects = objects_at(location)
+        objects.delete(objects.list(""))
+    else:
+        shutil.rmtree(Path(location), ignore_errors=True)
+
+
+def _written(location: str, named: NamedVersion, rows: pa.Table, in_place: bool) -> int | None:
+    """Returns the version that was written; None where another writer came between."""
+    if not named.version:
+        return _write(location, rows, "overwrite" if _is_there(location) else "create")
+    dataset = open_dataset(location, named.version)
+    if not in_place and len(dataset.get_fragments()) >= FRAGMENTS:
+        import pyarrow as pa
+
+        return _write(location, pa.concat_tables([dataset.to_table(), rows]), "overwrite")
+    base = named.version
+    if dataset.latest_version != base:  # what a crash or a writer that lost its race left
+        dataset.restore()
+        base = dataset.version
+    written = _write(location, rows, "append")
+    return written if written == base + 1 else None
+
+
+def _write(location: str, rows: pa.Table, mode: str) -> int | None:
+    import lance
+
+    try:
+        written: lance.LanceDataset = lance.write_dataset(
+            rows, location, mode=mode, storage_options=storage_options(location)
+        )
+    except BaseException as failure:
+        if not is_of_lance(failure):
+            raise
+        if "already exists" in str(failure).lower() or "conflict" in str(failure).lower():
+            return None
+        raise as_deployer_error(failure, location) from failure
+    return int(written.version)
+
+
+def _is_there(location: str) -> bool:
+    try:
+        open_dataset(location)
+    except NotFound:
+        return False
+    return True
+
+
+def compacted(location: str, named: NamedVersion) -> NamedVersion:
+    """Returns a version with the same rows in one fragment; the same version where it has no more than one."""
+    if not named.version:
+        return named
+    dataset = open_dataset(location, named.version)
+    if len(dataset.get_fragments()) < 2:
+        return named
+    written = _write(location, dataset.to_table(), "overwrite")
+    return named if written is None else NamedVersion(written, named.rows)
+
+
+def unindexed_rows(location: str, named: NamedVersion) -> int:
+    """Returns how many rows of the version came after its index was built; 0 where it has no index."""
+    dataset = open_dataset(location, named.version)
+    counts = [int(dataset.stats.index_stats(each.name)["num_unindexed_rows"]) for each in dataset.describe_indices()]
+    return max(counts, default=0)
+
+
+def remove_versions(location: str, named: NamedVersion, older_than: dt.timedelta, *, unverified: bool = False) -> int:
+    """Removes versions that are older than that, but for the named and the newest; returns the bytes that are freed.
+
+    `unverified`: files of writers that may still be writing are removed too, whatever their age.
+    """
+    if not named.version:
+        return 0
+    dataset = open_dataset(location)
+    with storage_errors(location):
+        if _NAMED in dataset.tags.list():
+            dataset.tags.update(_NAMED, named.version)
+        else:
+            dataset.tags.create(_NAMED, named.version)
+        done = dataset.cleanup_old_versions(
+            older_than, delete_unverified=unverified, error_if_tagged_old_versions=False
+        )
+    return int(done.bytes_removed)

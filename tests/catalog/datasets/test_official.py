@@ -1,0 +1,57 @@
+"""Datasets of recordings by the official client, beside Rerun's own server: the same rows and the same errors."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from deployer.catalog.serving.server import served
+from deployer.state import create_store
+from tests.catalog.test_official_client import PYTHON
+
+PROGRAM = Path(__file__).with_name("client_program.py")
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not PYTHON.exists(), reason="make rerun-client makes the environment of the client")
+@pytest.mark.parametrize("seed", range(3))
+def test_random_recordings_are_read_as_by_reruns_own_server(seed: int, tmp_path: Path) -> None:
+    root = str(tmp_path / "lake")
+    with closing(create_store(root)) as store, served(store, root) as url:
+        command = [str(PYTHON), str(PROGRAM), url, str(tmp_path), str(seed)]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr.decode()
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert {name: value for name, value in found.items() if name.startswith("differs")} == {}
+    rows = found["rows"]
+    assert all(type(count) is int and count > 0 for count in rows.values()), rows
+    assert found["results"] == [["", False], ["s0", True], ["s1", True]]
+    assert found["search"] == {
+        "listed": 1,
+        "deprecated": 1,
+        "columns": [
+            "rerun_segment_id",
+            "rerun_segment_layer",
+            "chunk_id",
+            "timepoint",
+            "instance_id",
+            "instance",
+            "_score",
+        ],
+        "rows": ["s1"],
+        "limited": 1,
+        "unknown": "LookupError",
+        "vector": "RuntimeError",
+        "unknown index": "RuntimeError",
+        "maintained": True,
+        "deleted": 1,
+        "left": 0,
+    }
+    assert (found["missing"], found["empty name"]) == ("ValueError", "ValueError")
+    assert found["wait"] and found["good"] == ["s0", "s1"]
+    assert (found["taken"], found["renamed"], found["old name"]) == ("AlreadyExistsError", True, "LookupError")
+    assert (found["changed"], found["left"], found["deleted"]) == ("Exception", ["other"], "NotFoundError")
