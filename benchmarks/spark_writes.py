@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from pyspark import TaskContext
 
 from benchmarks.ingest import KEYS, best, flights
+from benchmarks.spark_source import CORES, MEMORY
 from deployer.compute.spark.local import LocalCluster, local_session, stop_session
 from deployer.services.api.attachments import create_service
 from deployer.spark import arranged, register
@@ -74,7 +75,7 @@ def measure_writes(folder: Path, copies: int, repeat: int, leaves: int) -> None:
     for name in ("ingest", "write", "arranged"):
         splits = tuple((point,) for point in points)
         create_table(store, root, TableSpec("bench", name, columns_of(schema), KEYS, split_points=splits), "bench")
-    session = local_session(LocalCluster(memory="2g"))
+    session = local_session(LocalCluster(CORES, MEMORY))
     register(session)
     frame = session.read.parquet(str(source))
 
