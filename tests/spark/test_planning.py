@@ -102,16 +102,20 @@ def test_only_fragments_that_can_match_are_opened(lake: Lake, options: dict[str,
         ({"columns": "carrier,carrier"}, "names 'carrier' twice"),
         ({"columns": "carrier,"}, "columns: `carrier,` has an empty name"),
         ({"version": "99"}, "there is no version 99"),
+        ({"version": "new"}, "the option `version` 'new' is neither a version nor a time"),
         ({"version": "1", "time": "2026-01-01"}, "exclude each other"),
         ({"time": "soon"}, "the option `time` is 'soon', which is not a time"),
         ({"time": "2000-01-01"}, "table/air.flights|has no version"),
-        ({"range": "delay"}, "'delay' is not a range"),
+        ({"range": "delay"}, "the option `range` 'delay' is not a range"),
+        ({"keys": "UA,1,2"}, "the option `keys` 'UA,1,2' has 3 values"),
+        ({"keys": '"UA'}, "the option `keys`: .* cannot be read"),
         ({"keys": "UA,x"}, "column 'flight': 'x' is not a value of int32"),
         ({"where": "delay >"}, "is not one SQL expression"),
         ({"where": "dealy > 1"}, "table/air.flights: there is no column 'dealy'; did you mean 'delay'?"),
         ({"lease": "soon"}, "lease: 'soon' is not a valid duration; write it as 90s, 5m or 1h"),
         ({"nanoseconds": "round"}, "the option `nanoseconds` is 'round'; use error or truncate"),
-        ({"partition_size": "many"}, "'many' is not a valid size"),
+        ({"partition_size": "many"}, "the option `partition_size`: 'many' is not a valid size"),
+        ({"partition_size": "0"}, "the option `partition_size`: 0 is out of range"),
     ],
     ids=str,
 )
@@ -305,6 +309,16 @@ def test_a_large_file_is_divided_by_rows_where_nothing_is_left_out() -> None:
     assert pieces(task_plans(plan(1, condition=Condition("c > 1", "c > 1")), [File(0, None, 10, 300)], [], 100)) == [
         [0]
     ]
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "most", "found"),
+    [(10, 64, 1), (140, 64, 4), (140, 2, 2), (1400, 2, 11), (64 << 10, 64, 512)],
+    ids=["little", "on a cluster", "with two cores", "much with two cores", "much on a cluster"],
+)
+def test_tasks_are_many_enough_for_all_cores_and_not_small(megabytes: int, most: int, found: int) -> None:
+    files = [File(0, None, 1 << 20, megabytes << 20)]
+    assert len(task_plans(plan(1), files, [], most=most)) == found
 
 
 def test_nothing_to_read_is_one_task() -> None:
