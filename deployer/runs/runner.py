@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from deployer.errors import CommitTimedOut, DeployerError, Interrupted, OutcomeUnknown
+from deployer.errors import CommitTimedOut, Conflict, DeployerError, Interrupted, OutcomeUnknown
 from deployer.platform.files.json_values import JSON
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.runs.records import HeldRun, begin_runs, end_queued_run, fail_dead_runs, start_run
@@ -94,6 +94,7 @@ def as_runs(
     """
     for table_id in table_ids:
         fail_dead_runs(store, table_id)
+        _refuse_paused(store, table_id, service)
     held = begin_runs(
         store,
         table_ids,
@@ -106,6 +107,16 @@ def as_runs(
         job=asked.job,
     )
     return _worked(held, work, on_progress)
+
+
+def _refuse_paused(store: StateStore, table_id: str, kind: ServiceKind) -> None:
+    """Raises Conflict, as the commit that begins a run does, but with the table's name and what to do."""
+    service, entry = store.table(table_id).services.get(kind), store.instance().tables.get(table_id)
+    if service is None or not service.paused or entry is None:
+        return
+    name = entry.full_name
+    remedy = f"run `deployer service resume {name} {kind}` first"
+    raise Conflict(f"the {kind} service is paused", where=f"table/{name}", remedy=remedy)
 
 
 def _worked(

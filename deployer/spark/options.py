@@ -163,4 +163,9 @@ def _choice(name: str, value: str, choices: Sequence[str]) -> str:
 
 
 def _size(text: str | None) -> int | None:
-    return None if text is None else parse_size(int(text) if text.strip().isdecimal() else text.strip())
+    if text is None:
+        return None
+    try:
+        return parse_size(int(text) if text.strip().isdecimal() else text.strip())
+    except InvalidInput as error:
+        raise InvalidInput(f"the option `partition_size`: {error.what}", remedy=error.remedy) from None

@@ -20,10 +20,10 @@ from pyspark.sql.types import StructType
 from deployer.errors import DeployerError, InvalidInput
 from deployer.spark.exchange import exchanged
 from deployer.spark.options import ReadOptions
-from deployer.spark.reading.feed_readers import ChangesReader, ChangesStreamReader
+from deployer.spark.reading.feed_readers import ChangesReader, ChangesStreamReader, RefusedStream
 from deployer.spark.reading.feed_source import FeedSource, checked_range, feed_source
 from deployer.spark.reading.filters import conditions
-from deployer.spark.reading.partitions import TaskPlan
+from deployer.spark.reading.partitions import TASKS, TaskPlan
 from deployer.spark.reading.reused_workers import freeze_modules, freezes_modules
 from deployer.spark.reading.snapshot import Snapshot, selected, take_snapshot, tasks
 from deployer.spark.reporting import reports_errors
@@ -43,15 +43,19 @@ def register(spark: SparkSession) -> None:
 
     The Python of the session's workers needs deployer, as in jobs that deployer starts.
     """
-    spark.dataSource.register(DeployerDataSource)
+    spark.dataSource.register(_source_for(spark))
     if hasattr(datasource, "Filter"):  # since 4.1, where it is off by default
         spark.conf.set(PUSHDOWN, "true")
 
 
 class DeployerDataSource(DataSource):
     """A table of a lake, at one version: the newest when the DataFrame is loaded, unless its options name another. With
-    the option `since`, the changes of the table."""
+    the option `since`, the changes of the table.
 
+    `tasks` is the number of tasks that a reading of little is divided into.
+    """
+
+    tasks = TASKS
     _snapshot: Snapshot | None = None
     _feed: FeedSource | None = None
 
@@ -82,12 +86,20 @@ class DeployerDataSource(DataSource):
             feed = self._feed or feed_source(options)
             return ChangesReader(feed, _columns(feed.columns, schema, feed.address))
         snapshot = self._snapshot or take_snapshot(options)
-        return TableReader(options, snapshot, _columns(snapshot.columns, schema, f"table/{snapshot.name}"))
+        columns = _columns(snapshot.columns, schema, f"table/{snapshot.name}")
+        return TableReader(options, snapshot, columns, self.tasks)
 
     @freezes_modules
-    @reports_errors
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Returns the reader of a stream of changes. Raises as `reader`."""
+        """Returns the reader of a stream of changes; for options that do not fit, one that raises at the first call:
+        Spark 4.3 hides what this method raises behind an error of its own."""
+        try:
+            return self._stream_reader(schema)
+        except DeployerError as error:
+            return RefusedStream(error)
+
+    @reports_errors
+    def _stream_reader(self, schema: StructType) -> DataSourceStreamReader:
         options = ReadOptions.of(self.options)
         checked_range(options, stream=True)
         feed = self._feed or feed_source(options)
@@ -103,6 +115,17 @@ class DeployerDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """Returns the writer of one batch of a stream. Raises as `writer`."""
         return stream_writer(self.options, schema, overwrite=overwrite)
+
+
+def _source_for(spark: SparkSession) -> type[DeployerDataSource]:
+    """Returns the data source for a session. A local one has a task for each core, as of Spark's own files: to start a
+    task takes as long as to read a few columns of 16 MB. A cluster may get more cores than it has when a session
+    begins."""
+    context = getattr(spark, "sparkContext", None)  # sessions of Spark Connect have none
+    if context is None or not context.master.startswith("local["):
+        return DeployerDataSource
+    # A class that no module has is sent to other processes with its attributes.
+    return type(DeployerDataSource.__name__, (DeployerDataSource,), {"tasks": context.defaultParallelism})
 
 
 def _columns(known: Sequence[Column], schema: StructType, address: str) -> tuple[Column, ...]:
@@ -132,8 +155,11 @@ class TablePartition(InputPartition):
 class TableReader(DataSourceReader):
     """Reads the columns of a snapshot. Spark makes one for each query on the driver, and sends it to all tasks."""
 
-    def __init__(self, options: ReadOptions, snapshot: Snapshot, columns: Sequence[Column]) -> None:
+    def __init__(
+        self, options: ReadOptions, snapshot: Snapshot, columns: Sequence[Column], most_tasks: int = TASKS
+    ) -> None:
         self._options, self._snapshot, self._columns = options, snapshot, tuple(columns)
+        self._tasks = most_tasks
         self._conditions: tuple[str, ...] = ()
 
     @freezes_modules
@@ -148,7 +174,8 @@ class TableReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Returns the tasks. Only fragments that can have rows of all conditions are among them."""
         names = [column.name for column in self._columns]
-        return [TablePartition(task) for task in tasks(self._snapshot, self._options, names, self._conditions)]
+        found = tasks(self._snapshot, self._options, names, self._conditions, self._tasks)
+        return [TablePartition(task) for task in found]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Returns the rows of one partition, in Arrow's batches."""

@@ -113,6 +113,7 @@ def test_files_are_listed_and_tried_again(command: Run) -> None:
     assert "tries 1 file again" in command("service", "retry-files", "trips", aside)[1]
     assert "no file is set aside" in command("service", "retry-files", "trips")[2]
     assert "1 file is set aside" in command("service", "run", "trips", "INGEST")[1]
+    assert "the next run does nothing: no new file is at" in command("service", "files", "trips")[2]
 
 
 def test_what_an_agent_does_is_in_the_report(command: Run) -> None:
@@ -125,7 +126,7 @@ def test_what_an_agent_does_is_in_the_report(command: Run) -> None:
     assert status.label == "OVERDUE" and "asked for a run" in status.overdue
     assert command("service", "pause", "trips", "INGEST")[0] == 0
     code, _, err = command("service", "run", "trips", "INGEST")
-    assert code == 1 and "paused" in err
+    assert code == 1 and "table/air.trips: the INGEST service is paused; run `deployer service resume air.trips" in err
     assert command("service", "resume", "trips", "INGEST")[0] == 0
     assert command("service", "run", "trips", "INGEST")[0] == 0
     assert command("report", "--html", "report.html")[0] == 0

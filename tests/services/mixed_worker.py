@@ -29,6 +29,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "compact": {"portion_bytes": 2000},
     "cluster": {"columns": ["delay", "price"], "curve": "zorder"},
     "clean": {"older_than": "0h"},
+    "backfill": {},
 }
 
 

@@ -125,6 +125,15 @@ def test_a_stream_tells_which_versions_are_gone(session: SparkSession, lake: Lak
         keep_copy(session, lake, tmp_path / "checkpoint", since="1", lease="none")
 
 
+def test_a_stream_that_cannot_begin_ends_with_the_reason(session: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    lake.table()
+    stream = session.readStream.format("deployer").option("root", lake.root).load("air.flights")
+    query = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    with pytest.raises(StreamingQueryException, match="the option `since` does not say from where") as raised:
+        query.trigger(availableNow=True).start().awaitTermination()
+    assert "another exception occurred" not in str(raised.value)
+
+
 def test_changes_are_applied_by_unique_keys(lake: Lake) -> None:
     lake.table()
     with pytest.raises(InvalidInput, match="changes are applied by unique row keys, and the table has none"):

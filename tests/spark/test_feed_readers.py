@@ -207,7 +207,8 @@ def test_a_column_that_is_gone_stops_a_stream_and_one_that_comes_does_not(rows: 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"since": "0", "version": "2"}, "`version` and `time` does not go with `since`"),
+        ({"since": "0", "version": "2"}, "`version` does not go with `since`"),
+        ({"since": "0", "time": "2026-01-31"}, "`time` does not go with `since`"),
         ({"since": "0", "keys": "1"}, "`keys` does not go with `since`"),
         ({"until": "2"}, "`until` ends the changes that `since` begins"),
         ({"since": "snapshot"}, "is for streams"),
@@ -229,6 +230,8 @@ def test_options_that_do_not_fit(rows: Lake, options: dict[str, str], message: s
 
 def test_streams_need_a_beginning_and_have_no_end(rows: Lake) -> None:
     for options, message in (({}, "does not say from where"), ({"since": "0", "until": "3"}, "a stream has no end")):
-        with pytest.raises(InvalidInput, match=message):
-            source(rows, **options).streamReader(source(rows).schema())
+        refused = source(rows, **options).streamReader(source(rows).schema())
+        for ask in (refused.initialOffset, lambda made=refused: made.partitions({}, {})):
+            with pytest.raises(InvalidInput, match=message):
+                ask()
     assert {"since", "until", "max_versions"} <= OPTIONS.keys()

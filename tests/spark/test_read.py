@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import cloudpickle
 import pyarrow as pa
 import pytest
 
 from deployer.spark import register
+from deployer.spark.source import DeployerDataSource, _source_for
 from deployer.spark.type_mapping import column_of
 from deployer.specs.model import Storage
 from deployer.specs.types.arrow import arrow_schema
@@ -19,7 +21,7 @@ from deployer.specs.types.parser import parse_type
 from deployer.specs.types.table import TYPE_ROWS
 from deployer.specs.types.types import Column, Scalar
 from tests.projects import REPOSITORY
-from tests.spark.expected import as_spark
+from tests.spark.expected import as_spark, of_pandas
 from tests.tables.lakes import Lake, flights
 from tests.values import ALSO_STORED, array, nullable
 
@@ -71,7 +73,9 @@ def test_a_table_is_read_and_filtered(session: SparkSession, lake: Lake) -> None
         load(session, lake, columns="carier")
 
 
-def test_every_type_has_the_values_that_arrow_reads(session: SparkSession, tmp_path: Path) -> None:
+@pytest.fixture
+def every_type(tmp_path: Path) -> Lake:
+    """`air.flights` with a column of every type, in two leaves."""
     lake = Lake(tmp_path)
     schema = arrow_schema(COLUMNS)
     lake.table(schema, ("id",), splits=((60,),), storage=Storage(data_storage_version="2.2"))
@@ -81,6 +85,21 @@ def test_every_type_has_the_values_that_arrow_reads(session: SparkSession, tmp_p
         for column, field in zip(COLUMNS[1:], list(schema)[1:], strict=True)
     ]
     lake.ingest(lake.file_arrow(pa.Table.from_arrays(values, schema=schema)))
+    return lake
+
+
+def test_every_type_is_in_pandas_as_pandas_reads_it(session: SparkSession, every_type: Lake) -> None:
+    found = load(session, every_type).toPandas().sort_values("id")
+    own = every_type.open().scan().to_table().sort_by("id")
+    for column, text in zip(COLUMNS, ["int64", *TYPES], strict=True):
+        theirs = own.select([column.name]).to_pandas()[column.name]
+        expected = [of_pandas(column.type, each) for each in theirs]
+        assert [of_pandas(column.type, each) for each in found[column.name]] == expected, text
+        assert text in ("null", "list<null>") or any(expected), text
+
+
+def test_every_type_has_the_values_that_arrow_reads(session: SparkSession, every_type: Lake) -> None:
+    lake = every_type
     frame = load(session, lake)
     assert tuple(column_of(field) for field in frame.schema.fields) == COLUMNS
     found = sorted(frame.collect(), key=lambda row: row["id"])
@@ -183,6 +202,14 @@ def test_filters_select_the_rows_that_spark_selects(session: SparkSession, lake:
     expected = rows_of(copied.where(condition))
     assert expected
     assert rows_of(load(session, lake).where(condition)) == expected
+
+
+def test_a_local_session_has_a_task_for_each_core(session: SparkSession, lake: Lake) -> None:
+    cores = session.sparkContext.defaultParallelism
+    found = _source_for(session)
+    assert found.tasks == cores and found.name() == "deployer"
+    sent = cloudpickle.loads(cloudpickle.dumps(found))  # as Spark sends it to the processes that plan
+    assert sent.tasks == cores and issubclass(sent, DeployerDataSource)
 
 
 def test_sql_over_a_view(session: SparkSession, lake: Lake) -> None:

@@ -1,5 +1,5 @@
-"""A stream, services, loads of a column and readers on one table at once: each batch is there once, whole for every
-reader, and the column has its values."""
+"""A stream, services, a backfill, loads of a column and readers on one table at once: each batch is there once, whole
+for every reader, and both columns have their values."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import Conflict
+from deployer.services.registry import run_service
+from deployer.specs.types.arrow import arrow_field
+from deployer.specs.types.computed import ComputedBySql
+from deployer.specs.types.types import Column, Scalar
 from deployer.table import connect
 from tests.projects import REPOSITORY
 from tests.services.compact.test_compact import differences
@@ -24,8 +28,10 @@ from tests.services.mixed_worker import ROWS
 from tests.services.test_all_at_once import SERVICES, Worker, until, worker
 from tests.spark.sessions import collect_files, files_left, kill_session, put
 from tests.spark.together_program import OVER
-from tests.tables.lakes import Lake, flights, sorted_rows
+from tests.tables.lakes import FLIGHTS, Lake, flights, sorted_rows
 
+#: What the backfill computes; loads and the stream leave it out.
+COMPUTED = Column("late", Scalar("int64"), computed=ComputedBySql("CAST(delay AS BIGINT) * 2 + 1", ("delay",)))
 LONGEST = 900  #: seconds of the whole test on a busy machine
 
 
@@ -74,7 +80,7 @@ def stream_program(folder: Path, root: str, source: Path, number: int) -> Iterat
 )
 def test_a_stream_services_loads_and_readers_together(lake: Lake, batches: int, kills: int) -> None:
     dice = random.Random(kills)  # noqa: S311 -- chooses when the stream is killed
-    lake.table()
+    lake.table(FLIGHTS.append(arrow_field(COMPUTED)))
     source = lake.folder / "source"
     source.mkdir()
     kill_before = set(dice.sample(range(2, batches), kills))
@@ -84,7 +90,8 @@ def test_a_stream_services_loads_and_readers_together(lake: Lake, batches: int, 
         def start(what: str) -> Worker:
             return stack.enter_context(worker(lake.folder, lake.root, what, next(numbered)))
 
-        others = [start("read"), *(start(what) for what in SERVICES)]
+        backfill = start("backfill")
+        others = [start("read"), *(start(what) for what in SERVICES), backfill]
         loads = stack.enter_context(column_loads(lake, batches))
         spark = stack.enter_context(stream_program(lake.folder, lake.root, source, next(numbered)))
 
@@ -107,15 +114,32 @@ def test_a_stream_services_loads_and_readers_together(lake: Lake, batches: int, 
         for each in others:
             each.stop()
     assert loads.failure is None and loads.done > 0
+    assert "SUCCEEDED" in backfill.lines, backfill.lines
     load_column(lake, batches, "last")
+    compute_column(lake)
     found = lake.open().scan().to_table()
-    assert sorted_rows(found.drop_columns(["score"])) == sorted_rows(flights(ROWS * batches))
+    assert sorted_rows(found.drop_columns(["score", COMPUTED.name])) == sorted_rows(flights(ROWS * batches))
+    delays = found["delay"].to_pylist()
+    assert found[COMPUTED.name].to_pylist() == [None if each is None else 2 * each + 1 for each in delays]
     scores = dict(zip(found["at"].to_pylist(), found["score"].to_pylist(), strict=True))
     assert scores == dict(zip(*(column.to_pylist() for column in source_of_column(batches).columns), strict=True))
     assert differences(lake.root) == []
     assert not [each for each in lake.open().opened.state.intents if each.startswith("stream-")]
     collect_files(lake)
     assert not files_left(lake) and lake.open().count() == ROWS * batches
+
+
+def compute_column(lake: Lake) -> None:
+    """Computes the column of the rows that the backfill has not come to."""
+    give_up = time.monotonic() + LONGEST
+    while True:
+        try:
+            if run_service(lake.root, "flights", "BACKFILL").status == "SKIPPED":
+                return
+        except Conflict:
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.1)
 
 
 def source_of_column(batches: int) -> pa.Table:

@@ -166,6 +166,33 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Position(int(offset["dataset"]), int(offset["version"]))
 
 
+class RefusedStream(DataSourceStreamReader):
+    """The reader of a stream that cannot be read: it raises the reason as soon as Spark asks for anything."""
+
+    def __init__(self, reason: DeployerError) -> None:
+        self._reason = reason
+
+    def initialOffset(self) -> Offset:  # noqa: N802 (Spark's name)
+        """Raises the reason; the first call of a new query."""
+        raise self._reason.with_traceback(None) from None
+
+    def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802 (Spark's name)
+        """Raises the reason."""
+        raise self._reason.with_traceback(None) from None
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802 (Spark's name)
+        """Raises the reason."""
+        raise self._reason.with_traceback(None) from None
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """Raises the reason; the first call of a query that resumes with a batch."""
+        raise self._reason.with_traceback(None) from None
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Raises the reason."""
+        raise self._reason.with_traceback(None) from None
+
+
 def _end_of_batch(feed: OpenFeed, since: Position, most: int | None, target: Position | None) -> Position:
     """Returns the version that a batch after `since` ends with: at most `most` versions on, none beyond `target`."""
     line = feed.line

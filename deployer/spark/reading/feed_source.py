@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -185,7 +186,8 @@ def checked_range(options: ReadOptions, *, stream: bool) -> str:
             remedy=f"give a version that `deployer history` lists, 0 for all of them, or `{SNAPSHOT}` to begin with "
             "all rows of the table",
         )
-    others = {"version` and `time": options.at, "keys": options.keys, "range": options.ranges}
+    at = "time" if isinstance(options.at, dt.datetime) else "version"
+    others = {at: options.at, "keys": options.keys, "range": options.ranges}
     if given := next((name for name, value in others.items() if value), None):
         raise InvalidInput(f"the option `{given}` does not go with `since`", remedy="use `where`, or leave it out")
     if stream and options.until is not None:

@@ -71,9 +71,11 @@ class TaskPlan:
             )
 
 
-def task_plans(plan: ScanPlan, files: Sequence[File], leaves: Sequence[str], size: int | None = None) -> list[TaskPlan]:
+def task_plans(
+    plan: ScanPlan, files: Sequence[File], leaves: Sequence[str], size: int | None = None, most: int = TASKS
+) -> list[TaskPlan]:
     """Returns the tasks of a reading: neighbouring fragments, so that each task has a range of keys, of about `size`
-    bytes.
+    bytes; unless given, `most` tasks, as far as each has between `LEAST_BYTES` and `MOST_BYTES`.
 
     `files` are those of the version, and `leaves` the ids of its leaves in their order. A plan without conditions may
     divide a large fragment. There is one task at least, which may have nothing to read.
@@ -85,7 +87,7 @@ def task_plans(plan: ScanPlan, files: Sequence[File], leaves: Sequence[str], siz
         key=lambda file: (places.get(file.partition or "", -1), file.min_key or b"", file.fragment_id),
     )
     total, rows = sum(file.bytes for file in ordered), sum(file.rows for file in ordered)
-    wanted = size or min(max(ceil(total / TASKS), LEAST_BYTES), MOST_BYTES)
+    wanted = size or min(max(ceil(total / most), LEAST_BYTES), MOST_BYTES)
     pieces = [piece for file in ordered for piece in _pieces(file, wanted, divides=plan.reads_all_rows)]
     batch_rows = max(1, min(MOST_BATCH_ROWS, BATCH_BYTES * max(rows, 1) // max(total, 1)))
     groups = _groups(pieces, max(1, round(total / wanted)))

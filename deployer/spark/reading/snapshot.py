@@ -11,7 +11,7 @@ from deployer.errors import InvalidInput, NotFound, Refused
 from deployer.services.restore.points import version_point
 from deployer.services.savepoints.read_lease import hold_past, hold_shared
 from deployer.spark.options import ReadOptions
-from deployer.spark.reading.partitions import TaskPlan, files_of, leaves_of, task_plans
+from deployer.spark.reading.partitions import TASKS, TaskPlan, files_of, leaves_of, task_plans
 from deployer.specs.types.arrow import columns_of
 from deployer.specs.types.types import Column
 from deployer.state import open_reader, open_store
@@ -107,9 +107,10 @@ def selected(columns: Sequence[Column], names: Sequence[str] | None, address: st
 
 
 def tasks(
-    snapshot: Snapshot, options: ReadOptions, columns: Sequence[str], conditions: Sequence[str]
+    snapshot: Snapshot, options: ReadOptions, columns: Sequence[str], conditions: Sequence[str], most: int = TASKS
 ) -> list[TaskPlan]:
-    """Returns what the tasks of one query read: rows of the options that also hold the SQL `conditions`.
+    """Returns what the tasks of one query read: rows of the options that also hold the SQL `conditions`. `most` is as
+    in `task_plans`.
 
     Extends the lease. Raises NotFound when the version is gone.
     """
@@ -120,8 +121,8 @@ def tasks(
         files = [opened.state.files.get(each) for each in plan.fragments] if _is_of(opened, snapshot) else [None]
         known = [file for file in files if file is not None]
         if len(known) < len(files):
-            return task_plans(plan, files_of(plan.open()), (), options.partition_size)
-        return task_plans(plan, known, leaves_of(opened.state), options.partition_size)
+            return task_plans(plan, files_of(plan.open()), (), options.partition_size, most)
+        return task_plans(plan, known, leaves_of(opened.state), options.partition_size, most)
 
 
 def scan_plan(table: Table, snapshot: Snapshot, options: ReadOptions, columns: Sequence[str] | None) -> ScanPlan:

@@ -74,7 +74,7 @@ def files(
     if len(shown) < len(found):
         note(f"{len(found) - len(shown):,} more: --limit 0 shows all")
     if forecast:
-        note(f"the next run {forecast}")
+        note(f"the next run {'does ' if forecast.startswith('nothing') else ''}{forecast}")
     return 0
 
 
