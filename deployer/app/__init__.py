@@ -2,7 +2,7 @@
 
 Each function is loaded when it is first asked for, as are the libraries that it needs.
 
-`deployer.cli` may import it.
+`deployer.cli` and `deployer.ui` may import it.
 """
 
 from __future__ import annotations

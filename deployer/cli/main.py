@@ -35,6 +35,7 @@ from deployer.cli.commands.data import (
 from deployer.cli.commands.deploy import cost, destroy, doctor, drift, preview, up
 from deployer.cli.commands.deploy import plugin as plugin_group
 from deployer.cli.commands.project import explain, graph, init, package, render, schema, validate
+from deployer.cli.commands.ui import command as ui
 from deployer.cli.console.output import print_error, stderr
 from deployer.cli.console.streams import own_streams, shown_streams
 from deployer.cli.groups import restore
@@ -96,6 +97,7 @@ _COMMANDS: Mapping[str, Sequence[tuple[str, Callable[..., Any]] | typer.Typer]] 
         ("describe", describe.describe),
         ("history", history.history),
         ("report", report.report),
+        ("ui", ui.ui),
         ("restore", restore.restore),
         ("agent", agent.agent),
         table_group,

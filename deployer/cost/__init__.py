@@ -1,4 +1,4 @@
 """What a lake on AWS is expected to cost a month, by declarations, sizes, assumptions and a price file.
 
-`deployer.app`, `deployer.cli` and `deployer.components` may import it.
+Every layer above it may import it.
 """

@@ -2,7 +2,7 @@
 
 It is below `deployer.table`, which offers it as `Table.search`.
 
-`deployer.cli` and `deployer.table` may import it.
+`deployer.cli`, `deployer.table` and `deployer.ui` may import it.
 """
 
 from deployer.search.builder import SearchBuilder

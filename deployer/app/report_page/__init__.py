@@ -1,4 +1,4 @@
 """The report of a lake as one page.
 
-`deployer.app.operations` may import it.
+`deployer.app.operations` and `deployer.ui` may import it.
 """

@@ -106,7 +106,7 @@ def report_page(
         drift=drift,
         tables=tables,
         broken=[table for table in tables if isinstance(table, UnreadableTable)],
-        moment=lambda at: utc(at)[:16],
+        moment=moment,
         views=[_view(table, services, largest, index) for index, table in enumerate(whole)],
         services=sum(len(view.report.services) for view in services.values()),
         wrong=[(name, each) for name, view in services.items() for each in view.wrong],
@@ -120,11 +120,18 @@ def report_page(
 def _view(table: TableReport, services: Mapping[str, ServicesView], largest: int, index: int) -> dict[str, Any]:
     summary = table.description.summary
     return {
+        **table_view(table, services.get(summary.name)),
         "id": f"t{index}",  # of a counter, so that no name can become part of an address
-        "table": table,
-        "services": services.get(summary.name),
-        "made_of": table.description.view,
         "share": 100 * summary.bytes / largest,
+    }
+
+
+def table_view(table: TableReport, services: ServicesView | None) -> dict[str, Any]:
+    """Returns what `table_body.html.j2` shows of one table, and its history."""
+    return {
+        "table": table,
+        "services": services,
+        "made_of": table.description.view,
         "keys": key_space(table),
         "timeline": timeline(table.versions),
         "indexes": [_index_view(index) for index in table.indexes],
@@ -133,6 +140,11 @@ def _view(table: TableReport, services: Mapping[str, ServicesView], largest: int
         "what": what,
         "label": lambda version: label(version, table.versions),
     }
+
+
+def moment(at: int) -> str:
+    """Returns a time (ms) to the minute."""
+    return utc(at)[:16]
 
 
 def _late(table: TableReport, now: dt.datetime) -> str:

@@ -14,7 +14,7 @@ from deployer.platform.system.clock import utc
 from deployer.services.triggers.health import ServiceReport, ServicesReport, services_report
 from deployer.state import open_reader
 from deployer.state.model.services import EXCLUDES, Run, ServiceKind
-from deployer.tables.open_table import read_entry
+from deployer.tables.open_table import ReadTable, read_entry
 
 DRAWN = 60  #: runs of a service that are drawn, the newest
 _NAMES = 17.0  #: percent of the width in which the names of services stand
@@ -78,11 +78,17 @@ def lake_services(root: str, now: dt.datetime) -> dict[str, ServicesView]:
                 continue
             try:
                 with lance_errors(dataset_location(root, entry)):
-                    report = services_report(read_entry(store, root, entry), at)
+                    found[entry.full_name] = table_services(read_entry(store, root, entry), at)
             except DeployerError:
                 continue
-            found[entry.full_name] = ServicesView(report, runs_drawn(report.runs, at))
     return found
+
+
+def table_services(table: ReadTable, at: int) -> ServicesView:
+    """Returns the services of one table at a time (ms). Raises DeployerError for a table that cannot be read."""
+    with lance_errors(dataset_location(table.root, table.entry)):
+        report = services_report(table, at)
+    return ServicesView(report, runs_drawn(report.runs, at))
 
 
 def runs_drawn(runs: Sequence[Run], now: int) -> RunDrawing | None:

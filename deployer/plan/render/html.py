@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from deployer.plan.assess.cost_delta import describe_cost
@@ -39,31 +39,35 @@ def plan_as_html(plan: Plan, against: str | None = None, saved: SavedAs | None =
 
     `against`: the Git ref whose specs it was made from, where no live state was read. `saved`: the file that has it.
     """
+    return render_page("plan.html.j2", **plan_values(plan, against, saved))
+
+
+def plan_values(plan: Plan, against: str | None = None, saved: SavedAs | None = None) -> dict[str, Any]:
+    """Returns what `plan_body.html.j2` shows."""
     resources = [(resource, *parted(resource)) for resource in plan.resources]
     safe = [len(changes) for _, _, changes in resources if changes]
-    return render_page(
-        "plan.html.j2",
-        verdict=plan.verdict,
-        verdict_line=verdict_line,
-        plan=plan,
-        parted=resources,
-        against=against,
-        saved=f"{describe_saved_plan(saved)}; to apply exactly this: {apply_command(saved)}" if saved else "",
-        targeted=describe_targets(plan.targets) if plan.targets else "",
-        any_risky=any(risky for _, risky, _ in resources),
-        cost=describe_cost(plan.cost) if plan.cost else "",
-        counts=plan.counts(),
-        describe=describe,
-        extents=extents(plan),
-        left_alone=LEFT_ALONE,
-        foreign_title=foreign_title(plan),
-        headline=headline(plan),
-        note_of=note_of,
-        refused=len(plan.refused) + len(plan.refused_removals),
-        describe_removal=describe_removal,
-        describe_pending=describe_pending,
-        safe_title=f"{count(sum(safe), 'safe change')} to {count(len(safe), 'resource')}" if safe else "",
-    )
+    return {
+        "verdict": plan.verdict,
+        "verdict_line": verdict_line,
+        "plan": plan,
+        "parted": resources,
+        "against": against,
+        "saved": f"{describe_saved_plan(saved)}; to apply exactly this: {apply_command(saved)}" if saved else "",
+        "targeted": describe_targets(plan.targets) if plan.targets else "",
+        "any_risky": any(risky for _, risky, _ in resources),
+        "cost": describe_cost(plan.cost) if plan.cost else "",
+        "counts": plan.counts(),
+        "describe": describe,
+        "extents": extents(plan),
+        "left_alone": LEFT_ALONE,
+        "foreign_title": foreign_title(plan),
+        "headline": headline(plan),
+        "note_of": note_of,
+        "refused": len(plan.refused) + len(plan.refused_removals),
+        "describe_removal": describe_removal,
+        "describe_pending": describe_pending,
+        "safe_title": f"{count(sum(safe), 'safe change')} to {count(len(safe), 'resource')}" if safe else "",
+    }
 
 
 def verdict_as_html(instance: str, verdict: Verdict) -> str:
@@ -74,18 +78,19 @@ def verdict_as_html(instance: str, verdict: Verdict) -> str:
 def render_page(template: str, **values: Any) -> str:
     """Returns the page of `template`: `css` is the stylesheet of all pages, `plain` makes texts of others one clean
     line."""
-    environment = _environment()
+    environment = page_environment()
     loader = environment.loader
     assert loader is not None  # noqa: S101 -- set where the environment is made
     css = Markup(loader.get_source(environment, "page.css")[0])  # noqa: S704 -- a file of this package
-    return environment.get_template(template).render(css=css, count=count, size=size, **values).rstrip() + "\n"
+    return environment.get_template(template).render(css=css, **values).rstrip() + "\n"
 
 
 @cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("deployer.plan", "templates"), autoescape=True, undefined=StrictUndefined
-    )
+def page_environment(*packages: str) -> Environment:
+    """Returns the environment of pages, with everything escaped: the templates of `packages`, and of this package."""
+    loaders = [PackageLoader(package, "templates") for package in (*packages, "deployer.plan")]
+    environment = Environment(loader=ChoiceLoader(loaders), autoescape=True, undefined=StrictUndefined)
+    environment.globals.update(count=count, size=size)
     environment.filters["plain"] = lambda value: plain(str(value))
     environment.filters["prose"] = _prose
     return environment

@@ -143,14 +143,20 @@ def summaries(store: StateReader, root: str) -> tuple[list[TableSummary], list[U
     failed = list(active.unreadable.values())
     for entry, state in active.found.values():
         try:
-            with lance_errors(dataset_location(root, entry)):
-                seen = as_recorded(store, root, entry, state)
-                require_whole(dataset_location(root, seen.entry), seen.state.files.bytes, seen.manifest)
-                live_table(seen.entry, seen.state)  # raises Corrupt where what is recorded is not a table's
-                found.append(_summary(seen.entry, seen.state, root))
+            found.append(summary_of(store, root, entry, state))
         except DeployerError as error:
             failed.append(unreadable(entry, error))
     return sorted(found, key=lambda each: each.name), sorted(failed, key=lambda each: each.address)
+
+
+def summary_of(store: StateReader, root: str, entry: TableEntry, state: TableState) -> TableSummary:
+    """Returns the line of one active table, with all that Lance has. Raises DeployerError for one that cannot be
+    read."""
+    with lance_errors(dataset_location(root, entry)):
+        seen = as_recorded(store, root, entry, state)
+        require_whole(dataset_location(root, seen.entry), seen.state.files.bytes, seen.manifest)
+        live_table(seen.entry, seen.state)  # raises Corrupt where what is recorded is not a table's
+        return _summary(seen.entry, seen.state, root)
 
 
 def _summary(entry: TableEntry, state: TableState, root: str) -> TableSummary:

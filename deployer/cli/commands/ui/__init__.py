@@ -1,0 +1,4 @@
+"""`deployer ui`.
+
+The rest of `deployer.cli` may import it.
+"""

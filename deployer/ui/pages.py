@@ -1,0 +1,266 @@
+"""The pages: which path shows what."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from deployer import app as operations
+from deployer.app.report_page.page import moment, table_view
+from deployer.app.workspace import Workspace
+from deployer.cost.rendering import HEADS, assumed, row, total
+from deployer.cost.rendering import headline as cost_headline
+from deployer.errors import Conflict, DeployerError, InvalidInput, NotFound, Refused
+from deployer.plan.assess.pending_backfills import describe_pending
+from deployer.plan.render.changes import describe
+from deployer.plan.render.html import page_environment, plan_values
+from deployer.platform.system.clock import utc
+from deployer.platform.text import masking
+from deployer.ui.comparison import compare
+from deployer.ui.lake import PAGE, LakeView
+from deployer.ui.protection import LONGEST_FORM, FormTokens
+from deployer.ui.results import Results
+from deployer.ui.rows import preview_rows
+from deployer.ui.runs import change_run
+
+STATIC = {
+    "page.css": "text/css; charset=utf-8",
+    "htmx.min.js": "text/javascript; charset=utf-8",
+}
+LISTED_VERSIONS = 200  #: that a table's page lists and compares
+_STYLES = ("page.css", "lake.css", "changes.css", "ui.css")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What the pages show: the lake, where it is declared, and whether runs may be queued and cancelled."""
+
+    lake: LakeView
+    workspace: Workspace
+    instance: str
+    allow_runs: bool = False
+
+
+def make_app(site: Site) -> Starlette:
+    """Returns the application of all pages, without the checks of requests (`deployer.ui.protection`)."""
+    pages = _Pages(site)
+    routes = [
+        Route("/", pages.tables),
+        Route("/table/{name}", pages.table),
+        Route("/table/{name}/compare", pages.comparison),
+        Route("/table/{name}/rows", pages.rows),
+        Route("/health", pages.health),
+        Route("/health/part", pages.health_part),
+        Route("/search", pages.search),
+        *(Route(f"/{kind}", pages.result(kind), methods=["GET", "POST"]) for kind in ("plan", "drift", "cost")),
+        *(Route(f"/{kind}/part", pages.result_part(kind)) for kind in ("plan", "drift", "cost")),
+        Route("/static/{name}", pages.static),
+    ]
+    if site.allow_runs:
+        routes.append(Route("/table/{name}/run", pages.run, methods=["POST"]))
+    handlers: dict[Any, Any] = {DeployerError: pages.failed, HTTPException: pages.refused, Exception: pages.broken}
+    return Starlette(routes=routes, exception_handlers=handlers, max_body_size=LONGEST_FORM)
+
+
+class _Pages:
+    def __init__(self, site: Site) -> None:
+        self._site, self._tokens = site, FormTokens()
+        self._environment = page_environment("deployer.ui")
+        place = site.workspace
+        where = (place.dir, place.stack, place.specs)
+        self._results = Results(
+            {
+                "plan": lambda: operations.plan(*where),
+                "drift": lambda: operations.drift(*where),
+                "cost": lambda: operations.cost(*where),
+            }
+        )
+
+    async def tables(self, request: Request) -> Response:
+        words, first = request.query_params.get("words", ""), _number(request.query_params.get("from", "0"))
+        found = await run_in_threadpool(self._site.lake.tables, words, first)
+        return self._page("tables.html.j2", request, found=found, words=words, page=PAGE)
+
+    async def table(self, request: Request) -> Response:
+        now = dt.datetime.now(dt.UTC)
+        opened = await run_in_threadpool(self._site.lake.table, request.path_params["name"], now)
+        view = table_view(opened.report, opened.services)
+        view["listed"] = opened.report.versions[:LISTED_VERSIONS]
+        return self._page(
+            "table.html.j2",
+            request,
+            view=view,
+            table=opened.report,
+            about=opened.report.description,
+            summary=opened.report.description.summary,
+            runs=opened.services.report.runs[:20],
+            older=len(opened.report.versions) - len(view["listed"]),
+            name=opened.report.description.summary.name,
+        )
+
+    async def comparison(self, request: Request) -> Response:
+        name, asked = request.path_params["name"], request.query_params
+
+        def compared() -> Any:
+            opened = self._site.lake.table(name, dt.datetime.now(dt.UTC))
+            versions = opened.report.versions
+            view = table_view(opened.report, None)
+            labels = [view["label"](version) for version in versions]
+            return view, compare(opened.table, versions, labels, asked.get("one", ""), asked.get("two", ""))
+
+        view, found = await run_in_threadpool(compared)
+        return self._page("comparison.html.j2", request, name=name, found=found, what=view["what"], label=view["label"])
+
+    async def rows(self, request: Request) -> Response:
+        name, asked = request.path_params["name"], request.query_params
+        where, words = asked.get("where", "").strip(), asked.get("words", "").strip()
+        opened = await run_in_threadpool(self._site.lake.open, name)
+        found, problem, status = None, "", 200
+        try:
+            found = await run_in_threadpool(preview_rows, opened, where, words)
+        except (InvalidInput, Refused) as error:
+            problem, status = str(error), 400
+        values = {"found": found, "problem": problem, "where": where, "words": words, "name": opened.entry.full_name}
+        return self._page("rows.html.j2", request, status, **values)
+
+    async def search(self, request: Request) -> Response:
+        words = request.query_params.get("words", "").strip()
+        found, number = await run_in_threadpool(self._site.lake.search, words)
+        return self._page("search.html.j2", request, words=words, found=found, number=number)
+
+    async def health(self, request: Request) -> Response:
+        return await self._health("health.html.j2", request)
+
+    async def health_part(self, request: Request) -> Response:
+        return await self._health("health_part.html.j2", request)
+
+    async def _health(self, template: str, request: Request) -> Response:
+        look = await run_in_threadpool(self._site.lake.health, dt.datetime.now(dt.UTC))
+        seen = sorted(look.tables.values(), key=lambda each: each.entry.full_name)
+        problems: list[tuple[str, str, str, str]] = []
+        active: list[tuple[str, str, str, str]] = []
+        for table in seen:
+            name = table.entry.full_name
+            if table.trouble:
+                problems.append((name, "", "unreadable", table.trouble))
+            if table.freshness is not None and (why := table.freshness.why_late(look.at) or table.freshness.unknown):
+                problems.append((name, "", "unknown" if table.freshness.unknown else "late", why))
+            for each in table.service_statuses:
+                if not each.is_well:
+                    problems.append((name, each.service, each.label.lower(), each.why))
+                elif each.last is not None and each.last.is_open:
+                    progress = ", ".join(f"{key} {value}" for key, value in each.last.progress.items())
+                    active.append((name, each.service, each.label.lower(), progress or each.last.cause))
+        return self._page(
+            template,
+            request,
+            at=utc(look.at),
+            problems=problems,
+            active=active,
+            tables=len(seen),
+            services=sum(len(table.service_statuses) for table in seen),
+        )
+
+    def result(self, kind: str) -> Callable[[Request], Awaitable[Response]]:
+        async def page(request: Request) -> Response:
+            if request.method == "POST":
+                await self._tokens.form(request)
+                self._results.start(kind)
+                return RedirectResponse(f"/{kind}", 303)
+            return self._page("result.html.j2", request, kind=kind, **self._of_result(kind))
+
+        return page
+
+    def result_part(self, kind: str) -> Callable[[Request], Awaitable[Response]]:
+        async def part(request: Request) -> Response:
+            return self._page("result_part.html.j2", request, kind=kind, **self._of_result(kind))
+
+        return part
+
+    def _of_result(self, kind: str) -> dict[str, Any]:
+        result = self._results.newest(kind)
+        values: dict[str, Any] = {"result": result, "describe_change": describe}
+        match result.value:
+            case operations.PlanResult(plan=plan):
+                values |= plan_values(plan)
+            case operations.CostResult(instance=instance, estimate=estimate):
+                values |= {
+                    "heads": HEADS,
+                    "lines": [row(line) for line in estimate.lines],
+                    "total": total(estimate),
+                    "assumed": assumed(estimate),
+                    "cost_headline": cost_headline(instance, estimate),
+                }
+        return values
+
+    async def run(self, request: Request) -> Response:
+        name, fields = request.path_params["name"], await self._tokens.form(request)
+        service, action = fields.get("service", ""), fields.get("action", "")
+        root, owner = self._site.lake.root, self._site.workspace.owner
+        await run_in_threadpool(change_run, root, owner, name, service, action)
+        return RedirectResponse(f"/table/{quote(name, safe='')}#services", 303)
+
+    async def static(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in STATIC:
+            raise HTTPException(404)
+        return Response(_static(name), media_type=STATIC[name])
+
+    async def failed(self, request: Request, error: Exception) -> Response:
+        statuses = {NotFound: 404, InvalidInput: 400, Refused: 403, Conflict: 409}
+        status = next((number for kind, number in statuses.items() if isinstance(error, kind)), 500)
+        return self._page("error.html.j2", request, status, title="It cannot be shown", message=str(error))
+
+    async def refused(self, request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        texts = {
+            404: "There is no such page.",
+            405: "This server is read-only here: the page takes no such request.",
+            413: "The form is too long.",
+        }
+        message = texts.get(status, "The request cannot be answered.")
+        return self._page("error.html.j2", request, status, title="It cannot be shown", message=message)
+
+    async def broken(self, request: Request, error: Exception) -> Response:
+        message = f"{type(error).__name__}: {error}"
+        return self._page("error.html.j2", request, 500, title="It cannot be shown", message=message)
+
+    def _page(self, template: str, request: Request, status: int = 200, **values: Any) -> HTMLResponse:
+        path = request.url.path
+        values = {
+            "instance": self._site.instance,
+            "root": self._site.lake.root,
+            "stack": self._site.workspace.stack,
+            "allow_runs": self._site.allow_runs,
+            "token": self._tokens.value,
+            "path": path,
+            "moment": moment,
+            "utc": utc,
+            "describe_pending": describe_pending,
+            **values,
+        }
+        html = self._environment.get_template(template).render(**values)
+        return HTMLResponse(masking.masked(html), status)
+
+
+def _static(name: str) -> bytes:
+    if name != "page.css":
+        return (files("deployer.ui") / "static" / name).read_bytes()
+    folders = (files("deployer.plan") / "templates", files("deployer.ui") / "static")
+    found = ((folder / style) for style in _STYLES for folder in folders)
+    return b"\n".join(file.read_bytes() for file in found if file.is_file())
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 10 else 0

@@ -1,0 +1,34 @@
+"""Runs of services that a page may queue and cancel, where `--allow-runs` is given."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from deployer.errors import InvalidInput, Refused
+from deployer.services.api.management import RUNNABLE, cancel, queue
+from deployer.state import open_store
+from deployer.tables.admin.ownership import require_owner
+from deployer.tables.open_table import find_entry, open_entry
+
+ACTIONS = ("queue", "cancel")
+
+
+def change_run(root: str, owner: str, name: str, service: str, action: str) -> None:
+    """Queues a run of a service that the table has, which the agent or `service run --all` then runs; or cancels one.
+
+    Raises Refused for a table of another stack and for a service that the table does not have, and as `queue` and
+    `cancel` do.
+    """
+    if action not in ACTIONS or service not in RUNNABLE:
+        raise InvalidInput("the form names no action or service that there is", remedy="reload the page")
+    with closing(open_store(root)) as store:
+        entry = find_entry(store.instance().tables.values(), name)
+        state = store.table(entry.table_id)
+        require_owner(entry, state, owner)
+        if service not in state.services:
+            raise Refused(f"the table has no {service} service", where=entry.address, remedy="attach it first")
+        table = open_entry(store, root, entry)
+        if action == "queue":
+            queue(table, service)
+        else:
+            cancel(table, service)
