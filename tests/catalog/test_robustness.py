@@ -40,6 +40,11 @@ TABLE_CALLS = (
     "Version", "FindEntries", "DeleteEntry", "UpdateEntry", "CreateTableEntry", "ReadTableEntry", "RegisterTable",
     "GetTableSchema", "ScanTable", "WriteTable",
 )  # fmt: skip
+DATASET_CALLS = (
+    "CreateDatasetEntry", "ReadDatasetEntry", "UpdateDatasetEntry", "RegisterWithDataset", "QueryTasks",
+    "QueryTasksOnCompletion", "GetDatasetSchema", "GetSegmentTableSchema", "ScanSegmentTable",
+    "GetDatasetManifestSchema", "ScanDatasetManifest", "QueryDataset", "FetchChunks", "DoMaintenance",
+)  # fmt: skip
 ROWS = pa.record_batch({"carrier": ["UA", None], "flight": pa.array([1, 2], pa.int32()), "x": [[1.5], []]})
 
 
@@ -70,8 +75,8 @@ class RawClient:
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawClient, str]]:
-    """A client of a server, and the id of a table."""
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawClient, str, str]]:
+    """A client of a server, and the ids of a table and of a dataset."""
     folder = tmp_path_factory.mktemp("robust")
     lake = Lake(folder)
     lake.table()
@@ -79,8 +84,10 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawClient
     with closing(open_store(lake.root)) as store, served(store, lake.root) as url:
         with closing(Client(url)) as client:
             table = hex_of(client.entry("air.flights").id)
+            made = client("CreateDatasetEntry", cloud.CreateDatasetEntryRequest(name="drives"))
+            dataset = hex_of(made.dataset.details.id)
         with closing(RawClient(url)) as raw:
-            yield raw, table
+            yield raw, table, dataset
 
 
 def valid_requests(name: str, table: str) -> list[bytes]:
@@ -104,9 +111,9 @@ def valid_requests(name: str, table: str) -> list[bytes]:
 
 
 @given(data=st.data())
-def test_no_request_is_an_error_of_the_server(target: tuple[RawClient, str], data: st.DataObject) -> None:
-    client, table = target
-    name = data.draw(st.sampled_from(TABLE_CALLS))
+def test_no_request_is_an_error_of_the_server(target: tuple[RawClient, str, str], data: st.DataObject) -> None:
+    client, table, dataset = target
+    name = data.draw(st.sampled_from(TABLE_CALLS + DATASET_CALLS))
     requests = valid_requests(name, table)
     kind = data.draw(st.sampled_from(["bytes", "changed", "cut", "as it is"]))
     if kind == "bytes":
@@ -118,7 +125,7 @@ def test_no_request_is_an_error_of_the_server(target: tuple[RawClient, str], dat
         requests[-1] = bytes(changed)
     elif kind == "cut":
         requests[-1] = requests[-1][: data.draw(st.integers(0, len(requests[-1])))]
-    entry_id = data.draw(st.sampled_from([table, table.upper(), "", "zz", "0" * 32, "é", table[:-1]]))
+    entry_id = data.draw(st.sampled_from([table, dataset, table.upper(), "", "zz", "0" * 32, "é", table[:-1]]))
     headers = (("x-rerun-entry-id", entry_id),) if entry_id.isascii() else ()
     code = client(name, *requests, headers=headers)
     assert code in ERRORS_OF_CALLERS | {grpc.StatusCode.OK}
@@ -135,7 +142,7 @@ CALLS: dict[str, tuple[str, bytes, grpc.StatusCode]] = {
 
 
 @pytest.mark.parametrize("case", CALLS)
-def test_malformed_calls_are_errors_of_the_caller(case: str, target: tuple[RawClient, str]) -> None:
+def test_malformed_calls_are_errors_of_the_caller(case: str, target: tuple[RawClient, str, str]) -> None:
     name, request, code = CALLS[case]
     assert target[0](name, request) == code
     assert target[0]("Version", b"") == grpc.StatusCode.OK
@@ -150,8 +157,8 @@ SIZES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", SIZES)
-def test_sizes_of_callers_are_not_trusted(case: str, target: tuple[RawClient, str]) -> None:
-    client, table = target
+def test_sizes_of_callers_are_not_trusted(case: str, target: tuple[RawClient, str, str]) -> None:
+    client, table, _ = target
     request = cloud.WriteTableRequest(dataframe_part=SIZES[case], insert_mode=APPEND).SerializeToString()
     assert client("WriteTable", request, headers=(("x-rerun-entry-id", table),)) == grpc.StatusCode.INVALID_ARGUMENT
 
