@@ -25,8 +25,8 @@ PAGE = REPOSITORY / "docs" / "index.md"
 PICTURE = REPOSITORY / "docs" / "images" / "demo.svg"
 WIDTH = 110  #: columns of the terminal
 LINES = 14  #: of a command's output; what is longer is cut and marked
-#: rich's picture without its fonts, which a reader would load from elsewhere
-FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+#: rich's picture without its fonts, which a reader would load from elsewhere, and without its address
+FORMAT = re.sub(r"@font-face \{\{.*?\}\}|<!--.*?-->", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
 
 
 def demo(folder: Path) -> Text:
