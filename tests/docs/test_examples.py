@@ -93,15 +93,14 @@ def test_the_command_reference_is_current() -> None:
     assert (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8") == reference()
 
 
-def test_the_readme_and_the_reference_have_the_groups_of_the_help() -> None:
+def test_the_pages_of_commands_have_the_groups_of_the_help() -> None:
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
     shown = groups(group, typer.Context(group, info_name="deployer"))
     assert list(shown) == ["Specs", "Plan and apply", "Data", "Tables and services", "Machines and clusters", "State"]
-    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    commands = readme.partition("## Commands\n")[2].partition("\n## ")[0]
+    commands = (REPOSITORY / "docs" / "commands.md").read_text(encoding="utf-8")
     for title, names in shown.items():
-        rows = commands.partition(f"### {title}\n")[2].partition("\n### ")[0]
+        rows = commands.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
         assert set(re.findall(r"^\| `deployer ([a-z]+)", rows, re.MULTILINE)) <= set(names)
         assert [name for name in names if not re.search(rf"^\|[^|]*`(deployer )?{name}\b", rows, re.MULTILINE)] == []
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -12,6 +14,19 @@ from tests.docs.tutorial import Command, Reader, fits, steps_of
 from tests.projects import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "index.md"
+
+
+def test_the_picture_shows_the_commands_of_the_demo() -> None:
+    """Blanks do not count: rich writes a text for each style, and wraps lines that are longer than the terminal."""
+    picture = (REPOSITORY / "docs" / "images" / "demo.svg").read_text(encoding="utf-8")
+    texts = re.findall(r"<text[^>]*>(.*?)</text>", picture, re.DOTALL)
+    shown = "".join(html.unescape(text) for text in texts).replace("\xa0", " ")
+    shown, at = re.sub(r"\s+", "", shown), 0
+    for step in steps_of(PAGE.read_text(encoding="utf-8")):
+        if isinstance(step, Command):
+            at = shown.find("$" + re.sub(r"\s+", "", step.text), at)
+            assert at >= 0, step.text
+    assert {*re.findall(r"https?://[\w./]+", picture)} == {"http://www.w3.org/2000/svg"}
 
 
 @pytest.mark.full
