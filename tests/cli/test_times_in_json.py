@@ -48,9 +48,11 @@ PRINTED = [
 ]
 #: Commands whose JSON has a time only on AWS or for a run there, and those of jobs (see test_column_backfill.py).
 ELSEWHERE = {"doctor", "follow", "service cancel", "agent", "column errors", "job list", "job show"}
+#: And those of datasets of recordings, of which this lake has none (see tests/catalog/datasets/test_commands.py).
+ELSEWHERE |= {"catalog datasets", "catalog layers", "catalog manifest", "catalog segments"}
 #: Commands whose JSON has none of deployer's own times.
 WITHOUT = {
-    "catalog inspect",
+    "catalog inspect", "catalog maintain", "catalog register", "catalog search", "catalog tables", "explain",
     "column add", "column backfill", "column list", "column load", "column plan", "cost", "destroy", "import",
     "job cancel", "package", "plugin install", "plugin list", "plugin remove", "preview", "query", "render",
     "rows delete", "rows erase", "rows merge", "rows update", "savepoint delete", "schema infer", "search",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from deployer.datasets.dataset import open_dataset
 from deployer.datasets.errors import as_deployer_error, is_of_lance, storage_errors
 from deployer.datasets.storage.options import objects_at, storage_options
+from deployer.datasets.storage.refs import set_tags, tags_of
 from deployer.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
@@ -140,10 +141,9 @@ def remove_versions(location: str, named: NamedVersion, older_than: dt.timedelta
         return 0
     dataset = open_dataset(location)
     with storage_errors(location):
-        if _NAMED in dataset.tags.list():
-            dataset.tags.update(_NAMED, named.version)
-        else:
-            dataset.tags.create(_NAMED, named.version)
+        set_tags(dataset, {_NAMED: named.version})
+        if tags_of(dataset).get(_NAMED) != named.version:  # others make tags here, so Lance would not keep the version
+            return 0
         done = dataset.cleanup_old_versions(
             older_than, delete_unverified=unverified, error_if_tagged_old_versions=False
         )

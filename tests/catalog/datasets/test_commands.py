@@ -13,6 +13,7 @@ from deployer.cli.main import run
 from tests.catalog.datasets.catalog import catalog_at
 from tests.catalog.datasets.recordings import properties, scalars, write_recording
 from tests.catalog.datasets.test_search import TEXT, VECTOR, create, texts, vectors
+from tests.cli.test_times_in_json import TIME
 
 Command = Callable[..., Any]
 
@@ -52,7 +53,12 @@ def test_datasets_are_made_and_listed_without_the_client(command: Command, tmp_p
         ("one", "base", Path(one).stat().st_size),
         ("two", "raw", Path(two).stat().st_size),
     ]
-    assert [each["rerun_num_chunks"] for each in command("manifest", "drives")["manifest"]] == [2, 2]
+    manifest = command("manifest", "drives")["manifest"]
+    assert [each["rerun_num_chunks"] for each in manifest] == [2, 2]
+    own = [dataset["created_at"], dataset["updated_at"], segments[0]["rerun_last_updated_at"]]
+    own += [layers[0]["registered_at"], manifest[0]["rerun_registration_time"]]
+    assert all(TIME.fullmatch(each) for each in own)
+    assert [(each["name"], each["kind"]) for each in command("entries")["entries"]] == [("drives", "dataset")]
 
 
 def test_folders_are_registered_by_prefix(command: Command, tmp_path: Path) -> None:

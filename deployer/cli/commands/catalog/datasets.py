@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from deployer.catalog.datasets.reads.index import DatasetIndex
 
+#: Columns of the catalog's own times, in nanoseconds since 1970.
+_TIMES = ("registered_at", "rerun_registration_time", "rerun_last_updated_at")
 DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="The dataset's name.")]
 
 
@@ -111,7 +113,7 @@ def layers(
     with _opened(dataset, root, project, stack, specs) as index:
         kept = ("segment", "layer", "url", "size", "tag", "chunks", "bytes", "registered_at")
         rows = index.layers.select(kept)
-    return _show("layers", _with_times(rows), ("segment", "layer", "url", "chunks", "bytes"), as_json)
+    return _show("layers", rows, ("segment", "layer", "url", "chunks", "bytes"), as_json)
 
 
 def manifest(
@@ -145,18 +147,19 @@ def _opened(dataset: str, root: Any, project: Any, stack: str, specs: Any) -> It
         yield Indexes(address).of(Datasets(store, address).by_name(dataset))
 
 
-def _with_times(rows: Any) -> Any:
+def rows_as_json(rows: pa.Table) -> list[dict[str, Any]]:
+    """Returns all rows as JSON objects, with the catalog's own times as those of all commands."""
     import pyarrow as pa
 
-    at = rows.column_names.index("registered_at")
-    return rows.set_column(at, "registered_at", rows["registered_at"].cast(pa.timestamp("ns")))
-
-
-def rows_as_json(rows: pa.Table) -> list[dict[str, Any]]:
-    """Returns all rows as JSON objects."""
+    from deployer.state.model.times import iso_utc
     from deployer.tables.read.export import plain_values
 
-    columns = [plain_values(column.combine_chunks()) for column in rows.columns]
+    def values(name: str, column: pa.ChunkedArray) -> list[Any]:
+        if name in _TIMES:
+            return [iso_utc(ns // 1_000_000) for ns in column.cast(pa.int64()).to_pylist()]
+        return plain_values(column.combine_chunks())
+
+    columns = [values(name, column) for name, column in zip(rows.column_names, rows.columns, strict=True)]
     return [dict(zip(rows.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from deployer.cli.commands.catalog.options import Root
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+
+if TYPE_CHECKING:
+    from deployer.catalog.entries import CatalogEntry
 
 
 def entries(
@@ -27,7 +32,11 @@ def entries(
 
     address = root_of(root, project, stack, specs)
     with closing(open_store(address)) as store:
-        found = [each for each in Entries(store, address).all() if each.table or each.external]
+        found = [
+            (_kind(each), each)
+            for each in Entries(store, address).all()
+            if each.table or each.external or (each.dataset and each.dataset.kind == "dataset")
+        ]
     if as_json:
         print_json(
             {
@@ -35,12 +44,12 @@ def entries(
                     {
                         "id": each.entry_id.hex(),
                         "name": each.name,
-                        "kind": "table",
+                        "kind": kind,
                         "url": each.url,
                         "created_at": iso_utc(each.created_at),
                         "updated_at": iso_utc(each.updated_at),
                     }
-                    for each in found
+                    for kind, each in found
                 ]
             }
         )
@@ -51,7 +60,11 @@ def entries(
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("entry", "kind", "id", "updated (UTC)"):
         shown.add_column(name)
-    for each in found:
-        shown.add_row(each.name, "table", each.entry_id.hex(), iso_utc(each.updated_at)[:19].replace("T", " "))
+    for kind, each in found:
+        shown.add_row(each.name, kind, each.entry_id.hex(), iso_utc(each.updated_at)[:19].replace("T", " "))
     stdout().print(shown)
     return 0
+
+
+def _kind(entry: CatalogEntry) -> str:
+    return "table" if entry.dataset is None else "dataset"
