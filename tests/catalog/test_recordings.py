@@ -131,6 +131,7 @@ def test_a_damaged_file_is_an_error_or_is_read(
             assert max(ends, default=0) <= len(data)
 
 
+@pytest.mark.full
 def test_an_object_in_a_bucket_is_read_by_ranges(bucket: str) -> None:
     S3Objects(f"s3://{bucket}").put("some.rrd", DATA)
     with open_source(f"s3://{bucket}/some.rrd") as source:

@@ -79,6 +79,7 @@ def test_clients_write_one_external_table_at_once(clients: list[Client], tmp_pat
     assert sorted(clients[0].rows("t")["k"].to_pylist()) == list(range(CLIENTS))
 
 
+@pytest.mark.full
 def test_a_root_and_external_tables_in_s3(on_s3: str, tmp_path: Path, bucket: str) -> None:
     lake = Lake(tmp_path, on_s3)
     lake.table()

@@ -248,6 +248,7 @@ def check(base: Path, rounds: list[Round]) -> None:
                 played.play(each)
 
 
+@pytest.mark.full
 def test_each_change_by_hand_is_planned_as_the_engine_undoes_it(tmp_path: Path, update_golden: bool) -> None:
     """A table for each change; the golden file has what the plan says of it."""
     names = {name: name.replace(" ", "_").lower() for name in CHANGES}

@@ -37,6 +37,7 @@ def put(lake: Lake, name: str, table: pa.Table) -> str:
     return f"{lake.root}/sources/{name}"
 
 
+@pytest.mark.full
 def test_columns_are_loaded_and_a_job_is_resumed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     with connect(lake.root) as connection:
         table = connection.open_table("flights")

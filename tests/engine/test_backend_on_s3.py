@@ -41,6 +41,7 @@ def between(lab: Lab) -> Iterator[Proxy]:
         yield found
 
 
+@pytest.mark.full
 def test_a_step_is_two_puts_and_the_rest_is_constant(lab: Lab, between: Proxy) -> None:
     """One says that a step begins, before its provider is called, and one that it is done, before the next begins."""
     lab.program(CHAIN)

@@ -10,6 +10,7 @@ from tests.tables.indexed import PQ, Indexed
 from tests.tables.lakes import Lake
 
 
+@pytest.mark.full
 def test_a_search_on_s3_finds_what_others_commit(on_s3: str, tmp_path: Path) -> None:
     lake = Lake(tmp_path, on_s3)
     written = Indexed(lake, [WORDS, PQ])

@@ -158,6 +158,7 @@ def test_a_run_does_its_work_and_leaves_the_rows(client: TableServicesClient, la
     assert client.show_runs_in_table_service(**TABLE, service="COMPACT") == (again, run)
 
 
+@pytest.mark.full
 def test_clustering_goes_by_the_options_that_are_attached(client: TableServicesClient, lake: Lake) -> None:
     before = sorted_rows(lake.open().scan().to_table())
     options = {"columns": "distance,flight", "curve": "hilbert", "target_file_bytes": "3000"}

@@ -61,6 +61,7 @@ def test_a_stream_into_s3_whose_driver_is_killed_resumes(lake: Lake, point: str)
     assert not files_left(lake) and not lake.open().opened.state.intents
 
 
+@pytest.mark.full
 def test_the_halves_of_writes_on_s3(lake: Lake) -> None:
     """Without Spark: each mode, a batch that comes twice, what is aborted, and attempts that do not count."""
     lake.table()

@@ -70,6 +70,7 @@ def test_the_table_can_be_declared_and_shared(on_s3: str) -> None:
     assert name not in _tables()
 
 
+@pytest.mark.full
 def test_many_may_make_it_at_once(on_s3: str) -> None:
     start, failures = threading.Barrier(4), list[BaseException]()
 
@@ -266,6 +267,7 @@ def test_large_bodies_are_objects_and_go_with_their_entries(on_s3: str) -> None:
     assert objects.list(TABLE) == []
 
 
+@pytest.mark.full
 def test_a_reader_whose_large_body_is_removed_under_it_reads_again(on_s3: str) -> None:
     store = store_at(on_s3, policy=NEVER)
     store.commit(TABLE, [creation()])

@@ -152,6 +152,7 @@ def test_a_limit_that_is_too_large_is_a_wrong_option(command_name: str, loaded: 
     assert loaded(command_name, what, "--limit", str(2**63 - 1), "--json")[0] == 0
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("place", ["pipe", "file"])
 def test_parquet_goes_to_a_pipe(place: str, loaded: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = [sys.executable, "-m", "deployer", "query", "flights", "--format", "parquet"]

@@ -31,6 +31,7 @@ class Stopped(Exception):
     """A failure between the values and the commit."""
 
 
+@pytest.mark.full
 def test_a_job_is_resumed_and_failed_rows_are_found(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     with connect(lake.root) as connection:
         table = connection.open_table("flights")

@@ -114,6 +114,7 @@ TEXTS = [row.text for row in TYPE_ROWS if row.text != "null" and not holds_blob(
 TYPES = {f"t{place}": Column(f"t{place}", parse_type(text)) for place, text in enumerate(TEXTS)}
 
 
+@pytest.mark.full
 def test_values_of_every_type_of_specs(tmp_path: Path) -> None:
     """Each goes into a function and comes back, for all rows, and for some beside others that keep theirs."""
     lake = Lake(tmp_path)

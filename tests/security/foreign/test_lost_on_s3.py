@@ -57,6 +57,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 )
 
 
+@pytest.mark.full
 def test_every_command_names_it_and_makes_nothing(lost: str, deployer: Deployer) -> None:
     before = made(lost)
     for command in COMMANDS:

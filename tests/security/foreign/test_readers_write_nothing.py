@@ -279,6 +279,7 @@ DYNAMODB_READS = {"GetItem", "Query", "TransactGetItems", "BatchGetItem", "Scan"
 S3_READS = {"GET", "HEAD"}
 
 
+@pytest.mark.full
 def test_on_s3_no_request_of_a_reader_writes(on_s3: str, interpose: Interpose, tmp_path: Path) -> None:
     from deployer.datasets.storage.options import storage_options
     from deployer.live.provenance import column_origin

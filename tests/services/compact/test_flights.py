@@ -33,6 +33,7 @@ def january() -> pa.Table:
     return rows.cast(pa.schema([field.with_nullable(field.name not in KEYS) for field in rows.schema]))
 
 
+@pytest.mark.full
 @pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "keyless"])
 def test_rows_and_their_order(lake: Lake, *, keyed: bool) -> None:

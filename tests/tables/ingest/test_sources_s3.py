@@ -157,6 +157,7 @@ def test_an_object_that_may_not_be_read_is_said(
         lake.ingest(place)
 
 
+@pytest.mark.full
 def test_another_endpoint_is_asked_once_it_is_set(lake: Lake, upload: Upload, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.table()
     place = upload(lake.file(flights(10), "a.parquet"))

@@ -199,6 +199,7 @@ def nyc(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[TableSpec, 
     return found
 
 
+@pytest.mark.full
 @pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("case", REAL)
 def test_leaves_of_real_data_are_of_about_the_same_size(
