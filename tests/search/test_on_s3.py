@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from deployer.table import connect
 from tests.search.articles import WORDS
 from tests.tables.indexed import PQ, Indexed
