@@ -117,7 +117,6 @@ def test_a_reader_gets_what_it_misses(
     assert tail.floor == floor
 
 
-@pytest.mark.thinned(2, to="full")
 def test_tails_of_many_logs_come_together(backend: Backend) -> None:
     for number in range(300):
         _fill(backend, 1 + number % 3, f"t{number}")
