@@ -11,11 +11,15 @@ import pytest
 from deployer import errors
 from deployer.app.operations.explain import errors_page, explain, topics
 from deployer.cli.main import run
+from deployer.engine.secrets.crypter import WrongKey
 from deployer.errors import DeployerError, NotFound
 from deployer.plan.changes import Change
+from deployer.runs.runner import RunCancelled
 from deployer.services.registry import SERVICES
 from deployer.state.model.services import EXCLUDES
+from deployer.views.refresh.results import NoStableRowIds
 from tests.projects import REPOSITORY
+from tests.test_public_kinds import kinds_of_errors
 
 ROW = re.compile(r"^\| [^|]* \| `(\w+)` \| [^|]* \|.*$", re.MULTILINE)
 
@@ -25,10 +29,15 @@ def names(kind: str) -> set[str]:
 
 
 def test_there_is_one_of_each_error_service_and_change() -> None:
-    kinds = {each.kind for each in vars(errors).values() if isinstance(each, type) and issubclass(each, DeployerError)}
-    assert names("error") == kinds
+    assert names("error") == {*kinds_of_errors()}
     assert names("service") == {*SERVICES, *EXCLUDES}
     assert names("change") == {each.kind for each in get_args(Change)}
+
+
+def test_exit_codes_are_those_of_the_errors() -> None:
+    own = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, DeployerError)]
+    for error in (*own, RunCancelled, NoStableRowIds, WrongKey):
+        assert explain(error.kind).facts["exit code"] == str(error.exit_code), error
 
 
 def test_the_pages_say_the_same() -> None:

@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 import yaml
 
-from deployer import errors
-from deployer.errors import DeployerError, NotFound
+from deployer.errors import NotFound
 from deployer.specs.yaml.suggestions import nearest
 from deployer.state.model.services import EXCLUDES
 
@@ -67,7 +66,14 @@ def topics() -> Mapping[TopicKind, tuple[Explanation, ...]]:
     read: Mapping[str, Mapping[str, Mapping[str, str]]] = yaml.load(text, Loader=yaml.CSafeLoader)
     return {
         "error": tuple(
-            Explanation("error", name, each["means"], each["do"], {}, f"errors.md#{name.lower()}")
+            Explanation(
+                "error",
+                name,
+                each["means"],
+                each["do"],
+                {"exit code": str(each.get("exit", 1))},
+                f"errors.md#{name.lower()}",
+            )
             for name, each in read["errors"].items()
         ),
         "service": tuple(
@@ -95,8 +101,6 @@ def _beside(service: str) -> Mapping[str, str]:
 
 def errors_page() -> str:
     """Returns docs/errors.md: every kind of error, its exit code, what it means and what to do."""
-    classes = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, DeployerError)]
-    exit_codes = {each.kind: each.exit_code for each in classes}
     return "\n".join(
         [
             "# Errors",
@@ -113,7 +117,7 @@ def errors_page() -> str:
                 for line in (
                     f"## {each.name}",
                     "",
-                    f"Exit code {exit_codes[each.name]}. {each.text}",
+                    f"Exit code {each.facts['exit code']}. {each.text}",
                     "",
                     f"**What to do:** {each.advice}",
                     "",
