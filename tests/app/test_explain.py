@@ -35,8 +35,9 @@ def test_there_is_one_of_each_error_service_and_change() -> None:
 
 
 def test_exit_codes_are_those_of_the_errors() -> None:
-    own = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, DeployerError)]
-    for error in (*own, RunCancelled, NoStableRowIds, WrongKey):
+    found = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, DeployerError)]
+    own: list[type[DeployerError]] = [*found, RunCancelled, NoStableRowIds, WrongKey]
+    for error in own:
         assert explain(error.kind).facts["exit code"] == str(error.exit_code), error
 
 
