@@ -19,9 +19,14 @@ def imports_of(function: FunctionType) -> set[str]:
 
 def _imports(code: CodeType, package: str) -> Iterator[str]:
     bytecode = dis.Bytecode(code)
-    handled = [(entry.start, entry.end) for entry in getattr(bytecode, "exception_entries", ())]
+    instructions = list(bytecode)
+    # From Python 3.12 on, the whole body of a coroutine or generator has a handler that turns StopIteration into another
+    # error; it handles no import.
+    own = {each.offset for each in instructions if each.opname == "CALL_INTRINSIC_1"}
+    entries = getattr(bytecode, "exception_entries", ())
+    handled = [(entry.start, entry.end) for entry in entries if entry.target not in own]
     constants: list[object] = [None, None]
-    for each in bytecode:
+    for each in instructions:
         if each.opname == "IMPORT_NAME" and not any(start <= each.offset < end for start, end in handled):
             level = constants[-2]
             yield package.partition(".")[0] if isinstance(level, int) and level > 0 else str(each.argval)
