@@ -20,8 +20,8 @@ def imports_of(function: FunctionType) -> set[str]:
 def _imports(code: CodeType, package: str) -> Iterator[str]:
     bytecode = dis.Bytecode(code)
     instructions = list(bytecode)
-    # From Python 3.12 on, the whole body of a coroutine or generator has a handler that turns StopIteration into another
-    # error; it handles no import.
+    # From Python 3.12 on, the whole body of a coroutine or generator has a handler that turns StopIteration into
+    # another error; it handles no import.
     own = {each.offset for each in instructions if each.opname == "CALL_INTRINSIC_1"}
     entries = getattr(bytecode, "exception_entries", ())
     handled = [(entry.start, entry.end) for entry in entries if entry.target not in own]
