@@ -128,7 +128,7 @@ def put(store: StateStore, entry: ExternalTable, before: ExternalTable | None = 
     changes: dict[str, JSON] = {key: entry.as_json()}
     held: dict[str, JSON] = {key: None if is_taken(instance, entry.name) else instance.properties.get(key)}
     held |= dict.fromkeys(_dataset_properties(entry.name))
-    free = _free_of_tables(entry.name)
+    free = free_of_tables(entry.name)
     if before is not None:
         before_key = _property(before.name)
         changes = {before_key: None} | changes
@@ -163,7 +163,7 @@ def _dataset_properties(name: str) -> set[str]:
     return {f"{DATASET_NAME}{each}" for each in names}
 
 
-def _free_of_tables(name: str) -> Sequence[InstanceRequirement]:
-    """Returns the requirement that no table of the instance has the name, where one can have it."""
+def free_of_tables(name: str) -> Sequence[InstanceRequirement]:
+    """Returns the requirement that no table of the instance, and no other entry, has the name, where a table can."""
     database, _, bare = full_name(name).rpartition(".")
     return [] if fault_of_name(database) or fault_of_name(bare) else [NameFree(database, bare)]

@@ -10,11 +10,10 @@ from deployer.datasets.files.named_rows import NamedVersion
 from deployer.errors import Corrupt
 from deployer.platform.storage.envelope import FORGED
 from deployer.state.log.codec import Mismatch, decode, encode
+from deployer.state.model.declared_properties import DATASET_NAME
 from deployer.state.model.entities import JSON, InstanceState
 
 RECORDS = "recordings/"  #: of the names of properties; the dataset's id follows
-NAMES = "recordings-name/"  #: of properties that keep names unique; the name follows, and the value is the id
-TABLES = "catalog/"  #: of properties of entries that are tables outside of the instance; the full name follows
 FOLDER = "_catalog"  #: below the instance's root, with a folder for each dataset
 
 Kind = Literal["dataset", "blueprints"]
@@ -103,7 +102,7 @@ def record_of(instance: InstanceState, dataset_id: str) -> DatasetRecord | None:
 
 def id_of_name(instance: InstanceState, name: str) -> str | None:
     """Returns the id of the dataset of that name; None where there is none."""
-    found = instance.properties.get(NAMES + name)
+    found = instance.properties.get(DATASET_NAME + name)
     return found if isinstance(found, str) else None
 
 

@@ -7,27 +7,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from deployer.catalog.datasets.model.record import (
-    NAMES,
     DatasetRecord,
     folder_of,
     id_of_name,
     record_of,
     records_of,
 )
-from deployer.catalog.external.registry import is_taken
+from deployer.catalog.external.registry import free_of_tables, is_taken
 from deployer.datasets.files.named_rows import remove_folder
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 from deployer.platform.system.clock import Clock
 from deployer.platform.system.failpoints import reached
-from deployer.state.log.requirements import InstanceRequirement, NameFree, PropertiesAre
+from deployer.state.log.requirements import InstanceRequirement, PropertiesAre
 from deployer.state.log.updates import SetInstanceProperties
+from deployer.state.model.declared_properties import DATASET_NAME
 from deployer.state.model.entities import INSTANCE_LOG, JSON
-from deployer.state.model.names import fault_of_name, has_control_characters
+from deployer.state.model.names import has_control_characters
 from deployer.state.store import StateStore
 
 LONGEST_NAME = 512  #: characters
 _ATTEMPTS = 20
-_TABLES_DATABASE = "default"  #: of a table that clients name without a database
 
 
 class AlreadyThere(Conflict):
@@ -83,7 +82,7 @@ class Datasets:
         self._require_free(name)
         free = PropertiesAre(dict.fromkeys(changes))
         try:
-            self.store.commit(INSTANCE_LOG, [SetInstanceProperties(changes)], [free, *self._no_table(name)])
+            self.store.commit(INSTANCE_LOG, [SetInstanceProperties(changes)], [free, *free_of_tables(name)])
         except Conflict as conflict:
             raise _taken(name) from conflict
         return dataset
@@ -98,8 +97,8 @@ class Datasets:
                 return before
             self._require_free(name)
             after = replace(before, name=name, updated_at=self.clock.now())
-            changes = self._changes(after) | {NAMES + before.name: None}
-            if self._is_committed(before, changes, (PropertiesAre({NAMES + name: None}), *self._no_table(name))):
+            changes = self._changes(after) | {DATASET_NAME + before.name: None}
+            if self._is_committed(before, changes, (PropertiesAre({DATASET_NAME + name: None}), *free_of_tables(name))):
                 return after
         raise _busy(dataset_id)
 
@@ -157,16 +156,9 @@ class Datasets:
             raise _taken(name)
 
     @staticmethod
-    def _no_table(name: str) -> list[InstanceRequirement]:
-        """Returns requirements that no table has the name, where one could have it."""
-        database, _, bare = name.rpartition(".")
-        database = database or _TABLES_DATABASE
-        return [] if fault_of_name(database) or fault_of_name(bare) else [NameFree(database, bare)]
-
-    @staticmethod
     def _changes(record: DatasetRecord) -> dict[str, JSON]:
         """Returns the properties of a dataset."""
-        return {record.key: record.as_json(), NAMES + record.name: record.dataset_id}
+        return {record.key: record.as_json(), DATASET_NAME + record.name: record.dataset_id}
 
     def _new_id(self) -> str:
         return f"{self.clock.now() * 1_000_000:016x}{secrets.token_hex(8)}"

@@ -39,6 +39,7 @@ def datasets(
     from deployer.catalog.datasets.reads.index import Indexes
     from deployer.cli.commands.catalog.options import root_of
     from deployer.cli.console.output import note, print_json, stdout
+    from deployer.platform.system.clock import utc
     from deployer.state import open_store
     from deployer.state.model.times import iso_utc
 
@@ -76,10 +77,11 @@ def datasets(
         shown.add_column(name)
     for name in ("segments", "layers", "chunks", "size"):
         shown.add_column(name, justify="right")
-    for each in documents:
+    for (record, *_), each in zip(found, documents, strict=True):
         numbers = [f"{each[name]:,}" for name in ("segments", "layers", "chunks")]
-        updated = str(each["updated_at"])[:19].replace("T", " ")
-        shown.add_row(str(each["name"]), str(each["id"]), updated, *numbers, decimal(int(str(each["bytes"]))))
+        shown.add_row(
+            str(each["name"]), str(each["id"]), utc(record.updated_at), *numbers, decimal(int(str(each["bytes"])))
+        )
     stdout().print(shown)
     return 0
 

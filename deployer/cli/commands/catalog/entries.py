@@ -27,6 +27,7 @@ def entries(
     from deployer.catalog.entries import Entries
     from deployer.cli.commands.catalog.options import root_of
     from deployer.cli.console.output import note, print_json, stdout
+    from deployer.platform.system.clock import utc
     from deployer.state import open_store
     from deployer.state.model.times import iso_utc
 
@@ -61,7 +62,7 @@ def entries(
     for name in ("entry", "kind", "id", "updated (UTC)"):
         shown.add_column(name)
     for kind, each in found:
-        shown.add_row(each.name, kind, each.entry_id.hex(), iso_utc(each.updated_at)[:19].replace("T", " "))
+        shown.add_row(each.name, kind, each.entry_id.hex(), utc(each.updated_at))
     stdout().print(shown)
     return 0
 
