@@ -21,8 +21,9 @@ from deployer.catalog.datasets.search.searches import Searches
 from deployer.datasets.files.named_rows import add_rows, read_rows
 from deployer.errors import Conflict, InvalidInput, NotFound
 from deployer.platform.system.failpoints import reached
+from deployer.state.commits import LOST_RACE
 
-_ATTEMPTS = 20
+_ATTEMPTS = 40  #: how often a registration is planned again because others changed the dataset first
 
 
 class OnDuplicate(IntEnum):
@@ -75,29 +76,38 @@ class Registration:
             raise InvalidInput("no data sources to register", remedy="name at least one recording")
         read = list(read_all(sources, self.datasets.by_id(dataset_id).kind))
         call = self.datasets.clock.new_id()[:16]
-        for lost in range(_ATTEMPTS):
-            record = self.datasets.by_id(dataset_id)
-            index = self.indexes.of(record)
-            plan = _planned(read, index, on_duplicate, f"{dataset_id}-{call}")
-            searches, faults = self.searches.extended(record, plan.layers)
-            if faults:  # files whose values a search index cannot have
-                plan = plan.without(faults)
-                searches, _ = self.searches.extended(record, plan.layers)
-            at = time.time_ns()
-            layers = layer_rows(plan.layers, record.sources, at, index.schema_numbers)
-            chunks = chunk_rows(plan.layers, record.sources)
-            after = replace(
-                self._written(record, {"layers": layers, "chunks": chunks, "tasks": task_rows(plan.tasks, at)}),
-                sources=record.sources + len(plan.layers),
-                searches=searches,
-            )
-            reached("catalog:before-registering")
-            if self.datasets.is_replaced(record, after):
-                reached("catalog:after-registering")
-                self.indexes.grown(index, after, layers, chunks)
+        for _ in LOST_RACE.attempts(_ATTEMPTS):
+            with self.datasets.store.turn(dataset_id):
+                plan = self._attempted(dataset_id, read, on_duplicate, f"{dataset_id}-{call}")
+            if plan is not None:
                 return list(plan.tasks)
-            self.datasets.store.pause(lost + 1)
-        raise Conflict("others register all the time", where=record.name, remedy="try again when fewer write")
+        raise Conflict("others register all the time", where=dataset_id, remedy="try again when fewer write")
+
+    def _attempted(
+        self, dataset_id: str, read: Sequence[ReadSource], on_duplicate: OnDuplicate, task_prefix: str
+    ) -> _Plan | None:
+        """Returns what is registered; None where the dataset was changed meanwhile, and nothing is."""
+        record = self.datasets.by_id(dataset_id)
+        index = self.indexes.of(record)
+        plan = _planned(read, index, on_duplicate, task_prefix)
+        searches, faults = self.searches.extended(record, plan.layers)
+        if faults:  # files whose values a search index cannot have
+            plan = plan.without(faults)
+            searches, _ = self.searches.extended(record, plan.layers)
+        at = time.time_ns()
+        layers = layer_rows(plan.layers, record.sources, at, index.schema_numbers)
+        chunks = chunk_rows(plan.layers, record.sources)
+        after = replace(
+            self._written(record, {"layers": layers, "chunks": chunks, "tasks": task_rows(plan.tasks, at)}),
+            sources=record.sources + len(plan.layers),
+            searches=searches,
+        )
+        reached("catalog:before-registering")
+        if self.datasets.is_replaced(record, after):
+            reached("catalog:after-registering")
+            self.indexes.grown(index, after, layers, chunks)
+            return plan
+        return None
 
     def tasks(self, task_ids: Sequence[str]) -> list[Task]:
         """Returns the tasks of those ids, in that order. Raises NotFound for an id that no registration gave."""

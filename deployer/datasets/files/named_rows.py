@@ -17,13 +17,15 @@ from deployer.datasets.errors import as_deployer_error, is_of_lance, storage_err
 from deployer.datasets.storage.options import objects_at, storage_options
 from deployer.datasets.storage.refs import set_tags, tags_of
 from deployer.errors import Conflict, NotFound
+from deployer.platform.system.retry import Backoff
 
 if TYPE_CHECKING:
     import lance
     import pyarrow as pa
 
 FRAGMENTS = 64  #: of a version from which adding rows writes all of them again, as one
-_ATTEMPTS = 20
+_ATTEMPTS = 40
+_LOST_RACE = Backoff(first=0.02, longest=1.0)  #: an attempt opens the dataset, restores it and appends
 _NAMED = "named"  #: the tag of the version that the log names, which Lance then keeps
 
 
@@ -43,7 +45,7 @@ def add_rows(location: str, named: NamedVersion, rows: pa.Table, *, in_place: bo
     """
     if not rows.num_rows and named.version:
         return named
-    for _ in range(_ATTEMPTS):
+    for _ in _LOST_RACE.attempts(_ATTEMPTS):
         written = _written(location, named, rows, in_place)
         if written is not None:
             return NamedVersion(written, named.rows + rows.num_rows)

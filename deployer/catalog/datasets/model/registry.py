@@ -18,6 +18,7 @@ from deployer.datasets.files.named_rows import remove_folder
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 from deployer.platform.system.clock import Clock
 from deployer.platform.system.failpoints import reached
+from deployer.state.commits import LOST_RACE
 from deployer.state.log.requirements import InstanceRequirement, PropertiesAre
 from deployer.state.log.updates import SetInstanceProperties
 from deployer.state.model.declared_properties import DATASET_NAME
@@ -91,7 +92,7 @@ class Datasets:
         """Gives a dataset another name. Raises NotFound; AlreadyThere for the name of another entry; Refused for a
         dataset of blueprints."""
         _require_name(name)
-        for _ in range(_ATTEMPTS):
+        for _ in LOST_RACE.attempts(_ATTEMPTS):
             before = self._own(dataset_id)
             if before.name == name:
                 return before
@@ -104,7 +105,7 @@ class Datasets:
 
     def set_default_blueprint(self, dataset_id: str, segment: str | None) -> DatasetRecord:
         """Names the blueprint that viewers show a dataset with. Raises NotFound."""
-        for _ in range(_ATTEMPTS):
+        for _ in LOST_RACE.attempts(_ATTEMPTS):
             before = self.by_id(dataset_id)
             after = replace(before, default_blueprint=segment, updated_at=self.clock.now())
             if self._is_committed(before, {after.key: after.as_json()}):
@@ -114,7 +115,7 @@ class Datasets:
     def delete(self, dataset_id: str) -> None:
         """Deletes a dataset and that of its blueprints. Recordings stay where they are. Raises NotFound; Refused for a
         dataset of blueprints."""
-        for _ in range(_ATTEMPTS):
+        for _ in LOST_RACE.attempts(_ATTEMPTS):
             before = self._own(dataset_id)
             blueprints = self.find(before.blueprints)
             changes: dict[str, JSON] = dict.fromkeys(self._changes(before))

@@ -23,6 +23,7 @@ from deployer.datasets.indexes.instances import (
 )
 from deployer.errors import Conflict, Corrupt, InvalidInput, NotFound
 from deployer.platform.system.failpoints import reached
+from deployer.state.commits import LOST_RACE
 from deployer.state.log.codec import Mismatch, decode
 from deployer.state.model.entities import JSON
 
@@ -54,7 +55,7 @@ class Searches:
         Raises NotFound for the dataset, and where no value has a time of the index; InvalidInput for values that are
         neither texts nor vectors of one length, and for settings that do not fit.
         """
-        for _ in range(_ATTEMPTS):
+        for _ in LOST_RACE.attempts(_ATTEMPTS):
             record = self.datasets.by_id(dataset_id)
             made = self._built(record, self.indexes.of(record), wanted)
             old = [each for each in record.searches if each.column == made.column]
@@ -73,7 +74,7 @@ class Searches:
 
     def delete(self, dataset_id: str, entity: str, component: str) -> list[SearchIndex]:
         """Deletes the index of a component; returns what it deleted. Raises NotFound for the dataset."""
-        for _ in range(_ATTEMPTS):
+        for _ in LOST_RACE.attempts(_ATTEMPTS):
             record = self.datasets.by_id(dataset_id)
             old = [each for each in record.searches if each.column == (entity, component)]
             if not old:
