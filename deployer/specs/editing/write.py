@@ -14,6 +14,7 @@ from deployer.specs.declarations.ingest import ingest_document
 from deployer.specs.model import InstanceSpec, KeyValue, Lake, ServiceSpec, TableSpec
 from deployer.specs.schema.aws_settings import aws_document
 from deployer.specs.schema.services import OWN_PROPERTY, option_document
+from deployer.specs.serialized.datasets import dataset_document
 from deployer.specs.serialized.services import service_to_json
 from deployer.specs.serialized.specs import column_to_json, instance_to_json, table_to_json
 from deployer.specs.sources.variables import escaped
@@ -40,9 +41,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def lake_to_yaml(lake: Lake) -> str:
-    """Returns every document of the lake, the instance first, then its tables by name."""
+    """Returns every document of the lake, the instance first, then its tables by name, then its datasets."""
     tables = sorted(lake.tables, key=lambda table: table.full_name)
-    return "---\n".join((instance_to_yaml(lake.instance), *(table_to_yaml(table) for table in tables)))
+    datasets = sorted(lake.datasets, key=lambda dataset: dataset.name)
+    documents = (*map(table_to_yaml, tables), *(to_yaml(dataset_document(each)) for each in datasets))
+    return "---\n".join((instance_to_yaml(lake.instance), *documents))
 
 
 def instance_to_yaml(spec: InstanceSpec) -> str:

@@ -21,6 +21,7 @@ from deployer.specs.sources.files import Document, Sources, read_sources
 from deployer.specs.sources.limits import check_text
 from deployer.specs.sources.modules import VersionOf, source_versions
 from deployer.specs.sources.variables import Environment
+from deployer.specs.types.dataset import DatasetSpec
 
 
 def load_lake(
@@ -45,11 +46,12 @@ def load_lake(
         instance = _instance(sources, problems)
         schemas = _schemas(sources, problems)
         tables = _tables(sources, schemas, _defaults(sources, instance), problems, source_versions(project))
+        datasets = _datasets(sources, project, tables, problems)
         if (over := check_text(tables)) is not None:
             problems.append(over)
     if problems or instance is None:
         raise InvalidSpecs(tuple(dict.fromkeys(problems)))  # what an alias repeats is one problem
-    return Lake(instance, tuple(tables), tuple(sources.files))
+    return Lake(instance, tuple(tables), tuple(sources.files), datasets)
 
 
 def declared_root(
@@ -170,6 +172,17 @@ def _tables(
             problems.append(Problem(node.at, what, "rename or remove one of them", Rule.DUPLICATE_TABLE))
     _check_renames(named, seen, problems)
     return [table for table, _ in tables]
+
+
+def _datasets(
+    sources: Sources, project: Path, tables: Sequence[TableSpec], problems: list[Problem]
+) -> tuple[DatasetSpec, ...]:
+    documents = _of_kind(sources, "Dataset")
+    if not documents:
+        return ()
+    from deployer.specs.loading.datasets import read_datasets  # most lakes have none
+
+    return read_datasets(documents, project, tables, problems)
 
 
 def _refuse_services_of_views(document: Document, problems: list[Problem]) -> None:

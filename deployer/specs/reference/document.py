@@ -25,6 +25,8 @@ def reference() -> str:
         "Include",
         "view_column",
         "view_function",
+        "recording_source",
+        "search_index",
         "column",
         "computed",
         "element",

@@ -85,8 +85,8 @@ OVERLAY = object_schema(
         "stack": _STACKS,
         "target": text(
             "What it changes.",
-            pattern=rf"^(table/{NAME}\.{NAME}|schema/{NAME}|instance/{DASHED_NAME})$",
-            patternErrorMessage="write table/DATABASE.NAME, schema/NAME or instance/NAME",
+            pattern=rf"^(table/{NAME}\.{NAME}|schema/{NAME}|(instance|dataset)/{DASHED_NAME})$",
+            patternErrorMessage="write table/DATABASE.NAME, schema/NAME, dataset/NAME or instance/NAME",
             examples=["table/nyc.flights", "instance/nyc"],
         ),
         "set": {
