@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from deployer.live.former_datasets import FormerDataset
 from deployer.live.uncomputed import UncomputedColumn
 from deployer.specs.model import InstanceSpec, TableSpec
+from deployer.specs.types.dataset import DatasetSpec
 from deployer.state.model.entities import TableEntry
 
 
@@ -43,6 +44,17 @@ class LiveTable:
     savepoints: tuple[str, ...] = ()  #: their names, the newest first
     rates: Mapping[str, float] = field(default_factory=dict)  #: rows a second of the last backfill, by computed column
     uncomputed: tuple[UncomputedColumn, ...] = ()  #: computed columns that lack values in some rows
+
+
+@dataclass(frozen=True, slots=True)
+class LiveDataset:
+    """A dataset of recordings; `owner` is the `project/stack` that manages it, empty without a manager. `layers` is how
+    many layers are registered with it. A search index that is declared and has no values yet is in `spec` too."""
+
+    spec: DatasetSpec
+    dataset_id: str
+    owner: str = ""
+    layers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +120,8 @@ class LiveLake:
     unreadable: Mapping[str, Unreadable] = field(default_factory=dict)
     applied: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, str] = field(default_factory=dict)
+    datasets: Mapping[str, LiveDataset] = field(default_factory=dict)  #: by address, as they are called now
+    applied_datasets: frozenset[str] = frozenset()  #: the ids of datasets that Pulumi's state of the stack has
 
     def with_applied(self, ids: Mapping[str, str]) -> LiveLake:
         """Returns the lake with the ids of its tables in Pulumi's state: `ids` are their ids by the resource's
@@ -115,7 +129,9 @@ class LiveLake:
         live = {table.table_id: address for address, table in self.tables.items()}
         live |= {table.table_id: address for address, table in self.unreadable.items()}
         applied = {address: live[table_id] for address, table_id in sorted(ids.items()) if table_id in live}
-        return replace(self, applied=applied, resources={now: address for address, now in applied.items()})
+        resources = {now: address for address, now in applied.items()}
+        own = frozenset(ids.values()) & {each.dataset_id for each in self.datasets.values()}
+        return replace(self, applied=applied, resources=resources, applied_datasets=own)
 
     def at(self, address: str) -> LiveTable | Unreadable | None:
         """Returns the table that has this address now."""

@@ -30,7 +30,7 @@ class ChangeRow:
     """
 
     address: str
-    kind: str  #: `table` or `instance`
+    kind: str  #: `table`, `dataset` or `instance`
     database: str
     name: str
     action: str  #: what happens to the resource: `create`, `update` or `delete`
@@ -58,17 +58,17 @@ class ChangeRow:
 
 @dataclass(frozen=True, slots=True)
 class ResourceRow:
-    """One declared instance or table, changed or not. `is_new`: the plan creates it or gives it its name."""
+    """One declared instance, table or dataset, changed or not. `is_new`: the plan creates it or gives it its name."""
 
     address: str
-    kind: str  #: `table` or `instance`
+    kind: str  #: `table`, `dataset` or `instance`
     database: str
     name: str
     description: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
     row_keys: tuple[str, ...] = ()
     sort_keys: tuple[str, ...] = ()
-    indexes: tuple[str, ...] = ()  #: names
+    indexes: tuple[str, ...] = ()  #: names; of a dataset, the components of search indexes
     leaves: int = 1  #: as declared
     online: bool = True
     deletion_protection: bool = True

@@ -6,10 +6,11 @@ import re
 
 INSTANCE_TYPE = "lake:index:Instance"
 TABLE_TYPE = "lake:index:Table"
+DATASET_TYPE = "lake:index:Dataset"
 
 _PROVIDERS = "pulumi:providers:"
 _GROUPS = ("pulumi:pulumi:Stack", "deployer:")
-_ADDRESS_KIND = {INSTANCE_TYPE: "instance", TABLE_TYPE: "table"}
+_ADDRESS_KIND = {INSTANCE_TYPE: "instance", TABLE_TYPE: "table", DATASET_TYPE: "dataset"}
 
 
 _URN = re.compile(r"urn:pulumi:[^\s:]+::[^\s:]+::[^\s]+?::[^\s:;,]+")

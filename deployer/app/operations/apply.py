@@ -227,7 +227,8 @@ def _remove_old_datasets(root: str, planned: Planned) -> tuple[OldDataset, ...]:
     from deployer.tables.evolution.rewrite.cleanup import remove_old_datasets
 
     tables = {table.table_id for table in planned.live.tables.values() if table.former}
-    tables |= {resource.table_id for resource in planned.plan.resources if resource.changes and resource.table_id}
+    changed = (each for each in planned.plan.resources if each.changes and not each.address.startswith("dataset/"))
+    tables |= {resource.table_id for resource in changed if resource.table_id}
     if not tables:
         return ()
     foreseen = {each.name for each in planned.plan.removals if each.kind in ("replaced", "unfinished")}

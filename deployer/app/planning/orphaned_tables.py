@@ -1,5 +1,5 @@
-"""What a plan deletes and no engine does: tables that this stack manages and Pulumi's state does not know, such as of
-`deployer table add`, tables that cannot be read, and tables whose deletion was cut off."""
+"""What a plan deletes and no engine does: tables and datasets that this stack manages and Pulumi's state does not know,
+such as of `deployer table add`, tables that cannot be read, and tables whose deletion was cut off."""
 
 from __future__ import annotations
 
@@ -51,7 +51,11 @@ def _delete_unknown(workspace: Workspace, planned: Planned) -> list[str]:
     root = workspace.root(planned.lake)
     notes = []
     for each in sorted(gone, key=lambda each: each.address):
-        if each.live_address in unreadable or each.table_id not in known:
+        if each.address.startswith("dataset/"):
+            if each.table_id not in known:
+                _delete_dataset(workspace, root, each.table_id)
+                notes.append(f"deleted {each.address}, which Pulumi's state did not know")
+        elif each.live_address in unreadable or each.table_id not in known:
             with closing(open_store(root)) as store:
                 delete_table(
                     store, root, each.table_id, allow_destroy=True, delete_savepoints=workspace.delete_savepoints
@@ -59,3 +63,10 @@ def _delete_unknown(workspace: Workspace, planned: Planned) -> list[str]:
             why = "which could not be read" if each.live_address in unreadable else "which Pulumi's state did not know"
             notes.append(f"deleted {each.address}, {why}")
     return notes
+
+
+def _delete_dataset(workspace: Workspace, root: str, dataset_id: str) -> None:
+    from deployer.catalog.datasets.declared.apply import DeclaredDatasets  # it loads Arrow and the messages of Rerun
+
+    with closing(open_store(root)) as store:
+        DeclaredDatasets(store, root, workspace.dir).delete(dataset_id, allow_destroy=True)

@@ -48,7 +48,7 @@ def judged(
     """
     if policies is None:
         return plan
-    specs: Sequence[Spec] = (lake.instance, *lake.tables) if declared else ()
+    specs: Sequence[Spec] = (lake.instance, *lake.tables, *lake.datasets) if declared else ()
     return _judged(workspace, plan, specs, live, policies, "", _since(live, workspace.root(lake)))
 
 
@@ -60,7 +60,7 @@ def judged_at_ref(
 
     if has_policies(project):
         with _loaded(project, ref, reporter) as policies:
-            return _judged(workspace, plan, (lake.instance, *lake.tables), live, policies, ref, None)
+            return _judged(workspace, plan, (lake.instance, *lake.tables, *lake.datasets), live, policies, ref, None)
     if has_policies(workspace.dir):
         note = f"there is no {POLICIES}/ at {ref}: rules take effect once they are there"
         return replace(plan, verdict=Verdict(notes=(note,), ref=ref))

@@ -13,7 +13,7 @@ from deployer.live.model import TableStatistics
 from deployer.plan import changes as c
 from deployer.plan.assess.column_bytes import Bytes, column_bytes
 from deployer.plan.targeting.outside_targets import begins_to_send, places
-from deployer.platform.text.formatting import describe_seconds
+from deployer.platform.text.formatting import count, describe_seconds
 from deployer.platform.text.units import parse_duration
 from deployer.specs.model import Hold, IndexSpec, Retention
 from deployer.specs.types.column_names import listed, shown
@@ -70,6 +70,8 @@ def assess(
             return _rewrite(statistics, "rows are placed again, by keys of the wider type")
         case c.DeleteTable():
             return _lose(statistics, "its rows are deleted")
+        case c.DeleteDataset():
+            return _unregistered(statistics)
         case c.DropColumn():
             return _lose(statistics, "the column's values are deleted", column_bytes(change, statistics, before, after))
         case c.DeleteInstance():
@@ -147,8 +149,18 @@ def assess(
             return Assessment(Risk.SAFE, why="applies to runs from now on")
         case c.TightenNullability():
             return Assessment(Risk.SAFE, why="existing rows are checked first")
+        case c.CreateSearchIndex() | c.RebuildSearchIndex():
+            return Assessment(Risk.SAFE, why="it is built of the values that are registered, once there are some")
+        case c.DropSearchIndex():
+            return Assessment(Risk.SAFE, why="its component cannot be searched any more; no recording changes")
+        case c.ChangeSources():
+            return Assessment(Risk.SAFE, why="what is registered stays")
         case (
-            c.CreateInstance()
+            c.CreateDataset()
+            | c.ChangeRegister()
+            | c.ChangeDefaultBlueprint()
+            | c.ChangeVersionsKept()
+            | c.CreateInstance()
             | c.CreateTable()
             | c.CreateService()
             | c.RenameTable()
@@ -166,6 +178,14 @@ def assess(
             return _SAFE
         case _:
             assert_never(change)
+
+
+def _unregistered(statistics: TableStatistics) -> Assessment:
+    """Of a dataset, rows are its layers."""
+    if statistics.known and not statistics.rows:
+        return Assessment(Risk.SAFE, why="nothing is registered with it")
+    layers = count(statistics.rows, "layer") if statistics.known else "its layers"
+    return Assessment(Risk.DESTROYS, why=f"what is registered of {layers} is deleted; recordings stay where they are")
 
 
 def _recomputed(

@@ -181,7 +181,7 @@ class SetDeletionProtection:
 
 @dataclass(frozen=True, slots=True)
 class ChangeDescription:
-    """The description of a table or an instance."""
+    """The description of a table, a dataset or an instance."""
 
     kind = "ChangeDescription"
 

@@ -12,6 +12,7 @@ from deployer.platform.text.formatting import count
 from deployer.specs.model import Embedding, Hold, IndexSpec, Retention
 from deployer.specs.types.column_names import listed, shown
 from deployer.specs.types.computed import describe_computed
+from deployer.specs.types.dataset import BlueprintFile, RecordingSource, SearchIndexSpec
 from deployer.specs.types.types import Column, format_type
 from deployer.specs.types.view import ViewFunction, ViewSpec, staleness_text
 
@@ -40,6 +41,26 @@ def describe(change: c.Change) -> str:
             )
         case c.ChangeNotify(before=old_names, after=new_names):
             return f"notified of failed runs {_names(old_names)} → {_names(new_names)}"
+        case c.CreateDataset(spec=dataset):
+            indexes = [index.column for index in dataset.search_indexes]
+            searched = f", search indexes {listed(indexes)}" if indexes else ""
+            return f"create dataset: {_sources(dataset.recordings)}, register {dataset.register}{searched}"
+        case c.DeleteDataset():
+            return "delete dataset and what is registered with it"
+        case c.ChangeSources(before=old_sources, after=new_sources):
+            return f"sources {_sources(old_sources)} → {_sources(new_sources)}"
+        case c.ChangeRegister(before=before, after=after):
+            return f"register {before} → {after}"
+        case c.CreateSearchIndex(index=search):
+            return f"create search index {_search(search)}"
+        case c.DropSearchIndex(index=search):
+            return f"drop search index {_search(search)}"
+        case c.RebuildSearchIndex(before=old_search, after=search):
+            return f"rebuild search index {_search(old_search)} → {_search(search)}"
+        case c.ChangeDefaultBlueprint(before=old_blueprint, after=new_blueprint):
+            return _blueprint(old_blueprint, new_blueprint)
+        case c.ChangeVersionsKept(before=old_time, after=new_time):
+            return f"replaced versions kept {old_time or 'until removed'} → {new_time or 'until removed'}"
         case c.CreateTable(spec=spec) if spec.view is not None:
             keys = f", row keys {listed(spec.row_keys)}" if spec.row_keys else ""
             services = f", services {service_names(spec.services)}" if spec.services else ""
@@ -138,6 +159,20 @@ def describe(change: c.Change) -> str:
             return f"tags {_pairs(old_tags)} → {_pairs(new_tags)}"
         case _:
             assert_never(change)
+
+
+def _sources(sources: Sequence[RecordingSource]) -> str:
+    return ", ".join(f"{each.prefix} (layer {each.layer})" for each in sources) or "no sources"
+
+
+def _search(index: SearchIndexSpec) -> str:
+    options = describe_options(index.parameters)
+    return f"{index.column}: {index.kind} by {index.timeline}" + (f" ({options})" if options else "")
+
+
+def _blueprint(before: BlueprintFile | None, after: BlueprintFile | None) -> str:
+    old, new = (each.file if each is not None else "none" for each in (before, after))
+    return f"default blueprint {old}: its content changed" if old == new else f"default blueprint {old} → {new}"
 
 
 def describe_holds(before: Sequence[Hold], after: Sequence[Hold]) -> str:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from deployer.errors import Refused
-from deployer.provider.resources.inputs import ROOT, instance_inputs, table_inputs
+from deployer.provider.resources.inputs import ROOT, dataset_inputs, instance_inputs, table_inputs
 from deployer.provider.resources.kind import UNKNOWN, CheckFailure, Properties
 from deployer.specs.model import Lake
 
@@ -55,7 +55,8 @@ class Declared:
     def _all_inputs(self) -> Mapping[str, Mapping[str, Any]]:
         instance = self._lake.instance
         tables = {table.address: table_inputs(table, instance.root) for table in self._lake.tables}
-        return {instance.address: instance_inputs(instance), **tables}
+        datasets = {each.address: dataset_inputs(each, instance.root) for each in self._lake.datasets}
+        return {instance.address: instance_inputs(instance), **tables, **datasets}
 
 
 def _identical(one: Any, other: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What a run may delete, and which tables it may rename: what its plan showed.
+"""What a run may delete, datasets among it, and which tables it may rename: what its plan showed.
 
 Pulumi's state is a file that may be anybody's: a resource in it names a root and a table's id. So the provider deletes
 nothing that the plan of the run did not have. Where Pulumi is run without deployer there is no such plan.
@@ -18,7 +18,8 @@ DELETIONS_VARIABLE = "DEPLOYER_DELETIONS"
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """Tables by id, of the instance at `root` (an absolute path or URI), and whether the instance itself goes."""
+    """Tables and datasets by id, of the instance at `root` (an absolute path or URI), and whether the instance itself
+    goes."""
 
     root: str = ""
     tables: frozenset[str] = frozenset()

@@ -13,6 +13,7 @@ from deployer.platform.files.reading import read_limited
 from deployer.platform.text.units import canonical_duration
 from deployer.specs.model import TableSpec
 from deployer.specs.rules import Rule
+from deployer.specs.serialized.datasets import dataset_document
 from deployer.specs.sources.files import Document
 from deployer.specs.types.dataset import (
     BASE,
@@ -22,6 +23,8 @@ from deployer.specs.types.dataset import (
     SearchIndexSpec,
     defaults_of,
 )
+from deployer.specs.validation.plain_values import as_node
+from deployer.specs.validation.validate import check_shape
 from deployer.specs.yaml.nodes import Node
 from deployer.state.model.declared_properties import DEFAULT_DATABASE
 
@@ -58,8 +61,22 @@ def read_datasets(
     return tuple(found)
 
 
-def read_dataset(document: Document, project: Path, report: Report) -> DatasetSpec:
-    """Returns one dataset as far as its document is valid."""
+def problems_of_dataset(spec: DatasetSpec) -> list[Problem]:
+    """Returns what specs could not say of a dataset that comes from elsewhere; files are not looked at. The place of a
+    problem has no file."""
+    problems: list[Problem] = []
+
+    def report(at: Position, rule: Rule, what: str, remedy: str) -> None:
+        problems.append(Problem(at, what, remedy, rule))
+
+    node = as_node(dataset_document(spec))
+    if shape := check_shape(node, problems):
+        read_dataset(Document(node, *shape), None, report)
+    return problems
+
+
+def read_dataset(document: Document, project: Path | None, report: Report) -> DatasetSpec:
+    """Returns one dataset as far as its document is valid. Without a `project`, no file is read."""
     values = document.node.value
     assert isinstance(values, dict)  # noqa: S101
     sources = {"": document.node.at} | {key: node.key_at for key, node in values.items()}
@@ -160,7 +177,7 @@ def _search_indexes(node: Node | None, report: Report) -> tuple[SearchIndexSpec,
     return tuple(found[column] for column in sorted(found))
 
 
-def _blueprint(node: Node | None, project: Path, report: Report) -> BlueprintFile | None:
+def _blueprint(node: Node | None, project: Path | None, report: Report) -> BlueprintFile | None:
     if node is None:
         return None
     file = str(node.value)
@@ -168,10 +185,13 @@ def _blueprint(node: Node | None, project: Path, report: Report) -> BlueprintFil
         if fault := _prefix_fault(file):
             report(node.at, Rule.BLUEPRINT_FILE, fault[0].replace("`prefix`", "`default_blueprint`"), fault[1])
         return BlueprintFile(file)
-    path = Path(os.path.realpath(project / file))
-    if "://" in file or not path.is_relative_to(project):
+    top = project or Path("/project")
+    path = Path(os.path.realpath(top / file))
+    if "://" in file or not path.is_relative_to(top):
         what = f"`default_blueprint` is not a file of the project: {file}"
         report(node.at, Rule.BLUEPRINT_FILE, what, "write its path within the project, or s3://BUCKET/KEY")
+        return BlueprintFile(file)
+    if project is None:
         return BlueprintFile(file)
     try:
         data = read_limited(path, LARGEST_BLUEPRINT)

@@ -57,7 +57,7 @@ class DatasetRecord:
     """A dataset. Ids have 32 hex digits; times are milliseconds since 1970.
 
     `blueprints` is the id of its dataset of blueprints, and empty for one of those. `sources` is how many files were
-    registered: each has a number below that.
+    registered: each has a number below that. `declared` is what specs say of it (`deployer.catalog.datasets.declared`).
     """
 
     dataset_id: str
@@ -72,6 +72,7 @@ class DatasetRecord:
     chunks: RowVersion = RowVersion()
     tasks: RowVersion = RowVersion()
     searches: tuple[SearchIndex, ...] = field(default=(), metadata={"sparse": True})
+    declared: Mapping[str, JSON] | None = field(default=None, metadata={"sparse": True})
 
     @property
     def key(self) -> str:

@@ -1,0 +1,1 @@
+"""Datasets that specs declare: what is live of them, how a declaration is applied, and which recordings are new."""
