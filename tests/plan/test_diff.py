@@ -17,7 +17,10 @@ from deployer.plan.changes import (
     Change,
     ChangeMaxStaleness,
     ChangeViewQuery,
+    CreateDataset,
     CreateIndex,
+    DatasetAlteration,
+    DeleteDataset,
     DropIndex,
     RebuildIndex,
     RenameIndex,
@@ -253,6 +256,7 @@ def test_every_kind_of_change_has_a_golden_case() -> None:
     found |= {type(change) for after in (FLIGHTS, INSTANCE) for change in diff(None, after)}
     found |= {CreateIndex, DropIndex, RebuildIndex, RenameIndex}  # tests/plan/test_indexes.py
     found |= {ChangeMaxStaleness, ChangeViewQuery}  # tests/views/spec/test_plans.py
+    found |= {CreateDataset, DeleteDataset, *get_args(DatasetAlteration)}  # tests/catalog/declared/test_plans.py
     assert found == set(get_args(Change))
 
 

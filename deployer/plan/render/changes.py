@@ -43,7 +43,7 @@ def describe(change: c.Change) -> str:
             return f"notified of failed runs {_names(old_names)} → {_names(new_names)}"
         case c.CreateDataset(spec=dataset):
             indexes = [index.column for index in dataset.search_indexes]
-            searched = f", search indexes {listed(indexes)}" if indexes else ""
+            searched = f", search indexes {', '.join(indexes)}" if indexes else ""
             return f"create dataset: {_sources(dataset.recordings)}, register {dataset.register}{searched}"
         case c.DeleteDataset():
             return "delete dataset and what is registered with it"
