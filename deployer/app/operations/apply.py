@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deployer.app.operations.plan import PlanRefused, PlanResult, live_plan
+from deployer.app.operations.recordings import AppliedRecordings, apply_recordings
 from deployer.app.planning.addresses import check_addresses
 from deployer.app.planning.plan import Planned, plan_lake
 from deployer.app.planning.saved_plan import as_saved_plan, open_plan, plan_again
@@ -39,13 +40,15 @@ class ApplyResult:
     """What was applied.
 
     `summary` counts the engine's operations by kind, `operations` has each of them. `old_datasets` are those that
-    rewrites left and whose time is over: removed, or kept for a reason.
+    rewrites left and whose time is over: removed, or kept for a reason. `recordings` is what was registered with
+    datasets, and what of it failed.
     """
 
     plan: PlanResult
     summary: Mapping[str, int]
     operations: tuple[Operation, ...]
     old_datasets: tuple[OldDataset, ...] = ()
+    recordings: tuple[AppliedRecordings, ...] = ()
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
@@ -54,7 +57,9 @@ class ApplyResult:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the document that `deployer up --json` prints."""
-        document = {"plan": self.plan.to_json(), "summary": dict(self.summary)}
+        document: dict[str, Any] = {"plan": self.plan.to_json(), "summary": dict(self.summary)}
+        if self.recordings:
+            document["recordings"] = [each.to_json() for each in self.recordings]
         if self.unreadable:
             rows = [each.as_row() for each in self.unreadable]
             document["error"] = {"kind": "Corrupt", "unreadable": rows}
@@ -199,7 +204,9 @@ def _apply(workspace: Workspace, planned: Planned, result: PlanResult, reporter:
         )
     _publish_clusters(workspace, planned.lake, planned.engine(), reporter)
     _remove_unused_code(workspace, planned.lake, planned.engine(), reporter)
-    return ApplyResult(result, applied.summary, applied.operations, _remove_old_datasets(root, planned))
+    recordings = apply_recordings(workspace, planned)
+    removed = _remove_old_datasets(root, planned)
+    return ApplyResult(result, applied.summary, applied.operations, removed, recordings)
 
 
 def _record_others(root: str, planned: Planned, reporter: Reporter) -> None:

@@ -32,5 +32,7 @@ VIEW = "view"
 CATALOG_ENTRY, CREATING = "catalog/", "creating"
 #: And one for the name of each dataset of recordings: this, then the name as it was given. The value is its id.
 DATASET_NAME = "recordings-name/"
+#: With which the names of datasets of blueprints begin; the id of their dataset follows.
+BLUEPRINTS = "__bp_"
 #: The database of a name that is given without one.
 DEFAULT_DATABASE = "default"

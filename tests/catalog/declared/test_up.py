@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from deployer.catalog.datasets.declared.live import live_of
-from deployer.errors import NotFound
+from deployer.catalog.entries import Entries
+from deployer.errors import NotFound, Refused
+from deployer.state import open_store
 from tests.catalog.datasets.recordings import Chunk, write_recording
-from tests.catalog.declared.conftest import DRIVES, INDEX, Deployer, changes, datasets, declare, drives
+from tests.catalog.declared.conftest import DRIVES, INDEX, ROOT, Deployer, changes, datasets, declare, drives
 from tests.projects import table
 
 
@@ -128,3 +131,27 @@ def test_a_saved_plan_is_applied(project: Path, deployer: Deployer) -> None:
     moved = deployer("up", "plan.json")
     assert moved.code != 0
     assert "dataset/drives: default_blueprint: none → blueprint another" in moved.out + moved.err
+
+
+def test_an_instance_with_datasets_of_clients_is_not_destroyed(project: Path, deployer: Deployer) -> None:
+    assert deployer("up", "--yes").code == 0
+    with datasets() as found:
+        walks = found.create("walks")
+    refused = deployer("destroy", "--yes")
+    assert refused.code != 0
+    assert "1 dataset of recordings that this stack does not manage: walks" in refused.out + refused.err
+    with datasets() as found:
+        found.delete(walks.dataset_id)
+    assert deployer("destroy", "--yes").code == 0
+
+
+def test_clients_neither_rename_nor_delete_a_declared_dataset(project: Path, deployer: Deployer) -> None:
+    assert deployer("up", "--yes").code == 0
+    with closing(open_store(ROOT)) as store:
+        entries = Entries(store, str(Path(ROOT).absolute()))
+        entry_id = bytes.fromhex(drives().dataset_id)
+        with pytest.raises(Refused, match="cannot be renamed here"):
+            entries.rename(entry_id, "walks")
+        with pytest.raises(Refused, match="cannot be deleted here"):
+            entries.delete(entry_id)
+    assert drives().name == "drives"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from deployer.catalog.datasets.model.record import DatasetRecord, SearchIndex, records_of
-from deployer.errors import Corrupt, InvalidInput
+from deployer.errors import Corrupt, InvalidInput, Refused
 from deployer.live.model import LiveDataset, LiveLake
 from deployer.platform.storage.envelope import FORGED
 from deployer.specs.serialized.datasets import dataset_from_json, search_index_from_json
@@ -58,6 +58,17 @@ def live_of(record: DatasetRecord) -> LiveDataset:
         raise Corrupt(
             f"what the log has of the dataset's declaration is not valid: {error}", where=record.name, remedy=FORGED
         ) from None
+
+
+def refuse_managed(record: DatasetRecord, what: str, remedy: str) -> None:
+    """Raises Refused for a dataset that a stack manages: `what` would be done to it."""
+    owner = str((record.declared or {}).get(OWNER) or "")
+    if owner:
+        raise Refused(
+            f"the dataset is managed by {owner} and cannot be {what} here",
+            where=f"dataset/{record.name}",
+            remedy=remedy,
+        )
 
 
 def pending_of(record: DatasetRecord) -> list[SearchIndexSpec]:

@@ -21,7 +21,7 @@ from deployer.platform.system.failpoints import reached
 from deployer.state.commits import LOST_RACE
 from deployer.state.log.requirements import InstanceRequirement, PropertiesAre
 from deployer.state.log.updates import SetInstanceProperties
-from deployer.state.model.declared_properties import DATASET_NAME
+from deployer.state.model.declared_properties import BLUEPRINTS, DATASET_NAME
 from deployer.state.model.entities import INSTANCE_LOG, JSON
 from deployer.state.model.names import has_control_characters
 from deployer.state.store import StateStore
@@ -74,7 +74,7 @@ class Datasets:
         if own_id == "0" * 32:
             raise InvalidInput("an entry id of zeros is not an id", remedy="leave the id out")
         now = self.clock.now()
-        blueprints = DatasetRecord(blueprints_id, f"__bp_{own_id}", "blueprints", now, now)
+        blueprints = DatasetRecord(blueprints_id, f"{BLUEPRINTS}{own_id}", "blueprints", now, now)
         dataset = DatasetRecord(own_id, name, "dataset", now, now, blueprints_id)
         changes = self._changes(dataset) | self._changes(blueprints)
         instance = self.store.instance()
