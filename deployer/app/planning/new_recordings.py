@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 
+from deployer.app.new_recordings import new_recordings
 from deployer.app.workspace import Workspace
 from deployer.errors import NotFound
 from deployer.live.model import LiveLake
@@ -24,7 +25,6 @@ def with_recordings(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake
 
 
 def _found(workspace: Workspace, spec: DatasetSpec, live: LiveLake, root: str) -> NewRecordings:
-    from deployer.catalog.datasets.declared.recordings import find_recordings  # it loads Arrow and Lance
     from deployer.catalog.datasets.model.record import record_of
     from deployer.state import open_reader
 
@@ -35,5 +35,4 @@ def _found(workspace: Workspace, spec: DatasetSpec, live: LiveLake, root: str) -
                 record = record_of(store.instance(), now.dataset_id)
         except NotFound:
             record = None
-    found = find_recordings(root, record, spec, workspace.dir)
-    return NewRecordings(spec.address, spec.register, len(found.new), found.bytes, found.changed, found.unknown)
+    return new_recordings(root, record, spec, workspace.dir)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from deployer.app.report_page.datasets import DatasetView
 from deployer.app.report_page.services import ServicesView
 from deployer.live.freshness import Freshness
 from deployer.plan.assess.pending_backfills import describe_pending
@@ -93,6 +94,7 @@ def report_page(
     services: Mapping[str, ServicesView],
     drift: DriftView,
     now: dt.datetime,
+    datasets: Sequence[DatasetView] = (),
 ) -> str:
     """Returns the whole page; `services` by the table's name, `now` is when it was made (UTC)."""
     whole = [table for table in tables if isinstance(table, TableReport)]
@@ -104,6 +106,7 @@ def report_page(
         now=now,
         describe_pending=describe_pending,
         drift=drift,
+        datasets=datasets,
         tables=tables,
         broken=[table for table in tables if isinstance(table, UnreadableTable)],
         moment=moment,
