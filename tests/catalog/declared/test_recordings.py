@@ -182,3 +182,35 @@ def test_protection_that_is_off_needs_no_permission(project: Path, deployer: Dep
     record_drive(project, "one")
     assert deployer("up", "--yes").code == 0
     assert deployer("destroy", "--yes").code == 0
+
+
+def test_register_without_files_registers_what_is_new(project: Path, deployer: Deployer) -> None:
+    declare(project, DRIVES + "register: manual\n")
+    record_drive(project, "one")
+    assert deployer("up", "--yes").code == 0
+    assert "1 recording registered with drives" in deployer("catalog", "register", "drives").out
+    assert "0 recordings registered with drives" in deployer("catalog", "register", "drives").out
+    root = str(Path("lakes/demo").absolute())
+    record_drive(project, "two")
+    os.chdir(project.parent)  # what is relative to the project is known where there is none
+    assert deployer("catalog", "register", "drives", "--root", root).code == 0
+    os.chdir(project)
+    assert segments() == ["one", "two"]
+
+
+def test_register_without_files_needs_sources(project: Path, deployer: Deployer) -> None:
+    declare(project, "kind: Dataset\nname: drives\n")
+    assert deployer("up", "--yes").code == 0
+    refused = deployer("catalog", "register", "drives")
+    assert refused.code == 1
+    assert "the dataset declares no sources" in refused.err
+
+
+def test_maintenance_removes_versions_that_are_older_than_declared(project: Path, deployer: Deployer) -> None:
+    declare(project, DRIVES + "retention: 1h\n")
+    record_drive(project, "one")
+    assert deployer("up", "--yes").code == 0
+    assert "bytes of old versions were removed" in deployer("catalog", "maintain", "drives").out
+    declare(project, DRIVES)
+    assert deployer("up", "--yes").code == 0
+    assert "old versions" not in deployer("catalog", "maintain", "drives").out

@@ -25,6 +25,7 @@ from deployer.platform.system.failpoints import reached
 from deployer.specs.loading.datasets import LARGEST_BLUEPRINT
 from deployer.specs.serialized.datasets import search_index_document
 from deployer.specs.types.dataset import BlueprintFile, DatasetSpec, SearchIndexSpec
+from deployer.specs.values.root import resolve_root
 from deployer.state.commits import LOST_RACE
 from deployer.state.store import StateStore
 
@@ -67,7 +68,8 @@ class DeclaredDatasets:
                 where=spec.address,
                 remedy="give it another name, or remove it from these specs",
             )
-        self._commit(dataset_id, lambda now: replace(now, declared=declaration(spec, owner, now.declared)))
+        places = {each.prefix: resolve_root(self.project, each.prefix) for each in spec.recordings}
+        self._commit(dataset_id, lambda now: replace(now, declared=declaration(spec, owner, places, now.declared)))
         reached("catalog:dataset-declared")
         for change in diff_datasets(live.spec, spec):
             match change:

@@ -1,11 +1,13 @@
 """Live datasets in the model that specs have.
 
 A dataset's record keeps what specs declare of it: its `owner`, the `spec` without what the record has itself, the
-`blueprint` that was set, with its file and segment, and `pending`, search indexes whose component has no values yet.
+`blueprint` that was set, with its file and segment, `pending`, search indexes whose component has no values yet, and
+`places`, where the prefixes of its sources are: those of folders are relative to the project that declared them.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,12 +16,13 @@ from deployer.catalog.datasets.model.record import DatasetRecord, SearchIndex, r
 from deployer.errors import Corrupt, InvalidInput, Refused
 from deployer.live.model import LiveDataset, LiveLake
 from deployer.platform.storage.envelope import FORGED
+from deployer.platform.text.units import parse_duration
 from deployer.specs.serialized.datasets import dataset_from_json, search_index_from_json
 from deployer.specs.types.dataset import BlueprintFile, DatasetSpec, SearchIndexSpec, defaults_of
-from deployer.specs.validation.plain_values import mapping, objects, text
+from deployer.specs.validation.plain_values import mapping, objects, text, text_map
 from deployer.state.model.entities import InstanceState
 
-OWNER, SPEC, BLUEPRINT, PENDING = "owner", "spec", "blueprint", "pending"
+OWNER, SPEC, BLUEPRINT, PENDING, PLACES = "owner", "spec", "blueprint", "pending", "places"
 #: The names that settings of an index have in the record, by those of specs.
 _SETTINGS: Mapping[str, str] = {
     "tokenizer": "tokenizer",
@@ -92,10 +95,23 @@ def _blueprint(record: DatasetRecord, declared: Mapping[str, Any]) -> BlueprintF
     return BlueprintFile(f"blueprint {record.default_blueprint}")  # a client set it
 
 
-def declaration(spec: DatasetSpec, owner: str, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def kept_for(record: DatasetRecord) -> dt.timedelta | None:
+    """Returns how long replaced versions are kept; None where specs do not say."""
+    retention = live_of(record).spec.retention
+    return None if retention is None else parse_duration(retention)
+
+
+def declared_places(record: DatasetRecord) -> dict[str, str]:
+    """Returns where the prefixes of the dataset's sources are."""
+    return text_map(record.declared or {}, PLACES)
+
+
+def declaration(
+    spec: DatasetSpec, owner: str, places: Mapping[str, str], before: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Returns what a record keeps of a declaration, with the blueprint and the pending indexes of `before`."""
     from deployer.specs.serialized.datasets import dataset_to_json
 
     form = dataset_to_json(replace(spec, search_indexes=(), default_blueprint=None))
     form.pop("name")
-    return {**(before or {}), OWNER: owner, SPEC: form}
+    return {**(before or {}), OWNER: owner, SPEC: form, PLACES: dict(places)}

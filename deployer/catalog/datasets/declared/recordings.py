@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from deployer.catalog.datasets.declared.live import declared_places, live_of
 from deployer.catalog.datasets.model.record import DatasetRecord, folder_of
 from deployer.catalog.datasets.model.registry import Datasets
 from deployer.catalog.datasets.model.rows import Task
@@ -15,7 +16,7 @@ from deployer.catalog.datasets.reading import SUFFIX, Source
 from deployer.catalog.datasets.reads.index import Indexes
 from deployer.catalog.datasets.registration import OnDuplicate, Registration
 from deployer.datasets.files.named_rows import read_rows
-from deployer.errors import DeployerError, NotFound
+from deployer.errors import DeployerError, InvalidInput, NotFound
 from deployer.platform.storage.s3_objects import S3Objects
 from deployer.specs.types.dataset import DatasetSpec, RecordingSource
 from deployer.specs.values.root import resolve_root
@@ -39,9 +40,27 @@ class _Listed:
     tag: str
 
 
+def declared_recordings(root: str, record: DatasetRecord) -> FoundRecordings:
+    """Looks below the sources that were declared when the dataset was last applied. Raises InvalidInput for a dataset
+    without any."""
+    spec, places = live_of(record).spec, declared_places(record)
+    if not spec.recordings:
+        raise InvalidInput(
+            "the dataset declares no sources", where=record.name, remedy="name files, or declare `sources` in its spec"
+        )
+    return _found(root, record, spec.recordings, places)
+
+
 def find_recordings(root: str, record: DatasetRecord | None, spec: DatasetSpec, project: Path) -> FoundRecordings:
     """Looks below the sources of a dataset; relative ones are those of the `project`. `record` is None for a dataset
     that is not there yet."""
+    places = {each.prefix: resolve_root(project, each.prefix) for each in spec.recordings}
+    return _found(root, record, spec.recordings, places)
+
+
+def _found(
+    root: str, record: DatasetRecord | None, sources: Sequence[RecordingSource], places: Mapping[str, str]
+) -> FoundRecordings:
     rows = None if record is None or not record.layers.rows else Indexes(root).of(record)
     known = set[tuple[str, str]]()
     if rows is not None:
@@ -54,9 +73,9 @@ def find_recordings(root: str, record: DatasetRecord | None, spec: DatasetSpec, 
         columns = (live[name].to_pylist() for name in ("url", "size", "tag"))
         registered = {url: (size, tag) for url, size, tag in zip(*columns, strict=True)}
     new, changed, unknown, total = list[Source](), list[str](), list[str](), 0
-    for source in spec.recordings:
+    for source in sources:
         try:
-            for each in _listed(source, project):
+            for each in _listed(places.get(source.prefix, source.prefix)):
                 if (each.url, source.layer) not in known:
                     new.append(Source(each.url, source.layer))
                     total += each.size
@@ -83,9 +102,8 @@ def _skipped(root: str, record: DatasetRecord) -> set[tuple[str, str]]:
     return set(zip(done["url"].to_pylist(), done["layer"].to_pylist(), strict=True))
 
 
-def _listed(source: RecordingSource, project: Path) -> Iterator[_Listed]:
-    """Yields the recordings below a source, by name. Raises NotFound where there is no such folder."""
-    place = resolve_root(project, source.prefix)
+def _listed(place: str) -> Iterator[_Listed]:
+    """Yields the recordings below a place, by name. Raises NotFound where there is no such folder."""
     if "://" in place:
         parsed = urlsplit(place)
         bucket, key = f"s3://{parsed.netloc}", parsed.path.strip("/")

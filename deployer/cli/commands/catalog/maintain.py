@@ -17,7 +17,11 @@ def maintain(
     retrain_indexes: Annotated[bool, typer.Option("--retrain-indexes", help="Build search indexes again.")] = False,
     clean_older_than: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="Remove versions that are older, such as 7d; at least 1h."),
+        typer.Option(
+            metavar="DURATION",
+            help="Remove versions that are older, such as 7d; at least 1h. Unless given, as `retention` in a dataset's "
+            "spec says.",
+        ),
     ] = None,
     root: Root = None,
     project: ProjectDir = None,
@@ -32,6 +36,7 @@ def maintain(
     import datetime as dt
     from contextlib import closing
 
+    from deployer.catalog.datasets.declared.live import kept_for
     from deployer.catalog.datasets.maintenance import Maintenance, remove_leftovers
     from deployer.catalog.datasets.maintenance import maintain as maintain_dataset
     from deployer.catalog.datasets.model.registry import Datasets
@@ -44,7 +49,8 @@ def maintain(
 
     address = root_of(root, project, stack, specs)
     age = None if clean_older_than is None else parse_duration(clean_older_than, option="--clean-older-than")
-    before = None if age is None else dt.datetime.now(dt.UTC) - age
+    moment = dt.timedelta(milliseconds=1)  # times of the catalog are whole ones
+    before = None if age is None else dt.datetime.now(dt.UTC) - age - moment
     wanted = Maintenance(True, True, retrain_indexes, before)
     done: dict[str, list[str]] = {}
     with closing(open_store(address)) as store:
@@ -53,6 +59,10 @@ def maintain(
         chosen = list(datasets.all()) if dataset is None else [datasets.by_name(dataset)]
         for each in chosen:
             done[each.name] = maintain_dataset(datasets, searches, each.dataset_id, wanted)
+        for each in chosen if age is None else ():
+            if (kept := kept_for(each)) is not None:
+                clean = Maintenance(clean_before=dt.datetime.now(dt.UTC) - kept - moment)
+                done[each.name] += maintain_dataset(datasets, searches, each.dataset_id, clean)
         removed = remove_leftovers(datasets, searches) if dataset is None else []
     if as_json:
         print_json({"datasets": [{"name": name, "done": each} for name, each in done.items()], "removed": removed})
