@@ -18,6 +18,7 @@ CHANGES = [
     "ChangeColumnDefault",
     "ChangeColumnDescription",
     "ChangeColumnSource",
+    "ChangeDatasetServices",
     "ChangeDefaultBlueprint",
     "ChangeDescription",
     "ChangeEmbedding",

@@ -14,7 +14,7 @@ from deployer.specs.editing.write import lake_to_yaml
 from deployer.specs.loading.known import lake_as_json, lake_from_json
 from deployer.specs.model import Lake
 from deployer.specs.serialized.datasets import dataset_from_json, dataset_to_json
-from deployer.specs.types.dataset import BlueprintFile, DatasetSpec, RecordingSource, SearchIndexSpec
+from deployer.specs.types.dataset import BlueprintFile, DatasetService, DatasetSpec, RecordingSource, SearchIndexSpec
 
 SPECS = """\
 kind: Instance
@@ -33,6 +33,9 @@ search_indexes:
   - {column: "/camera:Embedding", timeline: frame, kind: vector, metric: L2, num_sub_vectors: 8}
 default_blueprint: blueprints/drives.rbl
 retention: 48h
+services:
+  maintain: {schedule: "0 3 * * *", timezone: Europe/Berlin}
+  register: {schedule: "*/10 * * * *"}
 deletion_protection: false
 """
 DRIVES = DatasetSpec(
@@ -45,6 +48,7 @@ DRIVES = DatasetSpec(
     ),
     BlueprintFile("blueprints/drives.rbl", hashlib.sha256(b"blueprint").hexdigest()),
     "2d",
+    (DatasetService("register", "*/10 * * * *"), DatasetService("maintain", "0 3 * * *", "Europe/Berlin")),
     "Drives of the fleet.",
     deletion_protection=False,
 )

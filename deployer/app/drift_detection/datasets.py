@@ -36,6 +36,8 @@ def _property(change: c.Change, declared: DatasetSpec) -> str:
             return "register"
         case c.ChangeVersionsKept():
             return "retention"
+        case c.ChangeDatasetServices():
+            return "services"
         case c.SetDeletionProtection():
             return "deletion_protection"
         case c.ChangeDescription():

@@ -160,6 +160,7 @@ def assess(
             | c.ChangeRegister()
             | c.ChangeDefaultBlueprint()
             | c.ChangeVersionsKept()
+            | c.ChangeDatasetServices()
             | c.CreateInstance()
             | c.CreateTable()
             | c.CreateService()

@@ -27,6 +27,7 @@ from deployer.plan.changes.columns import (
     WidenColumn,
 )
 from deployer.plan.changes.datasets import (
+    ChangeDatasetServices,
     ChangeDefaultBlueprint,
     ChangeRegister,
     ChangeSources,
@@ -92,6 +93,7 @@ __all__ = [
     "ChangeColumnDefault",
     "ChangeColumnDescription",
     "ChangeColumnSource",
+    "ChangeDatasetServices",
     "ChangeDefaultBlueprint",
     "ChangeDescription",
     "ChangeEmbedding",
@@ -182,6 +184,7 @@ DatasetAlteration = (
     ChangeSources
     | ChangeRegister
     | ChangeVersionsKept
+    | ChangeDatasetServices
     | ChangeDefaultBlueprint
     | CreateSearchIndex
     | DropSearchIndex

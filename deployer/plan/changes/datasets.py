@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deployer.specs.types.dataset import BlueprintFile, DatasetSpec, RecordingSource, SearchIndexSpec
+from deployer.specs.types.dataset import BlueprintFile, DatasetService, DatasetSpec, RecordingSource, SearchIndexSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +81,14 @@ class ChangeVersionsKept:
     address: str
     before: str | None
     after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeDatasetServices:
+    """What the agent does for the dataset, and when."""
+
+    kind = "ChangeDatasetServices"
+
+    address: str
+    before: tuple[DatasetService, ...]
+    after: tuple[DatasetService, ...]

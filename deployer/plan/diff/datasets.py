@@ -17,6 +17,8 @@ def diff_datasets(live: DatasetSpec, desired: DatasetSpec) -> Iterator[c.Dataset
         yield c.ChangeRegister(address, live.register, desired.register)
     if live.retention != desired.retention:
         yield c.ChangeVersionsKept(address, live.retention, desired.retention)
+    if live.services != desired.services:
+        yield c.ChangeDatasetServices(address, live.services, desired.services)
     if live.deletion_protection != desired.deletion_protection:
         yield c.SetDeletionProtection(address, desired.deletion_protection)
     if live.description != desired.description:

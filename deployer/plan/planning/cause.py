@@ -31,6 +31,7 @@ _PROPERTY: dict[type, str] = {
     c.ChangeRegister: "register",
     c.ChangeDefaultBlueprint: "default_blueprint",
     c.ChangeVersionsKept: "retention",
+    c.ChangeDatasetServices: "services",
     c.DropSearchIndex: "search_indexes",
     c.SetOnline: "online",
     c.SetDeletionProtection: "deletion_protection",

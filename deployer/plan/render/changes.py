@@ -12,7 +12,7 @@ from deployer.platform.text.formatting import count
 from deployer.specs.model import Embedding, Hold, IndexSpec, Retention
 from deployer.specs.types.column_names import listed, shown
 from deployer.specs.types.computed import describe_computed
-from deployer.specs.types.dataset import BlueprintFile, RecordingSource, SearchIndexSpec
+from deployer.specs.types.dataset import BlueprintFile, DatasetService, RecordingSource, SearchIndexSpec
 from deployer.specs.types.types import Column, format_type
 from deployer.specs.types.view import ViewFunction, ViewSpec, staleness_text
 
@@ -59,6 +59,8 @@ def describe(change: c.Change) -> str:
             return f"rebuild search index {_search(old_search)} → {_search(search)}"
         case c.ChangeDefaultBlueprint(before=old_blueprint, after=new_blueprint):
             return _blueprint(old_blueprint, new_blueprint)
+        case c.ChangeDatasetServices(before=old_services, after=new_services):
+            return f"services {_dataset_services(old_services)} → {_dataset_services(new_services)}"
         case c.ChangeVersionsKept(before=old_time, after=new_time):
             return f"replaced versions kept {old_time or 'until removed'} → {new_time or 'until removed'}"
         case c.CreateTable(spec=spec) if spec.view is not None:
@@ -163,6 +165,12 @@ def describe(change: c.Change) -> str:
 
 def _sources(sources: Sequence[RecordingSource]) -> str:
     return ", ".join(f"{each.prefix} (layer {each.layer})" for each in sources) or "no sources"
+
+
+def _dataset_services(services: Sequence[DatasetService]) -> str:
+    zones = ("" if each.timezone == "UTC" else f" {each.timezone}" for each in services)
+    found = (f"{each.name} at {each.schedule}{zone}" for each, zone in zip(services, zones, strict=True))
+    return ", ".join(found) or "none"
 
 
 def _search(index: SearchIndexSpec) -> str:

@@ -89,6 +89,8 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
         case c.ChangeDefaultBlueprint(before=before, after=after):
             same_file = before is not None and after is not None and before.file == after.file
             return _property(BLUEPRINT_SHA256 if same_file else "default_blueprint", olds, news)
+        case c.ChangeDatasetServices():
+            return _property("services", olds, news)
         case c.ChangeVersionsKept():
             return _property("retention", olds, news)
         case (

@@ -11,13 +11,16 @@ from urllib.parse import urlsplit
 from deployer.errors import Position, Problem
 from deployer.platform.files.reading import read_limited
 from deployer.platform.text.units import canonical_duration
+from deployer.specs.declarations.services import check_times
 from deployer.specs.model import TableSpec
 from deployer.specs.rules import Rule
 from deployer.specs.serialized.datasets import dataset_document
 from deployer.specs.sources.files import Document
 from deployer.specs.types.dataset import (
     BASE,
+    SERVICES,
     BlueprintFile,
+    DatasetService,
     DatasetSpec,
     RecordingSource,
     SearchIndexSpec,
@@ -92,6 +95,7 @@ def read_dataset(document: Document, project: Path | None, report: Report) -> Da
         search_indexes=_search_indexes(document.valid("search_indexes"), report),
         default_blueprint=_blueprint(document.get("default_blueprint"), project, report),
         retention=_retention(document.get("retention"), report),
+        services=_services(document.valid("services"), report),
         description=_text(document, "description").strip(),
         deletion_protection=protection is None or bool(protection.value),
         sources=sources,
@@ -200,6 +204,19 @@ def _blueprint(node: Node | None, project: Path | None, report: Report) -> Bluep
         report(node.at, Rule.BLUEPRINT_FILE, what, "save the blueprint there, or correct the path")
         return BlueprintFile(file)
     return BlueprintFile(file, hashlib.sha256(data).hexdigest())
+
+
+def _services(node: Node | None, report: Report) -> tuple[DatasetService, ...]:
+    forms = node.value if node is not None and isinstance(node.value, dict) else {}
+    found = []
+    for name in SERVICES:
+        parts = forms[name].value if name in forms else None
+        if not isinstance(parts, dict) or "schedule" not in parts:
+            continue
+        check_times(parts["schedule"], parts.get("timezone"), report)
+        zone = str(parts["timezone"].value) if "timezone" in parts else "UTC"
+        found.append(DatasetService(name, str(parts["schedule"].value), zone))
+    return tuple(found)
 
 
 def _retention(node: Node | None, report: Report) -> str | None:

@@ -27,6 +27,8 @@ def reference() -> str:
         "view_function",
         "recording_source",
         "search_index",
+        "dataset_services",
+        "dataset_service",
         "column",
         "computed",
         "element",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from deployer.platform.text.units import SPEC_DURATION
 from deployer.specs.schema.parts import WHITE_SPACE, choice, constant, count, flag, list_of, object_schema, ref, text
+from deployer.specs.schema.services import trigger_schema
 from deployer.specs.types.dataset import BASE
 
 LAYER = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}$"
@@ -64,6 +65,23 @@ SEARCH_INDEX = object_schema(
     },
 )
 
+DATASET_SERVICE = object_schema(
+    "Dataset service",
+    "When the agent (`deployer agent`) does it. What was due while no agent ran is done once when one starts.",
+    ("schedule",),
+    {name: trigger_schema()["properties"][name] for name in ("schedule", "timezone")},
+)
+
+DATASET_SERVICES = object_schema(
+    "Dataset services",
+    "What the agent does for a dataset by a schedule.",
+    (),
+    {
+        "register": ref("dataset_service", "Registers what is new below the sources."),
+        "maintain": ref("dataset_service", "Does what `deployer catalog maintain` does."),
+    },
+)
+
 DATASET = object_schema(
     "Dataset",
     "A dataset of recordings, which the catalog serves. Its segments are data, and never a difference of a plan.",
@@ -98,6 +116,7 @@ DATASET = object_schema(
             pattern=SPEC_DURATION,
             patternErrorMessage="write a number and d for days or h for hours, such as 7d",
         ),
+        "services": ref("dataset_services", "What the agent does for the dataset by a schedule.") | {"default": {}},
         "deletion_protection": flag("Whether a dataset with recordings is protected from deletion.", True),
     },
     patternProperties={"^x-": True},

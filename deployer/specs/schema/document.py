@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from deployer.specs.schema.datasets import DATASET, RECORDING_SOURCE, SEARCH_INDEX
+from deployer.specs.schema.datasets import DATASET, DATASET_SERVICE, DATASET_SERVICES, RECORDING_SOURCE, SEARCH_INDEX
 from deployer.specs.schema.environments import INCLUDE, OVERLAY, VARIABLES
 from deployer.specs.schema.ingest import ingest_schema
 from deployer.specs.schema.instances import INSTANCE
@@ -66,6 +66,8 @@ def json_schema() -> Json:
             "view_function": VIEW_FUNCTION,
             "recording_source": RECORDING_SOURCE,
             "search_index": SEARCH_INDEX,
+            "dataset_services": DATASET_SERVICES,
+            "dataset_service": DATASET_SERVICE,
             "computed": COMPUTED,
             "type": {
                 "description": "Type of the values, as text such as `int64` or `list<string>`, or in the long form.",

@@ -12,14 +12,16 @@ from deployer.platform.text.units import canonical_duration
 from deployer.specs.schema.parts import ref
 from deployer.specs.types.dataset import (
     BASE,
+    SERVICES,
     BlueprintFile,
+    DatasetService,
     DatasetSpec,
     RecordingSource,
     SearchIndexSpec,
     SearchKind,
     defaults_of,
 )
-from deployer.specs.validation.plain_values import flag, objects, optional_text, refuse_unfit, text
+from deployer.specs.validation.plain_values import flag, mapping, objects, optional_text, refuse_unfit, text
 
 JSON = Any
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -41,6 +43,8 @@ def dataset_document(spec: DatasetSpec) -> dict[str, JSON]:
         form["default_blueprint"] = spec.default_blueprint.file
     if spec.retention is not None:
         form["retention"] = spec.retention
+    if spec.services:
+        form["services"] = {each.name: service_document(each) for each in spec.services}
     if not spec.deletion_protection:
         form["deletion_protection"] = False
     return form
@@ -54,6 +58,12 @@ def source_document(source: RecordingSource) -> dict[str, JSON]:
 def search_index_document(index: SearchIndexSpec) -> dict[str, JSON]:
     """Returns a search index as specs have it."""
     return {"column": index.column, "timeline": index.timeline, "kind": index.kind, **index.parameters}
+
+
+def service_document(service: DatasetService) -> dict[str, JSON]:
+    """Returns a service as specs have it."""
+    zone = {"timezone": service.timezone} if service.timezone != "UTC" else {}
+    return {"schedule": service.schedule, **zone}
 
 
 def dataset_to_json(spec: DatasetSpec) -> dict[str, JSON]:
@@ -87,9 +97,15 @@ def dataset_from_json(given: JSON) -> DatasetSpec:
         ),
         default_blueprint=None if blueprint is None else BlueprintFile(blueprint, digest),
         retention=None if retention is None else canonical_duration(retention),
+        services=_services(mapping(form, "services", {})),
         description=text(form, "description", ""),
         deletion_protection=flag(form, "deletion_protection", True),
     )
+
+
+def _services(form: Mapping[str, JSON]) -> tuple[DatasetService, ...]:
+    found = ((name, mapping(form, name)) for name in SERVICES if name in form)
+    return tuple(DatasetService(name, text(each, "schedule"), text(each, "timezone", "UTC")) for name, each in found)
 
 
 def search_index_from_json(form: Mapping[str, JSON]) -> SearchIndexSpec:

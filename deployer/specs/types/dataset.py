@@ -14,6 +14,8 @@ VECTOR_DEFAULTS: Mapping[str, object] = {"metric": "cosine", "num_sub_vectors": 
 
 Register = Literal["auto", "manual"]
 SearchKind = Literal["text", "vector"]
+ServiceName = Literal["register", "maintain"]
+SERVICES: tuple[ServiceName, ...] = ("register", "maintain")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,16 @@ class BlueprintFile:
 
 
 @dataclass(frozen=True, slots=True)
+class DatasetService:
+    """What an agent does for a dataset by a schedule: `register` registers new recordings, `maintain` keeps its tables
+    up."""
+
+    name: ServiceName
+    schedule: str  #: a cron expression of five fields
+    timezone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetSpec:
     """A dataset of recordings. Its segments are data, and no part of what is declared."""
 
@@ -61,6 +73,7 @@ class DatasetSpec:
     search_indexes: tuple[SearchIndexSpec, ...] = ()  #: by column
     default_blueprint: BlueprintFile | None = None
     retention: str | None = None  #: how long replaced versions are kept, in canonical form; None: until removed by hand
+    services: tuple[DatasetService, ...] = ()  #: in the order of SERVICES
     description: str = ""
     deletion_protection: bool = True
     sources: Mapping[str, Position] = field(default_factory=dict, compare=False, repr=False)

@@ -18,7 +18,7 @@ from deployer.plan.render.json_form import plan_as_json
 from deployer.plan.render.markdown import plan_as_markdown
 from deployer.plan.render.terminal import plan_as_tree
 from deployer.specs.model import InstanceSpec, Lake
-from deployer.specs.types.dataset import BlueprintFile, DatasetSpec, RecordingSource, SearchIndexSpec
+from deployer.specs.types.dataset import BlueprintFile, DatasetService, DatasetSpec, RecordingSource, SearchIndexSpec
 
 INSTANCE = InstanceSpec("demo", "lake")
 TEXT = SearchIndexSpec("/log:TextLog:text", "tick", "text")
@@ -46,6 +46,10 @@ CHANGED: dict[str, tuple[DatasetSpec, str]] = {
         "default blueprint none → a.rbl",
     ),
     "retention": (replace(DRIVES, retention="7d"), "replaced versions kept until removed → 7d"),
+    "services": (
+        replace(DRIVES, services=(DatasetService("register", "*/10 * * * *"), DatasetService("maintain", "0 3 * * *"))),
+        "services none → register at */10 * * * *, maintain at 0 3 * * *",
+    ),
     "protection": (replace(DRIVES, deletion_protection=False), "turn deletion protection off"),
     "description": (replace(DRIVES, description="Of the fleet."), "description none → “Of the fleet.”"),
 }

@@ -53,4 +53,11 @@ def _aspect(value: JSON, change: c.Change) -> object:
         case c.DeleteDataset():
             return True
         case _:
-            return (spec.recordings, spec.register, spec.retention, spec.description, spec.deletion_protection)
+            return (
+                spec.recordings,
+                spec.register,
+                spec.retention,
+                spec.services,
+                spec.description,
+                spec.deletion_protection,
+            )
