@@ -69,7 +69,8 @@ class DeclaredDatasets:
                 remedy="give it another name, or remove it from these specs",
             )
         places = {each.prefix: resolve_root(self.project, each.prefix) for each in spec.recordings}
-        self._commit(dataset_id, lambda now: replace(now, declared=declaration(spec, owner, places, now.declared)))
+        at = self.datasets.clock.now()
+        self._commit(dataset_id, lambda now: replace(now, declared=declaration(spec, owner, places, at, now.declared)))
         reached("catalog:dataset-declared")
         for change in diff_datasets(live.spec, spec):
             match change:

@@ -2,7 +2,8 @@
 
 A dataset's record keeps what specs declare of it: its `owner`, the `spec` without what the record has itself, the
 `blueprint` that was set, with its file and segment, `pending`, search indexes whose component has no values yet, and
-`places`, where the prefixes of its sources are: those of folders are relative to the project that declared them.
+`places`, where the prefixes of its sources are: those of folders are relative to the project that declared them,
+and `ran`, when an agent started each service last (ms), or when that was declared.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from deployer.specs.types.dataset import BlueprintFile, DatasetSpec, SearchIndex
 from deployer.specs.validation.plain_values import mapping, objects, text, text_map
 from deployer.state.model.entities import InstanceState
 
-OWNER, SPEC, BLUEPRINT, PENDING, PLACES = "owner", "spec", "blueprint", "pending", "places"
+OWNER, SPEC, BLUEPRINT, PENDING, PLACES, RAN = "owner", "spec", "blueprint", "pending", "places", "ran"
 #: The names that settings of an index have in the record, by those of specs.
 _SETTINGS: Mapping[str, str] = {
     "tokenizer": "tokenizer",
@@ -107,11 +108,15 @@ def declared_places(record: DatasetRecord) -> dict[str, str]:
 
 
 def declaration(
-    spec: DatasetSpec, owner: str, places: Mapping[str, str], before: Mapping[str, Any] | None = None
+    spec: DatasetSpec, owner: str, places: Mapping[str, str], now: int, before: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Returns what a record keeps of a declaration, with the blueprint and the pending indexes of `before`."""
+    """Returns what a record keeps of a declaration, with the blueprint and the pending indexes of `before`; `now` is in
+    milliseconds since 1970."""
     from deployer.specs.serialized.datasets import dataset_to_json
 
     form = dataset_to_json(replace(spec, search_indexes=(), default_blueprint=None))
     form.pop("name")
-    return {**(before or {}), OWNER: owner, SPEC: form, PLACES: dict(places)}
+    ran = mapping(before or {}, RAN, {})
+    found = {**(before or {}), OWNER: owner, SPEC: form, PLACES: dict(places)}
+    found.pop(RAN, None)
+    return found | ({RAN: {each.name: ran.get(each.name, now) for each in spec.services}} if spec.services else {})
