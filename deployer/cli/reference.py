@@ -40,7 +40,9 @@ def reference() -> Mapping[str, str]:
             elif isinstance(command, TyperGroup):
                 own_path = f"commands/{name}.md"
                 overview.append(_listed(command, name, own_path))
-                nested[own_path] = _text([f"# deployer {name}", "", GENERATED, "", *[*_group(command, name, context)][2:]])
+                nested[own_path] = _text(
+                    [f"# deployer {name}", "", GENERATED, "", *[*_group(command, name, context)][2:]]
+                )
         pages |= {path: _text([f"# {title}", "", GENERATED, "", *single]), **nested} if single else nested
         overview.append("")
     return {"cli.md": _text(overview), **pages}
@@ -104,4 +106,3 @@ def _row(parameter: TyperArgument | TyperOption, context: typer.Context) -> str 
         return None
     name, text = (" ".join(part.split()).replace("|", "\\|") for part in record)
     return f"| `{name.replace(chr(92), '')}` | {text} |" if "|" not in name else f"| `{name}` | {text} |"
-

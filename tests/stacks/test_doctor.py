@@ -182,8 +182,8 @@ CASES: Mapping[str, tuple[Setting, str, str, str, str]] = {
     "another region": (_in_another_region, "bucket", "wrong", f"is in {REGION}, and", f"set AWS_REGION={REGION}"),
     "not written": (_set(read_only=True), "bucket", "warning", "objects cannot be written", "enough for previews"),
     "may not simulate": (_set(policy=None), "permissions", "warning", "may not simulate", "SimulatePrincipalPolicy"),
-    "roles denied": (_less("BoundedRoles"), "permissions", "wrong", "iam:CreateRole on", "docs/aws.md#perm"),
-    "bucket denied": (_less("BucketItself"), "permissions", "wrong", "and 56 more", "docs/aws.md#permissions"),
+    "roles denied": (_less("BoundedRoles"), "permissions", "wrong", "iam:CreateRole on", "docs/aws-perm"),
+    "bucket denied": (_less("BucketItself"), "permissions", "wrong", "and 56 more", "docs/aws-permissions.md"),
     "listing denied": (_less("ListLake"), "permissions", "ok", "", ""),  # BucketItself allows it, too
     "role with a path": (_set(identity=SESSION, role=ROLE), "permissions", "ok", f"allowed to {ROLE}", ""),
     "role not told": (_set(identity=SESSION), "permissions", "ok", f"to arn:aws:iam::{ACCOUNT}:role/deployer", ""),
@@ -374,6 +374,6 @@ def test_people_read_a_checklist(lake: tuple[Path, Answers], deployer: Deployer)
     lines = [line.rstrip() for line in ran.out.splitlines()]
     assert ran.code == 1
     assert any(line.startswith("wrong  permissions") and "iam:CreateRole" in line for line in lines)
-    assert any(line.strip() == "→ allow them; docs/aws.md#permissions has the whole policy" for line in lines)
+    assert any(line.strip() == "→ allow them; docs/aws-permissions.md has the whole policy" for line in lines)
     assert "not applicable: root (see `bucket`)" in lines
     assert lines[-1].startswith("Doctor: ") and lines[-1].endswith("1 wrong, 6 not applicable")

@@ -28,7 +28,7 @@ from deployer.platform.text.formatting import count
 from deployer.specs.model import Cluster, Lake
 
 _NAMED = 6  #: calls that the text lists; the JSON has them all
-_PAGE = "docs/aws.md#permissions"
+_PAGE = "docs/aws-permissions.md"
 _KINDS = ("emr-serverless", "emr")
 _LISTS = ("cloudwatch:AlarmActions", "events:TargetArn")  #: keys of a request that have several values
 

@@ -45,7 +45,8 @@ def job_roles(aws: Aws, lake: Lake, root: str) -> Finding:
         denied += [f"{call} (cluster {cluster.name})" for call in found]
     if denied:
         remedy = (
-            "run `deployer up`, which gives its own roles what they need; to another role give what docs/aws.md lists"
+            "run `deployer up`, which gives its own roles what they need; "
+            "give other roles what docs/aws-permissions.md lists"
         )
         return wrong(f"jobs are denied {count(len(denied), 'call')}: {first_of(denied)}", remedy, denied=denied)
     if not looked_at:

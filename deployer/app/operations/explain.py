@@ -124,4 +124,3 @@ def errors_page() -> str:
             ),
         ]
     )
-

@@ -222,4 +222,3 @@ def _refused() -> Iterator[str]:
     yield from ("| Arrow type that Lance refuses | use |", "|---|---|")
     for name in sorted(REFUSED_BY_LANCE):
         yield f"| `{name}` | {INSTEAD[name]} |"
-

@@ -36,8 +36,8 @@ row_keys: [carrier]
   expressions of all tables 67,108,864.
 - Fields that start with `x-`, directly in an Instance, Schema or Table, are not looked at: a place for anchors.
 - Names of databases, tables and schemas are letters, digits and `_`, at most 128, and start with a letter or `_`; those
-  of instances and clusters may have `-` as well. Columns have [other names](spec/columns.md#names-of-columns). Two names that differ
-  only in case clash.
+  of instances and clusters may have `-` as well. Columns have [other names](spec/columns.md#names-of-columns). Two
+  names that differ only in case clash.
 
 ## Environments
 

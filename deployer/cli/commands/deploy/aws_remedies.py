@@ -47,7 +47,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
     ),
     (
         rf"{_any(DENIED)}|[Nn]ot authorized to perform",
-        "allow the role that deploys the action of the call that is named (Permissions in docs/aws.md), or choose "
+        "allow the role that deploys the action of the call that is named (docs/aws-permissions.md), or choose "
         "other credentials (AWS_PROFILE)",
     ),
     (
