@@ -21,7 +21,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with the input: where it is, what it is and how to mend it."""
+    """One thing wrong with the input: where it is, what it is and how to fix it."""
 
     at: Position
     what: str

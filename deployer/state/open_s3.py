@@ -200,11 +200,11 @@ def _read_sign(root: str) -> _Sign | None:
         refuse_newer(found["format"], where)
         names = [found["store"], found["table"], found.get("region"), found.get("endpoint")]
         if not all(isinstance(each, str | None) for each in names) or not is_log_name(str(found["store"])):
-            raise ValueError("a name in it is none")
+            raise ValueError("a name in it is invalid")
         table = TableAddress(found["table"], found.get("region"), found.get("endpoint"))
         return _Sign(found["store"], table, found["made_table"] is True)
     except (AttributeError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Corrupt(f"it does not have its shape: {error!r}", where=where, remedy=RECOVERY) from None
+        raise Corrupt(f"it has an unexpected structure: {error!r}", where=where, remedy=RECOVERY) from None
 
 
 def _to_json(sign: _Sign) -> bytes:

@@ -226,7 +226,7 @@ class BackfillMethods(OpenedTable):
         if found.gone:
             names = ", ".join(_named(each) for each in found.gone[:10])
             more = f" and {len(found.gone) - 10} more" if len(found.gone) > 10 else ""
-            warnings.warn(f"rows of job {job_id} are not there any more: {names}{more}", UserWarning, stacklevel=2)
+            warnings.warn(f"rows of job {job_id} do not exist any more: {names}{more}", UserWarning, stacklevel=2)
         return list(found.addresses)
 
     def list_jobs(self) -> list[Job]:

@@ -127,7 +127,7 @@ Lake(spec.instance.name, LakeArgs(spec, {arguments})).export()
         (
             "aws: {kms_key: managed}\n",
             "kms_key='arn:aws:kms:eu-central-1:123456789012:key/ours'",
-            "the program gives the lake a KMS key, and the specs say another in aws.kms_key; leave out one of them",
+            "the program gives the lake a KMS key, and the specs have another in aws.kms_key; leave one of them out",
         ),
     ],
     ids=["another bucket", "a setting of the bucket", "two keys"],

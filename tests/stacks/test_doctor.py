@@ -199,7 +199,11 @@ CASES: Mapping[str, tuple[Setting, str, str, str, str]] = {
     "expired token": (_set(refused="ExpiredToken"), "identity", "wrong", "ExpiredToken", "renew the credentials"),
     "identity denied": (_set(refused="AccessDenied"), "identity", "warning", "AccessDenied", "sts:GetCallerIdentity"),
     "identity denied: bucket": (
-        _set(refused="AccessDenied"), "bucket", "not applicable", "STS does not say who this is: AccessDenied", ""
+        _set(refused="AccessDenied"),
+        "bucket",
+        "not applicable",
+        "STS did not report the caller's identity: AccessDenied",
+        "",
     ),
     "no credentials": (_environment(**_NO_KEYS), "credentials", "wrong", "none were found", "run `aws configure`"),
     "no credentials: bucket": (_environment(**_NO_KEYS), "bucket", "not applicable", "there are no credentials", ""),

@@ -106,7 +106,7 @@ OF_LAKE = {
     "rows' token expired": Case("expired", "s3", "PUT", "/data/", ("the credentials have expired (PUT of s3://",)),
     "commit denied": Case(
         "deny", "s3", "PUT", "/_versions/",
-        ("whether it happened is not known: access to the bucket was denied (PUT of s3://", "--job-id"),
+        ("whether it happened is unknown: access to the bucket was denied (PUT of s3://", "--job-id"),
     ),
     "reading denied": Case("deny", "s3", "GET", ".manifest", ("access to the bucket was denied (GET of s3://",)),
     "log denied": Case("deny", "dynamodb", "TransactWriteItems", "", ("access was denied (TransactWriteItems)",)),

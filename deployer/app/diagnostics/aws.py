@@ -241,11 +241,11 @@ def identity(aws: Aws) -> Finding:
         if code_of(error) in CREDENTIALS:
             remedy = "renew the credentials, or choose others by AWS_PROFILE; look at the clock below, too"
             return wrong(f"AWS does not accept the credentials: {aws_message(error)}", remedy)
-        return warning(f"STS does not say who this is: {aws_message(error)}", "allow sts:GetCallerIdentity")
+        return warning(f"STS did not report the caller's identity: {aws_message(error)}", "allow sts:GetCallerIdentity")
     except NoRegionError:
         return not_applicable("there is no region")
     except NO_ANSWER as error:
-        return warning(f"STS does not say who this is: {one_line(error)}", "see the endpoints below")
+        return warning(f"STS did not report the caller's identity: {one_line(error)}", "see the endpoints below")
     return ok(arn, account=account, arn=arn)
 
 

@@ -35,9 +35,9 @@ def job_roles(aws: Aws, lake: Lake, root: str) -> Finding:
                 return wrong(what, "make it, or name another by `execution_role`")
             continue  # `up` makes it
         except ClientError as error:
-            return warning(f"not looked at: {aws_message(error)}", "allow iam:GetRole on the roles of clusters")
+            return warning(f"not checked: {aws_message(error)}", "allow iam:GetRole on the roles of clusters")
         except NO_ANSWER as error:
-            return warning(f"not looked at: {one_line(error)}", "look at network and proxy")
+            return warning(f"not checked: {one_line(error)}", "check the network and the proxy")
         found = simulated(iam, role, needed)
         if isinstance(found, Finding):
             return found

@@ -153,4 +153,4 @@ def confirm_by_name(name: str, what: str, *, force: bool) -> None:
             "stdin is not a terminal, so nothing can be confirmed", where=f"table/{name}", remedy="pass --force"
         )
     if ask(f"{what}. Type its name ({name}) to continue").strip() != name:
-        raise Interrupted("that is not the table's name, nothing was changed")
+        raise Interrupted("that is not the table's name; nothing was changed")

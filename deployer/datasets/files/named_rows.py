@@ -49,7 +49,7 @@ def add_rows(location: str, named: NamedVersion, rows: pa.Table, *, in_place: bo
         written = _written(location, named, rows, in_place)
         if written is not None:
             return NamedVersion(written, named.rows + rows.num_rows)
-    raise Conflict("others write to it all the time", where=location, remedy="try again when fewer write")
+    raise Conflict("other writers keep changing it", where=location, remedy="try again when there are fewer writers")
 
 
 def read_rows(location: str, named: NamedVersion, after: int = 0) -> pa.Table | None:

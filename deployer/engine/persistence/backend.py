@@ -143,7 +143,7 @@ def write_checkpoint(files: StackFiles, content: bytes, before: Checkpoint) -> C
         raise Conflict(
             "another process changed the stack's state during this run, so this run's state is not saved",
             where=files.where,
-            remedy="let no run begin while another one holds the stack",
+            remedy="start a run only when no other run holds the stack",
         )
     return Checkpoint(json.loads(content)["checkpoint"]["latest"], content, tag)
 

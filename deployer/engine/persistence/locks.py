@@ -124,7 +124,7 @@ def _refuse_if_held(files: StackFiles, folder: str, mine: str) -> None:
         raise Conflict(
             "another run holds the stack: " + "; ".join(map(str, others)),
             where=f"{files.project}/{files.stack}",
-            remedy="nothing was changed; wait until it ends. If its machine is gone, and it with that, delete "
+            remedy="nothing was changed; wait until it ends. If its machine is gone, so is the run: then delete "
             + ", ".join(files.backend.where(holder.path) for holder in others),
         )
 

@@ -96,7 +96,7 @@ def refuse_empty(phrase: str, variable: str = VARIABLE) -> None:
     if phrase.strip() or os.environ.get(EMPTY_VARIABLE) == "1":
         return
     raise Refused(
-        f"{variable} is empty, so anybody could decrypt the secret that is to be stored",
+        f"{variable} is empty, so anyone could decrypt the secret",
         where=variable,
         remedy="set it to a passphrase (in a pipeline, see that the secret exists there); for a stack whose secrets "
         f"were stored with an empty one, run `deployer stack change-secrets-provider`; {EMPTY_VARIABLE}=1 allows it",

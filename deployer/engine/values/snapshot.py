@@ -80,7 +80,7 @@ class Snapshot:
         if entry.keep.startswith("n"):
             return entry.keep
         if entry.keep and entry.keep not in self._old:
-            raise Corrupt(f"a step keeps the resource {entry.keep}, which is not there")
+            raise Corrupt(f"a step keeps the resource {entry.keep}, which does not exist")
         added = self._old.pop(entry.keep) if entry.keep else entry.add
         if added is None:
             return ""

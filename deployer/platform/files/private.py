@@ -59,7 +59,7 @@ def refuse_link(path: Path) -> None:
         raise Refused(
             "it is a link, so nothing is written there",
             where=path,
-            remedy="look at where it leads, and put a folder or file in its place",
+            remedy="check where it leads, and put a folder or file in its place",
         )
 
 

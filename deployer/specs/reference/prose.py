@@ -10,7 +10,7 @@ INTRODUCTION = """\
 <!-- Made by `make reference` from the JSON Schema. Do not edit. -->
 
 A lake is declared in YAML: exactly one `Instance`, and any number of `Table`s and reusable `Schema`s, in as many
-files and documents as you like. `deployer validate` says every problem at once; `deployer schema` prints the JSON
+files and documents as you like. `deployer validate` shows every problem at once; `deployer schema` prints the JSON
 Schema, with which editors complete and check while you type:
 
 ```yaml

@@ -81,7 +81,7 @@ def apply_to_services(state: TableState, update: ServiceUpdate, version: int, at
             of = of or PastVersion(state.dataset, state.lance_version, version)
             if of.state_version > version or of.dataset > state.dataset:
                 raise Inapplicable(
-                    f"a savepoint cannot be of version {of.state_version} of the log, which is not there"
+                    f"a savepoint cannot be of version {of.state_version} of the log, which does not exist"
                 )
             taken = Savepoint(name, of.lance_version, of.dataset, of.state_version, at, expires_at, author, note)
             return replace(state, savepoints={**state.savepoints, name: taken})

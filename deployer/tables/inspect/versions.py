@@ -36,7 +36,7 @@ class TableVersion:
     """One version of the dataset. `rows` were added by it, if it says so; `foreign`: no job of ours committed it.
 
     `at` is when it was committed (UTC); `job_id` and `author` are empty when unknown. Loads that ran at once may be one
-    version: then `rows` are those of all, and `job_id`, `kind` and `author` name all, parted by commas.
+    version: then `rows` are those of all, and `job_id`, `kind` and `author` name all, separated by commas.
     """
 
     version: int

@@ -229,7 +229,7 @@ class RowJob:
                 self._discard(table, plan)
                 raise moved(table, f"Lance refuses it: {said}") from failure
             case InDoubt():
-                raise _unknown(table, f"the commit to Lance failed, and whether it happened is not known: {said}")
+                raise _unknown(table, f"the commit to Lance failed, and whether it happened is unknown: {said}")
 
     def _discard(self, table: OpenTable, plan: RowPlan) -> None:
         if self.owns_rows:

@@ -32,8 +32,8 @@ def require_runnable(
 ) -> None:
     """Checks before a job is started whether its functions can run on the cluster, by what the stack published.
 
-    `options` are those of the run, the table's own service's unless given; `settings` those of the stack, as they were
-    when it was applied unless given. Raises Refused for a function that is not trusted on clusters, whose module the
+    `options` are those of the run, by default those of the table's own service. `settings` are those of the stack, by
+    default those that it was applied with. Raises Refused for a function that is not trusted on clusters, whose module the
     stack has not uploaded, or that needs a package that jobs do not have; InvalidInput as the run does.
     """
     outputs = published_outputs(table.root) or {}

@@ -225,7 +225,7 @@ class FilesRun:
             raise InvalidInput(
                 f"{found[0].reason}{more}",
                 where=found[0].path,
-                remedy="mend or remove the file; or set such files aside with `on_error: set_aside`",
+                remedy="fix or remove the file; or set such files aside with `on_error: set_aside`",
             )
         self.not_loaded = self._aside.change(lambda now: now.with_files(found))
         self.problems += [FileProblem(each.path, each.reason) for each in found]

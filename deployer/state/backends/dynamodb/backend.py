@@ -232,7 +232,7 @@ class DynamoBackend:
                 raise OutcomeUnknown(
                     f"the answer to transaction {records[0].txn_id} was lost, and its entries are not kept any more",
                     where=str(self._requests.table),
-                    remedy="look at the state before trying again",
+                    remedy="check the state before you try again",
                 )
         return False
 

@@ -46,7 +46,7 @@ _UNSURE = {"InternalServerError", "InternalFailure", "ServiceUnavailable", "Tran
 
 @dataclass(frozen=True, slots=True)
 class TableAddress:
-    """A DynamoDB table; region and endpoint are those of the environment or profile unless given."""
+    """A DynamoDB table; region and endpoint are those of the environment or profile by default."""
 
     name: str
     region: str | None = None

@@ -114,9 +114,9 @@ class SqliteFile:
             return  # all connections were closed: its pages are in the database, and flushed
         except OSError as error:
             raise OutcomeUnknown(
-                f"whether commits reached the disk is not known: {error.strerror}",
+                f"whether commits reached the disk is unknown: {error.strerror}",
                 where=self.path,
-                remedy="look at the disk, then at the newest state",
+                remedy="check the disk, then the newest state",
             ) from error
 
     def close(self) -> None:

@@ -125,5 +125,5 @@ def _refuse(found: Sequence[BadRows], address: str) -> None:
             f"{count:,} row{'s' if count != 1 else ''} cannot be kept under the new keys, such as one whose column "
             f"{first.column!r} {first.reason}; the table is as it was",
             where=address,
-            remedy="mend these rows, or choose other keys",
+            remedy="fix these rows, or choose other keys",
         )

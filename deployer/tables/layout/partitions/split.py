@@ -294,6 +294,6 @@ def _too_busy(table: OpenTable) -> CommitTimedOut:
     return CommitTimedOut(
         "others commit to the table faster than its leaves can be split",
         where=table.address,
-        remedy="run it again when fewer write",
+        remedy="run it again when there are fewer writers",
         attempts=ATTEMPTS,
     )

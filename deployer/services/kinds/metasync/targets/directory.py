@@ -113,7 +113,7 @@ class DirectoryTarget:
         merge = dataset.merge_insert("object_id").when_matched_update_all(unchanged)
         done = merge.execute(pa.Table.from_pylist([row], schema=dataset.schema))
         if done["num_updated_rows"] != 1:
-            raise TargetFailed("somebody changed the entry at this moment", remedy="run METASYNC again")
+            raise TargetFailed("another program changed the entry at the same time", remedy="run METASYNC again")
 
     def _namespace(self) -> DirectoryNamespace:
         from lance.namespace import DirectoryNamespace
