@@ -33,8 +33,8 @@ def require_runnable(
     """Checks before a job is started whether its functions can run on the cluster, by what the stack published.
 
     `options` are those of the run, by default those of the table's own service. `settings` are those of the stack, by
-    default those that it was applied with. Raises Refused for a function that is not trusted on clusters, whose module the
-    stack has not uploaded, or that needs a package that jobs do not have; InvalidInput as the run does.
+    default those that it was applied with. Raises Refused for a function that is not trusted on clusters, whose module
+    the stack has not uploaded, or that needs a package that jobs do not have; InvalidInput as the run does.
     """
     outputs = published_outputs(table.root) or {}
     trusted = trusted_on_clusters(outputs if settings is None else settings)
