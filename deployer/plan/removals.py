@@ -35,7 +35,7 @@ class Removal:
 
     @property
     def name(self) -> tuple[str, int]:
-        """What it is known by, whenever it is asked for."""
+        """The key by which the removal is compared."""
         return self.table_id, self.number
 
 

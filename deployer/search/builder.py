@@ -64,7 +64,7 @@ class SearchBuilder:
         return self._request.kind
 
     def limit(self, limit: int | None) -> Self:
-        """At most so many rows: 10 by default. None, for all, is for a reading without a query only."""
+        """Returns at most so many rows, 10 by default. None, for all rows, needs a search without a query."""
         if limit is None and self._request.kind == "scan":
             return self._with(limit=None)
         return self._with(limit=self._whole("limit", limit))
@@ -90,7 +90,7 @@ class SearchBuilder:
         return self._with(condition=added, prefilter=prefilter)
 
     def select(self, columns: Sequence[str] | Mapping[str, str]) -> Self:
-        """These columns only, or new ones by name with the SQL that gives each: `{"km": "miles * 1.609"}`.
+        """Selects these columns only, or new ones by name with the SQL of each: `{"km": "miles * 1.609"}`.
 
         The distance or score is always there too.
         """

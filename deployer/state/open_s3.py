@@ -1,7 +1,7 @@
 """The state store of an instance at `s3://bucket/prefix`: opening, making and removing it.
 
-`ROOT/_state/store.json` says which DynamoDB table the logs are in, so that whoever knows the root finds them, whatever
-the region of its own settings.
+`ROOT/_state/store.json` says which DynamoDB table the logs are in, so that every process that knows the root finds
+them, whatever the region of its own settings.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def open_on_s3(root: str, clock: Clock | None = None, policy: SnapshotPolicy | N
 
 
 def open_on_s3_to_read(root: str) -> StateReader:
-    """As `open_on_s3`, for who only reads: it sends no request that writes."""
+    """Opens a state store on S3 to read it: it sends no request that writes."""
     sign = _read_sign(root)
     if sign is None:
         raise _no_store(root)
@@ -86,8 +86,8 @@ def create_on_s3(root: str, options: Mapping[str, object], instance: str) -> Sta
 def remove_on_s3(root: str) -> None:
     """Removes the store at `root` for ever; nothing to do when there is none.
 
-    `store.json` may be anybody's, so raises Refused for the store of another root. The DynamoDB table goes only when no
-    other store is in it.
+    `store.json` is untrusted, so this raises Refused for the store of another root. The DynamoDB table goes only when
+    no other store is in it.
     """
     sign = _read_sign(root)
     if sign is None:

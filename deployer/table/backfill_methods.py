@@ -65,7 +65,7 @@ class BackfillMethods(OpenedTable):
         engine: str = "auto",
         cluster: str | None = None,
     ) -> BackfillJobResult:
-        """As `backfill_async`, and returns the result of the job when that has ended. Ctrl-C cancels it.
+        """Does what `backfill_async` does, waits for the job and returns its result. Ctrl-C cancels it.
 
         Logs the progress every `refresh_status_secs`. Raises TimeoutError where the job has not ended after `timeout`:
         the job continues, and can be resumed by its id.

@@ -48,7 +48,7 @@ class Table(RowMethods, ColumnMethods, DefinitionMethods, BackfillMethods, Index
         return Reader(self._newest()).scan(where, columns).to_table()
 
     def to_pandas(self, columns: Sequence[str] | None = None, where: str | None = None) -> pd.DataFrame:
-        """As `to_arrow`, as a DataFrame of pandas."""
+        """Returns the rows as a DataFrame of pandas."""
         rows: pd.DataFrame = self.to_arrow(columns, where).to_pandas()
         return rows
 

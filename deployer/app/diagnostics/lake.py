@@ -1,4 +1,4 @@
-"""What `doctor` asks AWS about the lake: its bucket, the permissions of whoever runs it, and quotas."""
+"""What `doctor` asks AWS about the lake: its bucket, the permissions of the user who runs it, and quotas."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _no_bucket(error: ClientError, name: str, aws: Aws, managed: str) -> Finding
         case 301 | 400 | 307 if place and place != aws.region:
             return _elsewhere(name, place, aws)
         case 403:
-            what = f"{name} is somebody else's, or s3:ListBucket on it is not allowed"
+            what = f"{name} belongs to another account, or s3:ListBucket on it is not allowed"
             return wrong(what, f"choose another `root`, or allow what {_PAGE} lists")
         case _:
             return wrong(f"{name}: {aws_message(error)}", "see the AWS error")

@@ -17,7 +17,7 @@ from deployer.specs.model import Cluster, Lake
 def job_roles(aws: Aws, lake: Lake, root: str) -> Finding:
     """Checks the role of each cluster on AWS, if it exists: made by the stack, or named by `execution_role`.
 
-    A job reads and writes the lake and its state, as whoever deploys does.
+    A job reads and writes the lake and its state, as the deploying role does.
     """
     if why := unready(aws):
         return not_applicable(why)

@@ -186,7 +186,7 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
 
 
 def _is_mended(change: c.Change, declared: TableSpec) -> bool:
-    """Returns whether somebody took out of the specs by hand what is gone from the live table."""
+    """Returns whether the specs, edited by hand, also lack what is gone from the live table."""
     match change:
         case c.DropIndex(index=index):
             return index.name not in {each.name for each in declared.indexes}
@@ -246,7 +246,7 @@ def _edit_instance(
             property_name, after = "clusters", instance_to_json(live.instance).get("clusters")
         case c.ChangeRoot(before=before, after=root):
             if resolve_root(workspace.dir, root) != resolve_root(workspace.dir, before):
-                what = f"somebody applied this lake as root {root}, which is another place than {before}"
+                what = f"this lake was applied as root {root}, which is another place than {before}"
                 remedy = f"write `root: {root}` if the lake was moved there, or run `up` to have it as declared"
                 raise Uneditable(what, where=declared.sources.get("root", whole), remedy=remedy)
             property_name, after = "root", root

@@ -83,7 +83,7 @@ class PlanMoved(Refused):
 
 
 def ignore_plan(_: PlanResult) -> None:
-    """For callers that do not look at the plan."""
+    """Ignores the plan."""
 
 
 def apply(
@@ -184,7 +184,7 @@ def _apply(workspace: Workspace, planned: Planned, result: PlanResult, reporter:
     root = workspace.root(planned.lake)
     _record_others(root, planned, reporter)
     # With an empty plan too: Pulumi's state takes over what was refreshed, and what a run that was cut off left open.
-    # The program applies the lake that was shown, even if somebody edits the specs meanwhile.
+    # The program applies the lake that was shown, even if the specs are edited meanwhile.
     ended = finish_deletions(workspace, planned, reporter)
     refreshed = planned.refreshed.without(ended) if planned.refreshed else None
     with known_lake(workspace.dir, workspace.specs, planned.lake, workspace.stack), reporter.steps() as on_event:

@@ -44,7 +44,7 @@ def write_saved_plan(
         )
     saved = as_saved_plan(workspace, planned)
     if known := secrets.name_in(json.dumps(saved.changes)):
-        # a mask would be applied as it is, and the file goes to whoever reviews
+        # a mask would be applied as it is, and reviewers get the file
         raise Refused(
             f"the plan holds the value of {known} in clear, so it was not saved",
             where=path,
@@ -104,7 +104,7 @@ def open_plan(path: Path, project: Path | None, stack: str | None, expect: str |
 
 
 def _faults(lake: Lake) -> Iterator[str]:
-    """Yields what the rules of specs refuse in a plan's tables, which anybody may have written."""
+    """Yields what the rules of specs refuse in a plan's tables, which are not trusted."""
     seen = set[str]()
     for table in lake.tables:
         yield from (f"{table.address}: {found.reason}" for found in check_table(table))

@@ -155,7 +155,7 @@ def _planned_at(store: StateStore, root: str, workspace: Workspace, table: str, 
 
 
 def _print_whole(due: list[Undoing], *, savepoint: bool) -> None:
-    """What holds for all tables together, and how it can be undone."""
+    """Prints what concerns all tables together, and how the restore can be undone."""
     from deployer.cli.console.output import note
     from deployer.platform.text.formatting import count
 

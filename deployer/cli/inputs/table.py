@@ -43,7 +43,7 @@ class Target:
 
 @contextmanager
 def looked_at(project: Path | None, stack: str, specs: Path | None, name: str) -> Iterator[ReadTable]:
-    """Yields the table of that name, whoever manages it, as it is live, to be read. Raises NotFound with the nearest
+    """Yields the live table of that name to read it, of any owner. Raises NotFound with the nearest
     name."""
     root = root_to_read(project, stack, specs)
     with closing(open_reader(root)) as store:

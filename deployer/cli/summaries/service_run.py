@@ -211,7 +211,7 @@ def _leaves(done: ClusterResult, most: int = 20) -> None:
 
 
 def _how(done: CompactResult | ClusterResult) -> None:
-    """Where it ran, and what became of conflicts and indexes."""
+    """Prints where the run was, and the outcome of conflicts and indexes."""
     out, work = stdout(), done.work
     where = "with Spark" if done.engine == "spark" else "in this process"
     out.print(f"run {done.run_id}, {where}: {done.reason}", style="dim")

@@ -131,7 +131,7 @@ def encode_checkpoint(files: StackFiles, deployment: dict[str, Any]) -> bytes:
 def write_checkpoint(files: StackFiles, content: bytes, before: Checkpoint) -> Checkpoint:
     """Puts the content in place of the checkpoint that was read, in one step, and keeps that one as `.bak`.
 
-    Raises Conflict when somebody else has written since: the lock was broken, or not taken.
+    Raises Conflict when another process has written since: the lock was broken, or not taken.
     """
     objects = files.backend.objects
     if before.tag is None:

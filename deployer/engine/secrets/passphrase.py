@@ -19,7 +19,7 @@ from deployer.platform.text import masking
 
 VARIABLE, FILE_VARIABLE = "PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"
 NEW_VARIABLE = "DEPLOYER_NEW_PASSPHRASE"  #: the passphrase that `stack change-secrets-provider` changes to
-EMPTY_VARIABLE = "DEPLOYER_ALLOW_EMPTY_PASSPHRASE"  #: 1: secrets may be stored that anybody can decrypt
+EMPTY_VARIABLE = "DEPLOYER_ALLOW_EMPTY_PASSPHRASE"  #: 1: secrets may be stored that everyone can decrypt
 _ROUNDS = 1_000_000
 _PROOF = "pulumi"
 
@@ -89,7 +89,7 @@ def passphrase() -> str:
 
 
 def refuse_empty(phrase: str, variable: str = VARIABLE) -> None:
-    """Raises Refused for an empty passphrase, with which anybody decrypts what is stored, unless it is allowed.
+    """Raises Refused for an empty passphrase, with which everyone can decrypt what is stored, unless it is allowed.
 
     A secret of a pipeline that does not exist is an empty text there.
     """

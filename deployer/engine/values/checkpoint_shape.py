@@ -1,4 +1,4 @@
-"""Whether a deployment has the shape of Pulumi's format: what is read from a backend or a file may be anybody's.
+"""Whether a deployment has the shape of Pulumi's format: text from a backend or a file is untrusted.
 
 A deployment is what a JSON parser makes: its objects are dicts, which are found much faster than other mappings.
 

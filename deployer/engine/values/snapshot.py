@@ -54,7 +54,7 @@ Entry = Begin | End
 
 
 class Snapshot:
-    """A stack's resources during a run. Not safe for threads; whoever runs steps holds a lock."""
+    """A stack's resources during a run. Not safe for threads; the caller that runs steps holds a lock."""
 
     def __init__(self, base: Sequence[ResourceState], pending: Sequence[Pending] = ()) -> None:
         self._old: dict[str, ResourceState] = {f"b{index}": state for index, state in enumerate(base)}

@@ -34,7 +34,7 @@ CONNECT_WITHIN, ANSWER_WITHIN = 10.0, 30.0  # seconds
 
 
 class Cause(StrEnum):
-    """Why a call failed, as far as somebody can do something about it."""
+    """The reasons of failed calls that a user can act on."""
 
     CREDENTIALS = "credentials"
     DENIED = "denied"

@@ -1,9 +1,9 @@
 """Functions of users, which run only where their caller allows it: by name `package.module:function`, or packaged.
 
-A lake's state names such functions, and whoever can write the state chooses the names. So the names count for nothing
-until a person or a program that runs here allows them. A packaged function is known by its hash, by the author that it
-names, or all are allowed. Whoever can write the lake can write any author's name: trusting an author means to trust all
-who can write there.
+A lake's state names such functions, and anyone who can write the state chooses the names. So the names count for
+nothing until a person or a program that runs here allows them. A packaged function is known by its hash, by the author
+that it names, or all are allowed. anyone who can write the lake can write any author's name: trusting an author means
+to trust all who can write there.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ class Stores:
             self._some.pop(path, None)
 
     def found_before(self, root: str, live: LiveLake) -> None:
-        """Takes a lake that somebody else has just read as what this run found."""
+        """Uses a lake that the caller has just read as the lake of this run."""
         self._live.update({(self.path(root), table.table_id): table for table in live.tables.values()})
 
     def _found_of(self, root: str, table_id: str) -> ActiveTables:

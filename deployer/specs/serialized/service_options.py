@@ -45,7 +45,7 @@ def options_from_text(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def options_of_values(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """As `options_from_text`, of values as specs have them or in canonical form."""
+    """Returns the options of values as specs have them or in canonical form (see `options_from_text`)."""
     for name, value in values.items():
         _schema(kind, name)  # raises for an unknown option
         problems, _ = shape_problems(_option_shape(kind, name), as_node(value), f"`{name}`")

@@ -71,7 +71,7 @@ def _plain(value: object) -> str:
 
 
 def inner_differences(state: State, where: str) -> Iterator[Difference]:
-    """Yields what holds within any state, whoever made it."""
+    """Yields the violations of rules that hold within every state."""
     if not state.version:
         return
     if isinstance(state, InstanceState):

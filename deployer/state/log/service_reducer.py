@@ -108,7 +108,7 @@ def _service(state: TableState, kind: ServiceKind) -> Service:
 
 
 def _since(before: Service | None, after: Service, at: int) -> int:
-    """From when on the trigger of the service that takes the place of `before` counts."""
+    """Returns the time from which the trigger of the service that replaces `before` counts."""
     if before is None or (before.trigger_mode, before.trigger) != (after.trigger_mode, after.trigger):
         return at
     return at if before.paused and not after.paused else before.since

@@ -117,7 +117,7 @@ class RowJob:
             raise
 
     def _require_rows_left(self, table: OpenTable, plan: RowPlan) -> None:
-        """As emptying a table does: one that is protected from deletion keeps rows."""
+        """Raises Refused if a table that is protected from deletion would lose all rows."""
         state, gone = table.state, plan.counts.deleted - plan.counts.inserted
         if self.may_empty or not state.properties.deletion_protection or not state.files.rows:
             return

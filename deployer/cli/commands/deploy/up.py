@@ -119,7 +119,7 @@ def up(
 
 
 def _ignore(_: PlanResult) -> None:
-    """For JSON, where the plan is a part of the result."""
+    """Ignores the plan, which is a part of the result as JSON."""
 
 
 def show(plan: PlanResult) -> None:

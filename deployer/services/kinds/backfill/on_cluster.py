@@ -88,7 +88,7 @@ def _require_named(
 def _require_module(definition: ComputedByUdf, cluster: Cluster, outputs: Mapping[str, Any], where: str) -> None:
     try:
         code = JobCode.from_outputs(outputs, architecture_of(cluster))
-    except NotFound:  # whoever starts the job reports it
+    except NotFound:  # the command that starts the job reports it
         return
     if definition.udf not in code.functions:
         raise Refused(

@@ -77,7 +77,7 @@ class SqliteFile:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """As `visibly_writing`, and durable at the end."""
+        """Opens a transaction as `visibly_writing` does, and makes it durable at the end."""
         with self.visibly_writing() as connection:
             yield connection
         self.flush()

@@ -73,7 +73,8 @@ def _units(plan: LoadPlan) -> Sequence[int]:
 
 
 def _copy_here(plan: LoadPlan, left: Sequence[int], copied: _Copied, address: str) -> None:
-    """In this process. The source is read once for each `FLUSH_BYTES` of it, so that memory is bounded."""
+    """Copies the rows in this process. The source is read once for each `FLUSH_BYTES` of it, so that memory is
+    bounded."""
     ledger = plan.ledger
     assert ledger is not None  # noqa: S101
     if not plan.layout.order:

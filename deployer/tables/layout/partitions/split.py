@@ -166,7 +166,7 @@ def _opened(store: StateStore, root: str, table_id: str) -> OpenTable:
 
 
 def _again(table: OpenTable) -> OpenTable:
-    """With its newest state, also where its dataset is at the same version."""
+    """Returns the table with its newest state, also where its dataset is at the same version."""
     return _opened(table.store, table.root, table.entry.table_id)
 
 

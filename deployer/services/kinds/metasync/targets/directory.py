@@ -70,7 +70,7 @@ class DirectoryTarget:
     def remove(self, place: Place, found: Found) -> None:
         from lance_namespace import DeregisterTableRequest, TableNotFoundError
 
-        with suppress(TableNotFoundError):  # somebody else did it, or this in a call whose answer was lost
+        with suppress(TableNotFoundError):  # another process did it, or this one in a call whose answer was lost
             self._call(lambda: self._namespace().deregister_table(DeregisterTableRequest(id=list(place))))
 
     def _register(self, place: Place, location: str) -> None:
