@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.message import DecodeError
 
-from deployer.catalog.protocol.dataframes import rows_in, schema_in, schema_message
-from deployer.catalog.protocol.messages import common, log_msg
+from deployer.catalog.protocol.dataframes import rows_in, schema_message
+from deployer.catalog.protocol.messages import log_msg
 from deployer.catalog.recordings.frames import CHUNK, MESSAGE_HEADER, frames, read_footer, require_recording
+from deployer.catalog.recordings.manifest import columns_in, manifest_in
 from deployer.catalog.recordings.source import ByteSource
 from deployer.errors import InvalidInput
 
@@ -104,17 +105,10 @@ def _of_footer(footer: Any, end: int, source: ByteSource, kind: int) -> Iterator
     for each in footer.manifests:
         if each.store_id.kind != kind:
             continue
-        manifest = pa.Table.from_batches(rows_in(each.data)).combine_chunks()
-        [batch] = manifest.to_batches() or [pa.RecordBatch.from_pylist([], manifest.schema)]
+        batch = manifest_in(each.data)
         _require_within(batch, end, source)
-        schema = _schema_in(each.sorbet_schema.arrow_schema)
+        schema = columns_in(each.sorbet_schema.arrow_schema, each.sorbet_schema_sha256)
         yield Recording(each.store_id.recording_id, batch, schema, each.sorbet_schema_sha256)
-
-
-@lru_cache(maxsize=256)
-def _schema_in(data: bytes) -> pa.Schema:
-    """Returns the schema of a footer, which many recordings have in common."""
-    return schema_in(common.Schema(arrow_schema=data))
 
 
 def _require_within(manifest: pa.RecordBatch, end: int, source: ByteSource) -> None:
