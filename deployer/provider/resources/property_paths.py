@@ -11,7 +11,7 @@ from deployer.specs.serialized.datasets import BLUEPRINT_SHA256
 
 
 def property_paths(changes: Iterable[c.Change], olds: Properties, news: Properties) -> dict[str, DiffKind]:
-    """Returns the path of each change in the resource's inputs; all changes of columns are one text's."""
+    """Returns the path of each change in the resource's inputs; all changes of columns are one string's."""
     paths: dict[str, DiffKind] = {}
     for change in changes:
         path, kind = _path(change, olds, news)
@@ -101,7 +101,7 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
             | c.CreateDataset()
             | c.DeleteDataset()
         ):
-            raise TypeError(f"{type(change).__name__} is no difference between two resources")
+            raise TypeError(f"{type(change).__name__} is not a difference between two resources")
         case _:
             assert_never(change)
 
