@@ -95,6 +95,7 @@ def test_partition_keys_are_where_spark_puts_them(count: int, spark: Any) -> Non
 
 
 @pytest.mark.spark
+@pytest.mark.own_session
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("seconds", [0, 5], ids=["while Spark starts", "later"])
 def test_an_interrupt_reports_what_became_of_the_load(
