@@ -87,13 +87,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     The order is that of `_in_order`.
     """
     wanted, long = TIERS[config.getoption("--tier")], config.getoption("--long")
-    seen = Counter[tuple[str, str]]()
+    seen = Counter[tuple[str, str, int]]()
     kept: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
     for item in items:
         for mark in item.iter_markers("thinned"):
             if (only := mark.kwargs.get("only", "")) in item.name:
-                test = (item.nodeid.partition("[")[0], only)
+                test = (item.nodeid.partition("[")[0], only, mark.args[0])
                 if seen[test] % mark.args[0]:
                     item.add_marker(mark.kwargs.get("to", "slow"))
                 seen[test] += 1

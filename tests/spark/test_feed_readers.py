@@ -93,7 +93,7 @@ def rows(lake: Lake) -> Lake:
     return lake
 
 
-@pytest.mark.thinned(2, to="full")
+@pytest.mark.thinned(4, to="full")
 @pytest.mark.parametrize("ask", ASKS)
 @pytest.mark.parametrize(
     "options", [{}, {"max_versions": "1"}, {"since": "snapshot"}, {"partition_size": "1"}], ids=str

@@ -180,6 +180,7 @@ def test_a_run_whose_lease_is_over_holds_nothing(paused: Paused, table: Table, l
     of_all(table)
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("granularity", [None, 2])
 def test_beside_appends_deletions_and_rewrites(granularity: int | None, lake: Lake) -> None:
     def rewrite() -> None:

@@ -41,6 +41,7 @@ def upload(bucket: str) -> Upload:
     return put
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("form", ["parquet", "csv", "tsv", "csv.gz", "jsonl", "arrow", "arrows", "lance"])
 def test_every_form_of_source(form: str, lake: Lake, upload: Upload) -> None:
     lake.table()

@@ -297,7 +297,7 @@ KEYS: dict[str, tuple[list[pa.DataType], st.SearchStrategy[Any]]] = {
 }
 
 
-@pytest.mark.thinned(2, to="full")
+@pytest.mark.thinned(4, to="full")
 @pytest.mark.parametrize("kind", KEYS)
 @settings(max_examples=6, deadline=None)
 @given(data=st.data())

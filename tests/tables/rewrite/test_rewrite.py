@@ -118,6 +118,7 @@ def places(lake: Lake) -> set[str]:
     return {path.name.split("-", 2)[-1] for path in (Path(lake.root) / "air").iterdir()}
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 def test_a_change_moves_every_row_and_is_no_difference_afterwards(change: Change, lake: Lake) -> None:
     before = lake.table()
