@@ -71,6 +71,7 @@ $(RUNTIME): pyproject.toml constraints.txt .ci/install.py .ci/builds.cfg
 
 $(READY): $(RUNTIME)
 	$(BIN)/python .ci/install.py --compile-bytecode '.[dev]'
+	$(BIN)/python -m compileall -q -j 0 deployer spark_jobs
 	touch $(READY)
 
 $(WITH_AWS): $(READY)

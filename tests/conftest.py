@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 REGION = "eu-central-1"
 MEMORY = Path("/dev/shm")  # noqa: S108 -- pytest makes a folder there that is this user's alone
 MEMORY_NEEDED = 4 << 30  #: bytes, of which the gate takes about 1 GB
+#: Folders of short tests. They come last, so that the workers end at the same time.
+SHORT = {Path(__file__).parent / name for name in ("plan", "policy", "specs")}
 #: The tests that each choice of `--tier` runs: those of `make test`, the others, and both.
 TIERS = {"gate": {"gate"}, "rest": {"full"}, "all": {"gate", "full"}}
 
@@ -118,6 +120,7 @@ def _in_order(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
     for item in items:
         groups[_group(item)].append(item)
     *first, others = groups
+    others.sort(key=lambda item: item.path.parent in SHORT)
     parts: list[list[pytest.Item]] = [[] for _ in range(workers)]
     for number, group in enumerate(first):
         parts[number % workers] += group

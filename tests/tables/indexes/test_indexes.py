@@ -135,6 +135,7 @@ FOREIGN: dict[str, tuple[Callable[[Any], Any], Any]] = {
 }
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("case", FOREIGN)
 def test_what_plain_lance_does_to_indexes_is_a_difference_and_undone(lake: Lake, case: str) -> None:
     do, change = FOREIGN[case]

@@ -127,7 +127,7 @@ def unique_ids(lake: Lake, *there: int, splits: Sequence[tuple[Any, ...]] = ((10
         lake.ingest(lake.file(of_ids(*there)), table="t")
 
 
-@pytest.mark.thinned(2, to="full")
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_duplicates_are_refused_skipped_and_set_aside(case: Case, lake: Lake) -> None:
     paths = table_of(lake, case)

@@ -169,6 +169,7 @@ TYPES_AND_KEYS: dict[str, Change] = {
 }
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("change", TYPES_AND_KEYS.values(), ids=TYPES_AND_KEYS.keys())
 def test_a_column_changes_with_the_keys_that_it_is_in(change: Change, lake: Lake) -> None:
     lake.table(splits=(("DL",),))
