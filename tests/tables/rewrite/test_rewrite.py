@@ -91,7 +91,7 @@ def start(lake: Lake, spec: TableSpec, failpoint: str = "") -> subprocess.Popen[
 
 
 def ended(process: subprocess.Popen[str]) -> int:
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=300)
     assert process.returncode in (0, -signal.SIGKILL), said
     return process.returncode
 
@@ -369,7 +369,7 @@ def test_a_stalled_writer_is_told_and_its_rows_are_in_the_table_once_when_it_run
     os.waitpid(slow.pid, os.WUNTRACED)
     apply(lake, other_keys)
     os.kill(slow.pid, signal.SIGCONT)
-    out, said = slow.communicate(timeout=120)
+    out, said = slow.communicate(timeout=300)
     if point == "before-lance":
         assert slow.returncode == 1 and "the table was rewritten while rows were being written" in said, out
     again = forks.run(command, text=True, timeout=120)
