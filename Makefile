@@ -21,7 +21,7 @@ test: $(WITH_AWS)  ## Run the tests of the gate
 	$(BIN)/python -m pytest -n 3
 
 test-rest: $(WITH_AWS) $(RERUN_CLIENT)  ## Run the tests that are slow by nature, which the gate leaves out
-	$(BIN)/python -m pytest -n 2 --dist worksteal --tier rest
+	$(BIN)/python -m pytest -n 3 --dist worksteal --tier rest
 
 test-all: test test-rest  ## Run all tests
 
@@ -74,6 +74,7 @@ $(RUNTIME): pyproject.toml constraints.txt .ci/install.py .ci/builds.cfg
 
 $(READY): $(RUNTIME)
 	$(BIN)/python .ci/install.py --compile-bytecode '.[dev]'
+	$(BIN)/python -m compileall -q -j 0 deployer spark_jobs
 	touch $(READY)
 
 $(WITH_AWS): $(READY)

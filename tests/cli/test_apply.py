@@ -231,7 +231,7 @@ def test_an_interrupted_up_saves_what_was_done(project: Path, deployer: Deployer
     os.waitpid(process.pid, os.WUNTRACED)
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGCONT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert "stopped before all steps were done" in err

@@ -288,6 +288,6 @@ def test_a_terminal_shows_what_is_waited_for(project: Path) -> None:
             if not piece:
                 break
             drawn += piece
-        assert process.wait(60) == 0
+        assert process.wait(300) == 0
     os.close(ours)
     assert b"waiting for " in drawn

@@ -245,7 +245,7 @@ CASES: dict[str, Change] = {
 }
 
 
-@pytest.mark.thinned(5, to="full")
+@pytest.mark.thinned(8, to="full")
 @pytest.mark.parametrize("name", CASES)
 def test_it_becomes_an_edit(deployer: Deployer, applied: Path, name: str) -> None:
     before = specs_of(applied)

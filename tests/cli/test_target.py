@@ -45,6 +45,7 @@ CASES: dict[str, tuple[list[str], list[str], list[str]]] = {
 }
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("name", CASES)
 def test_only_the_targets_are_changed(name: str, changed: Path, deployer: Deployer) -> None:
     given, wanted, former = CASES[name]

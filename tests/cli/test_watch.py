@@ -37,7 +37,7 @@ def test_a_service_that_is_created_meanwhile_is_shown(applied: Path, deployer: D
         assert deployer("service", "create", "planes", "CLEAN").code == 0
         assert "planes" in read_until(own, "CLEAN")
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
+        assert process.wait(300) == 0
     finally:
         process.kill()
         process.wait()

@@ -74,6 +74,7 @@ def stream_program(folder: Path, root: str, source: Path, number: int) -> Iterat
 
 
 @pytest.mark.spark
+@pytest.mark.own_session
 @pytest.mark.parametrize(
     ("batches", "kills"),
     [pytest.param(12, 1, id="short"), pytest.param(300, 20, marks=pytest.mark.slow, id="long")],

@@ -111,6 +111,7 @@ DAMAGED = [(name, 40, "flipped") for name in PARTS]
 DAMAGED += [("files.parquet", version, change) for version in (10, 30) for change in CHANGES]
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize(("name", "version", "change"), DAMAGED, ids=["-".join(map(str, each)) for each in DAMAGED])
 def test_a_damaged_file_of_a_snapshot_is_made_again(filled: str, name: str, version: int, change: str) -> None:
     state, objects = newest(filled), objects_at(filled)

@@ -41,7 +41,7 @@ def damaged(request: pytest.FixtureRequest, root: Path) -> Path:
     return root
 
 
-@pytest.mark.thinned(2, to="full")
+@pytest.mark.thinned(4, to="full")
 def test_every_command_that_reads_shows_it_and_goes_on_with_the_others(damaged: Path, deployer: Deployer) -> None:
     listed = in_words(deployer("tables", "--json")).json
     assert [each["name"] for each in listed["tables"]] == ["air.flights", "air.notes"]

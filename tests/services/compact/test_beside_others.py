@@ -52,7 +52,7 @@ def test_loads_by_many_processes_are_never_held_up_or_lost(lake: Lake, row_keys:
         while any(writer.poll() is None for writer in writers):
             compacted += compact_table(lake.root, "flights", {"portion_bytes": 5000}).work.portions
         for writer in writers:
-            _, message = writer.communicate(timeout=60)
+            _, message = writer.communicate(timeout=300)
             assert writer.returncode == 0, message
     finally:
         for writer in writers:
@@ -188,7 +188,7 @@ def test_a_paused_run_waits_until_it_is_resumed(lake: Lake, monkeypatch: pytest.
         thread.join(0.5)
         assert thread.is_alive() and not found
         resume_service(other, table_id, "COMPACT")
-        thread.join(60)
+        thread.join(300)
     assert [getattr(each, "status", "") for each in found] == ["SUCCEEDED"]
     check_files(lake)
 

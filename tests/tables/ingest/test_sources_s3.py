@@ -41,6 +41,7 @@ def upload(bucket: str) -> Upload:
     return put
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("form", ["parquet", "csv", "tsv", "csv.gz", "jsonl", "arrow", "arrows", "lance"])
 def test_every_form_of_source(form: str, lake: Lake, upload: Upload) -> None:
     lake.table()
@@ -105,6 +106,7 @@ def test_what_an_address_names(name: str, tmp_path: Path, upload: Upload) -> Non
     assert [path.removeprefix(f"{place}/") for path in found] == expected
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("given", ["in", "in/day=mon", "in/day=mon/a.csv", "in/*/*.csv"])
 def test_folders_give_columns_there_too(given: str, tmp_path: Path, upload: Upload) -> None:
     (tmp_path / "in" / "day=mon").mkdir(parents=True)

@@ -151,6 +151,7 @@ def test_nulls_are_counted_before_they_are_forbidden(filled: Path, deployer: Dep
     assert not dataset(filled).schema.field("delay").nullable
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize(
     ("database", "name"), [("air", "departures"), ("archive", "flights"), ("archive", "departures")]
 )

@@ -55,6 +55,7 @@ def test_a_lake_is_whole_as_it_is_loaded(loaded: Lake) -> None:
     assert repaired(loaded) == []
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("name", FOREIGN)
 def test_what_others_commit_is_named_and_recorded(name: str, lake: Lake) -> None:
     lake.table()

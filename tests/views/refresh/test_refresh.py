@@ -96,6 +96,7 @@ CHANGES: dict[str, tuple[Callable[[Views], Any], int]] = {
 }
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("name", CHANGES)
 def test_changes_are_taken_over(views: Views, name: str) -> None:
     change, read = CHANGES[name]
