@@ -6,6 +6,7 @@ Recordings are never touched. Each change is a commit to the log, and is given u
 from __future__ import annotations
 
 import datetime as dt
+import time
 from dataclasses import dataclass, replace
 
 from deployer.catalog.datasets.model.record import FOLDER, DatasetRecord, RowVersion, folder_of
@@ -52,16 +53,17 @@ def maintain(datasets: Datasets, searches: Searches, dataset_id: str, wanted: Ma
                 searches.rebuild(dataset_id, search)
                 done.append(f"The index of {search.entity}:{search.component} was built again.")
     if older_than is not None:
-        freed = _cleaned(datasets, searches, datasets.by_id(dataset_id), older_than, wanted.allow_recent)
+        freed = _cleaned(datasets, searches, dataset_id, older_than, wanted.allow_recent)
         done.append(f"{freed:,} bytes of old versions were removed.")
     return done
 
 
 def remove_leftovers(datasets: Datasets, searches: Searches) -> list[str]:
     """Removes what no log names and nobody has written to for a while: folders of datasets that were deleted, and of
-    indexes that were replaced, by processes that were killed."""
-    known = {each.dataset_id: each for each in datasets.all()}
-    named = {searches.place(each.dataset_id, search) for each in known.values() for search in each.searches}
+    indexes that were replaced, by processes that were killed, or that only a savepoint had that is gone."""
+    records = [*datasets.all(), *datasets.saved()]
+    known = {each.dataset_id for each in records}
+    named = {searches.place(each.dataset_id, search) for each in records for search in each.searches}
     catalog = f"{datasets.root.rstrip('/')}/{FOLDER}"
     found = set[str]()
     for path in objects_at(catalog).list(""):
@@ -114,9 +116,22 @@ def _compacted(datasets: Datasets, record: DatasetRecord) -> list[str]:
 
 
 def _cleaned(
-    datasets: Datasets, searches: Searches, record: DatasetRecord, older_than: dt.timedelta, unverified: bool
+    datasets: Datasets, searches: Searches, dataset_id: str, older_than: dt.timedelta, unverified: bool
 ) -> int:
-    folder = folder_of(datasets.root, record.dataset_id)
-    places: list[tuple[str, RowVersion]] = [(f"{folder}/{name}.lance", getattr(record, name)) for name in TABLES]
-    places += [(searches.place(record.dataset_id, each), each.rows) for each in record.searches]
-    return sum(remove_versions(place, rows.named, older_than, unverified=unverified) for place, rows in places)
+    """Returns the bytes that were freed. Versions that the log or a savepoint names stay, and so do those that were
+    written since these were read: the log may name them, and a savepoint may be taken of them."""
+    since = time.monotonic()
+    record = datasets.by_id(dataset_id)
+
+    def places(of: DatasetRecord) -> dict[str, RowVersion]:
+        folder = folder_of(datasets.root, of.dataset_id)
+        tables: dict[str, RowVersion] = {f"{folder}/{name}.lance": getattr(of, name) for name in TABLES}
+        return tables | {searches.place(of.dataset_id, each): each.rows for each in of.searches}
+
+    saved = [places(each) for each in datasets.saved() if each.dataset_id == record.dataset_id]
+    freed = 0
+    for place, rows in places(record).items():
+        kept = [each[place].named for each in saved if place in each]
+        age = max(older_than, dt.timedelta(seconds=time.monotonic() - since))
+        freed += remove_versions(place, rows.named, age, saved=kept, unverified=unverified)
+    return freed

@@ -12,6 +12,7 @@ from deployer.catalog.datasets.model.record import (
     id_of_name,
     record_of,
     records_of,
+    saved_records,
 )
 from deployer.catalog.external.registry import free_of_tables, is_taken
 from deployer.datasets.files.named_rows import remove_folder
@@ -47,6 +48,10 @@ class Datasets:
     def all(self) -> Iterator[DatasetRecord]:
         """Yields the datasets, and those of their blueprints."""
         return records_of(self.store.instance())
+
+    def saved(self) -> Iterator[DatasetRecord]:
+        """Yields the datasets as savepoints have them: their tables and indexes are not removed."""
+        return saved_records(self.store.instance())
 
     def find(self, dataset_id: str) -> DatasetRecord | None:
         """Returns the dataset of that id (32 hex digits); None where there is none."""
@@ -113,7 +118,8 @@ class Datasets:
         raise _busy(dataset_id)
 
     def delete(self, dataset_id: str) -> None:
-        """Deletes a dataset and that of its blueprints. Recordings stay where they are. Raises NotFound; Refused for a
+        """Deletes a dataset and that of its blueprints. Recordings stay where they are, and so do tables that a
+        savepoint names. Raises NotFound; Refused for a
         dataset of blueprints."""
         for _ in LOST_RACE.attempts(_ATTEMPTS):
             before = self._own(dataset_id)
@@ -123,7 +129,8 @@ class Datasets:
                 changes |= dict.fromkeys(self._changes(blueprints))
             if self._is_committed(before, changes):
                 reached("catalog:before-removing-files")
-                for each in (before.dataset_id, before.blueprints):
+                saved = {each.dataset_id for each in self.saved()}
+                for each in {before.dataset_id, before.blueprints} - saved:
                     remove_folder(folder_of(self.root, each))
                 return
         raise _busy(dataset_id)
