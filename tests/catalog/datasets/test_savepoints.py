@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
+import signal
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -12,6 +16,8 @@ from deployer.catalog.datasets.maintenance import remove_leftovers
 from deployer.catalog.datasets.model.registry import Datasets
 from deployer.catalog.datasets.reads.index import Indexes
 from deployer.catalog.datasets.search.searches import Searches
+from deployer.datasets.recovery import restored_together
+from deployer.datasets.recovery.dead_runs import fail_dead_runs
 from deployer.errors import Conflict, Refused
 from deployer.platform.system.clock import Clock
 from deployer.services.restore import restore_tables
@@ -24,6 +30,7 @@ from deployer.services.savepoints.savepoints import (
 )
 from deployer.state import open_store
 from deployer.state.store import StateStore
+from deployer.tables.open_table import open_entry
 from tests.catalog.clients import refused
 from tests.catalog.datasets.catalog import Catalog, catalog_at
 from tests.catalog.datasets.recordings import scalars
@@ -57,6 +64,7 @@ def clean(catalog: Catalog, dataset: str) -> None:
     do_maintenance(catalog, dataset, cleanup_before=NOW, unsafe_allow_recent_cleanup=True)
 
 
+@pytest.mark.full
 def test_a_restore_brings_back_datasets_tables_and_entries_of_one_moment(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "lake")
     lake.table()
@@ -155,3 +163,49 @@ def test_a_name_that_a_table_has_got_since_is_refused(tmp_path: Path) -> None:
         lake.table()
         with pytest.raises(Refused, match="names tables have got since"):
             preview_catalog(store, "then")
+
+
+#: What a process does with the savepoint `then`.
+PROGRAM = """
+import sys
+from deployer.services.restore import restore_tables
+from deployer.services.restore.catalog import preview_catalog
+from deployer.services.restore.planning import preview_restore
+from deployer.state import open_store
+root = sys.argv[1]
+store = open_store(root)
+planned = preview_restore(store, root, list(store.instance().tables.values()), "then", catalog=True)
+restore_tables(store, root, planned, catalog=preview_catalog(store, "then"), save_first=False)
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "point", ["services.restore.before-intent", "services.restore.before-lance", "services.restore.after-lance"]
+)
+def test_a_restore_that_is_killed_is_of_table_and_catalog_or_of_neither(
+    point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(tmp_path / "lake")
+    lake.table()
+    lake.ingest(lake.file(flights(40)))
+    with catalog_at(lake.root, tmp_path) as catalog, closing(open_store(lake.root)) as store:
+        dataset = catalog.create()
+        catalog.register(dataset, catalog.recording("one", scalars("/a", [1])))
+        save(store, lake.root, "then")
+        catalog.register(dataset, catalog.recording("two", scalars("/a", [2])))
+        lake.ingest(lake.file(flights(40, 40)))
+        environment = {**os.environ, "DEPLOYER_FAILPOINT": point}
+        command = [sys.executable, "-c", PROGRAM, lake.root]
+        done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=120)
+        assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+        assert (flights_in(lake), segments(catalog, dataset)) == (80, ["one", "two"])
+        later = Clock().now() + 120_000
+        monkeypatch.setattr(restored_together, "Clock", lambda: Clock(now=lambda: later))
+        [entry] = store.instance().tables.values()
+        open_entry(store, lake.root, entry)
+        assert (flights_in(lake), segments(catalog, dataset)) in ((40, ["one"]), (80, ["one", "two"]))
+        fail_dead_runs(store, entry.table_id, later)
+        del environment["DEPLOYER_FAILPOINT"]
+        subprocess.run(command, env=environment, check=True, timeout=120)
+        assert (flights_in(lake), segments(catalog, dataset)) == (40, ["one"])
