@@ -42,7 +42,7 @@ def maintain(datasets: Datasets, searches: Searches, dataset_id: str, wanted: Ma
     Raises NotFound for the dataset; InvalidInput for a time of cleaning that is too recent.
     """
     record = datasets.by_id(dataset_id)
-    older_than = _age(datasets, wanted)
+    older_than = require_age(datasets, wanted)
     done = list[str]()
     if wanted.compact:
         done += _compacted(datasets, record)
@@ -76,6 +76,8 @@ def remove_leftovers(datasets: Datasets, searches: Searches) -> list[str]:
     old = [each for each in sorted(found) if _written(each) < now - RECENT.total_seconds()]
     for each in old:
         remove_folder(each)
+    for log in datasets.lost_logs():
+        datasets.store.remove_log(log)
     return [f"{each} was removed: no log names it." for each in old]
 
 
@@ -84,7 +86,9 @@ def _written(location: str) -> float:
     return max(versions_written(location).values(), default=0.0)
 
 
-def _age(datasets: Datasets, wanted: Maintenance) -> dt.timedelta | None:
+def require_age(datasets: Datasets, wanted: Maintenance) -> dt.timedelta | None:
+    """Returns the age of versions that are to be removed; None where none are. Raises InvalidInput for less than an
+    hour, unless that is allowed."""
     if wanted.clean_before is None:
         return None
     now = dt.datetime.fromtimestamp(datasets.clock.now() / 1000, dt.UTC)

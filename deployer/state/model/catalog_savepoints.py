@@ -90,6 +90,23 @@ def restored_records(instance: InstanceState, saved: Records, version: int) -> d
     }
 
 
+def log_of_dataset(dataset_id: str, created_at: int) -> str:
+    """Returns the name of the log that has the runs of a dataset's maintenance. A dataset that is made again under the
+    same id has another."""
+    return f"{dataset_id}-{created_at}"
+
+
+def logs_of_datasets(instance: InstanceState) -> set[str]:
+    """Returns the logs that datasets may have, those of savepoints included."""
+    saved = (each.records for each in catalog_savepoints(instance).values())
+    return {
+        log_of_dataset(str(value["dataset_id"]), int(str(value["created_at"])))
+        for records in (catalog_records(instance), *saved)
+        for key, value in records.items()
+        if key.startswith(RECORDINGS) and isinstance(value, Mapping) and {"dataset_id", "created_at"} <= value.keys()
+    }
+
+
 def taken_by_table(instance: InstanceState, name: JSON) -> bool:
     """Returns whether a table of the instance has the name of an entry."""
     if not isinstance(name, str):

@@ -45,10 +45,10 @@ def save(store: StateStore, root: str, name: str, expires_at: int | None = None)
     make_savepoint(store, root, list(store.instance().tables.values()), name, catalog=True, expires_at=expires_at)
 
 
-def restore(store: StateStore, root: str, name: str, **options: bool) -> str:
+def restore(store: StateStore, root: str, name: str) -> str:
     entries = list(store.instance().tables.values())
     planned = preview_restore(store, root, entries, name, catalog=True)
-    return restore_tables(store, root, planned, catalog=preview_catalog(store, name), **options)[0]
+    return restore_tables(store, root, planned, catalog=preview_catalog(store, name))[0]
 
 
 def segments(catalog: Catalog, dataset: str) -> list[str]:
@@ -94,10 +94,11 @@ def test_a_restore_brings_back_datasets_tables_and_entries_of_one_moment(tmp_pat
         )
         assert flights_in(lake) == 40
         with catalog_at(lake.root, tmp_path) as fresh:
-            for each in (catalog, fresh):
-                assert segments(each, kept) == [f"{kept[-4:]}-1"] and segments(each, dropped) == [f"{dropped[-4:]}-1"]
-                assert find(each, kept, "pear").num_rows == 0 and find(each, dropped, "apple").num_rows == 1
-                assert len(each.fetch(each.query(dropped))) == 2
+            for server in (catalog, fresh):
+                assert segments(server, kept) == [f"{kept[-4:]}-1"]
+                assert segments(server, dropped) == [f"{dropped[-4:]}-1"]
+                assert find(server, kept, "pear").num_rows == 0 and find(server, dropped, "apple").num_rows == 1
+                assert len(server.fetch(server.query(dropped))) == 2
         # what is registered now is not mixed with what was there before, in the caches of servers either
         catalog.register(kept, *(catalog.recording(f"again-{number}", scalars("/a", [9])) for number in range(5)))
         assert segments(catalog, kept) == [f"{kept[-4:]}-1", *(f"again-{number}" for number in range(5))]

@@ -10,7 +10,7 @@ from deployer.datasets.files.named_rows import NamedVersion
 from deployer.errors import Corrupt
 from deployer.platform.storage.envelope import FORGED
 from deployer.state.log.codec import Mismatch, decode, encode
-from deployer.state.model.catalog_savepoints import catalog_savepoints
+from deployer.state.model.catalog_savepoints import catalog_savepoints, log_of_dataset
 from deployer.state.model.declared_properties import DATASET_NAME, RECORDINGS
 from deployer.state.model.entities import JSON, InstanceState
 
@@ -79,6 +79,11 @@ class DatasetRecord:
     def key(self) -> str:
         """The name of its property."""
         return RECORDINGS + self.dataset_id
+
+    @property
+    def log(self) -> str:
+        """The name of the log that has the runs of its maintenance."""
+        return log_of_dataset(self.dataset_id, self.created_at)
 
     def as_json(self) -> JSON:
         return encode(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from deployer.platform.system.failpoints import reached
 from deployer.state.commits import LOST_RACE
 from deployer.state.log.requirements import InstanceRequirement, PropertiesAre
 from deployer.state.log.updates import SetInstanceProperties
+from deployer.state.model.catalog_savepoints import logs_of_datasets
 from deployer.state.model.declared_properties import DATASET_NAME
 from deployer.state.model.entities import INSTANCE_LOG, JSON
 from deployer.state.model.names import has_control_characters
@@ -29,6 +31,7 @@ from deployer.state.store import StateStore
 
 LONGEST_NAME = 512  #: characters
 _ATTEMPTS = 20
+_LOG = re.compile(r"[0-9a-f]{32}-\d+")  #: the names of logs of datasets
 
 
 class AlreadyThere(Conflict):
@@ -52,6 +55,12 @@ class Datasets:
     def saved(self) -> Iterator[DatasetRecord]:
         """Yields the datasets as savepoints have them: their tables and indexes are not removed."""
         return saved_records(self.store.instance())
+
+    def lost_logs(self) -> list[str]:
+        """Returns the logs of datasets that are neither there nor in a savepoint."""
+        logs = [each for each in self.store.logs() if _LOG.fullmatch(each)]
+        known = logs_of_datasets(self.store.instance())  # read after the logs, so that none is too new for it
+        return [each for each in logs if each not in known]
 
     def find(self, dataset_id: str) -> DatasetRecord | None:
         """Returns the dataset of that id (32 hex digits); None where there is none."""
@@ -132,6 +141,8 @@ class Datasets:
                 saved = {each.dataset_id for each in self.saved()}
                 for each in {before.dataset_id, before.blueprints} - saved:
                     remove_folder(folder_of(self.root, each))
+                for log in self.lost_logs():
+                    self.store.remove_log(log)
                 return
         raise _busy(dataset_id)
 

@@ -27,16 +27,17 @@ def maintain(
 ) -> int:
     """Compact the tables of datasets, keep up their search indexes, and remove what killed processes left.
 
-    Recordings are not touched, and clients see no difference.
+    Each is a run with a lease, as those of table services are: `deployer catalog runs` lists them. Recordings are not
+    touched, and clients see no difference. Tables of the instance have services for this (`deployer service`).
     """
     import datetime as dt
     from contextlib import closing
 
-    from deployer.catalog.datasets.maintenance import Maintenance, remove_leftovers
-    from deployer.catalog.datasets.maintenance import maintain as maintain_dataset
+    from deployer.catalog.datasets.maintenance import Maintenance, require_age
     from deployer.catalog.datasets.model.registry import Datasets
     from deployer.catalog.datasets.reads.index import Indexes
     from deployer.catalog.datasets.search.searches import Searches
+    from deployer.catalog.datasets.upkeep import maintain_all, maintain_as_runs
     from deployer.cli.commands.catalog.options import root_of
     from deployer.cli.console.output import note, print_json, stdout
     from deployer.platform.text.units import parse_duration
@@ -50,10 +51,15 @@ def maintain(
     with closing(open_store(address)) as store:
         datasets = Datasets(store, address)
         searches = Searches(datasets, Indexes(address))
-        chosen = list(datasets.all()) if dataset is None else [datasets.by_name(dataset)]
-        for each in chosen:
-            done[each.name] = maintain_dataset(datasets, searches, each.dataset_id, wanted)
-        removed = remove_leftovers(datasets, searches) if dataset is None else []
+        if dataset is not None:
+            record = datasets.by_name(dataset)
+            done[dataset] = maintain_as_runs(datasets, searches, record.dataset_id, wanted, "on demand")
+        else:
+            require_age(datasets, wanted)
+            done = {each.name: [] for each in datasets.all()}
+            for name, sentence in maintain_all(datasets, searches, wanted):
+                done.setdefault(name, []).append(sentence)
+        removed = done.pop("", [])
     if as_json:
         print_json({"datasets": [{"name": name, "done": each} for name, each in done.items()], "removed": removed})
         return 0
