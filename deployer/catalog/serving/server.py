@@ -19,6 +19,7 @@ from deployer.catalog.entries import Entries, NameTaken
 from deployer.catalog.protocol.messages import SERVICE, Method, methods
 from deployer.catalog.serving.datasets import DatasetService
 from deployer.catalog.serving.front_port import LiveConnections, front_port
+from deployer.catalog.serving.requests import IdleStream, received
 from deployer.catalog.serving.service import Call, CatalogService, Unsupported
 from deployer.catalog.serving.versions import UnsupportedClient, require_served
 from deployer.errors import Conflict, DeployerError, InvalidInput, NotFound, Refused
@@ -35,12 +36,14 @@ _CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
     (NameTaken, grpc.StatusCode.ALREADY_EXISTS),
     (AlreadyThere, grpc.StatusCode.ALREADY_EXISTS),
     (ChangedSource, grpc.StatusCode.FAILED_PRECONDITION),
+    (IdleStream, grpc.StatusCode.DEADLINE_EXCEEDED),
     (Conflict, grpc.StatusCode.ABORTED),
     (Refused, grpc.StatusCode.PERMISSION_DENIED),
     (InvalidInput, grpc.StatusCode.INVALID_ARGUMENT),
     (Unsupported, grpc.StatusCode.UNIMPLEMENTED),
     (UnsupportedClient, grpc.StatusCode.FAILED_PRECONDITION),
 )
+PATIENCE = 600.0  #: seconds in which the next request of a stream has to come
 _GRACE = 0.01  #: seconds in which a cancelled call is known to be so after its stream ended
 _FOR_ALL = "Version"  #: the call that clients of every release may make
 
@@ -143,7 +146,7 @@ def _checked(method: Method, call: Call) -> Call:
 def _whole(requests: Iterator[Any], context: Any, connections: LiveConnections) -> Iterator[Any]:
     """Yields the requests of a stream. Raises InvalidInput where the caller went away before its end, which gRPC may
     report as an end."""
-    yield from requests
+    yield from received(requests, PATIENCE)
     time.sleep(_GRACE)
     if not (connections.has(context.peer()) and context.is_active()):
         raise InvalidInput("the stream of requests was broken off", remedy="send all of it again")

@@ -15,7 +15,7 @@ from deployer.catalog.datasets.model.record import (
     records_of,
     saved_records,
 )
-from deployer.catalog.external.registry import free_of_tables, is_taken
+from deployer.catalog.external.registry import free_of_entries, is_taken
 from deployer.datasets.files.named_rows import remove_folder
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 from deployer.platform.system.clock import Clock
@@ -97,7 +97,7 @@ class Datasets:
         self._require_free(name)
         free = PropertiesAre(dict.fromkeys(changes))
         try:
-            self.store.commit(INSTANCE_LOG, [SetInstanceProperties(changes)], [free, *free_of_tables(name)])
+            self.store.commit(INSTANCE_LOG, [SetInstanceProperties(changes)], [free, *free_of_entries(instance, name)])
         except Conflict as conflict:
             raise _taken(name) from conflict
         return dataset
@@ -110,10 +110,11 @@ class Datasets:
             before = self._own(dataset_id)
             if before.name == name:
                 return before
+            free = free_of_entries(self.store.instance(), name)
             self._require_free(name)
             after = replace(before, name=name, updated_at=self.clock.now())
             changes = self._changes(after) | {DATASET_NAME + before.name: None}
-            if self._is_committed(before, changes, (PropertiesAre({DATASET_NAME + name: None}), *free_of_tables(name))):
+            if self._is_committed(before, changes, (PropertiesAre({DATASET_NAME + name: None}), *free)):
                 return after
         raise _busy(dataset_id)
 
