@@ -17,6 +17,7 @@ from deployer.catalog.datasets.model.record import DatasetRecord, folder_of
 from deployer.catalog.datasets.model.registry import Datasets
 from deployer.catalog.datasets.model.rows import Task
 from deployer.catalog.datasets.reading import BASE, Source, below
+from deployer.catalog.datasets.reading_on_spark import read_by
 from deployer.catalog.datasets.reads import fetching, tables
 from deployer.catalog.datasets.reads.index import DatasetIndex, Indexes
 from deployer.catalog.datasets.reads.query import ANSWER, ChunkKey, ChunkQuery, TimeRange, answer, key_in, needed
@@ -120,7 +121,7 @@ class DatasetService:
         behavior = request.on_duplicate or OnDuplicate.ERROR
         if behavior not in list(OnDuplicate):
             raise InvalidInput("on_duplicate is not a known behavior", remedy="choose overwrite, skip or error")
-        registration = Registration(self.datasets, self.indexes)
+        registration = Registration(self.datasets, self.indexes, read_by("auto"))
         tasks = registration.register(record.dataset_id, sources, OnDuplicate(behavior))
         columns = [
             [each.segment for each in tasks],

@@ -1,4 +1,4 @@
 """The commands `deployer rows …`.
 
-The rest of `deployer.cli` may import it.
+`deployer.cli.commands.catalog` and the rest of `deployer.cli` may import it.
 """
