@@ -9,16 +9,18 @@ import datetime as dt
 import time
 from dataclasses import dataclass, replace
 
-from deployer.catalog.datasets.model.record import FOLDER, DatasetRecord, RowVersion, folder_of
+from deployer.catalog.datasets.model.record import FOLDER, DatasetRecord, RowVersion, folder_of, record_of
 from deployer.catalog.datasets.model.registry import Datasets
 from deployer.catalog.datasets.search.searches import Searches
 from deployer.datasets.dataset import versions_written
 from deployer.datasets.files.named_rows import compacted, remove_folder, remove_versions, unindexed_rows
 from deployer.datasets.storage.options import objects_at
-from deployer.errors import InvalidInput
+from deployer.errors import InvalidInput, NotFound
 from deployer.platform.system.failpoints import reached
+from deployer.state.store import Time
 
 RECENT = dt.timedelta(hours=1)  #: in which a reader, or a writer, may still use a version that no log names
+STALLED = dt.timedelta(minutes=1)  #: between a version is written and is named by the log, at most
 TABLES = ("layers", "chunks", "tasks")
 
 
@@ -58,9 +60,12 @@ def maintain(datasets: Datasets, searches: Searches, dataset_id: str, wanted: Ma
     return done
 
 
-def remove_leftovers(datasets: Datasets, searches: Searches) -> list[str]:
-    """Removes what no log names and nobody has written to for a while: folders of datasets that were deleted, and of
-    indexes that were replaced, by processes that were killed, or that only a savepoint had that is gone."""
+def remove_leftovers(
+    datasets: Datasets, searches: Searches, grace: dt.timedelta = RECENT, *, dry_run: bool = False
+) -> list[str]:
+    """Removes what no log names and nobody has written to for `grace`: folders of datasets that were deleted, and of
+    indexes that were replaced, by processes that were killed, or that only a savepoint had that is gone. Returns the
+    folders."""
     records = [*datasets.all(), *datasets.saved()]
     known = {each.dataset_id for each in records}
     named = {searches.place(each.dataset_id, search) for each in records for search in each.searches}
@@ -73,12 +78,13 @@ def remove_leftovers(datasets: Datasets, searches: Searches) -> list[str]:
         elif len(parts) > 2 and parts[1] == "search" and f"{catalog}/{'/'.join(parts[:3])}" not in named:
             found.add(f"{catalog}/{'/'.join(parts[:3])}")
     now = datasets.clock.now() / 1000
-    old = [each for each in sorted(found) if _written(each) < now - RECENT.total_seconds()]
-    for each in old:
-        remove_folder(each)
-    for log in datasets.lost_logs():
-        datasets.store.remove_log(log)
-    return [f"{each} was removed: no log names it." for each in old]
+    old = [each for each in sorted(found) if _written(each) < now - grace.total_seconds()]
+    if not dry_run:
+        for each in old:
+            remove_folder(each)
+        for log in datasets.lost_logs():
+            datasets.store.remove_log(log)
+    return old
 
 
 def _written(location: str) -> float:
@@ -119,20 +125,36 @@ def _compacted(datasets: Datasets, record: DatasetRecord) -> list[str]:
     return [f"The tables {', '.join(changed)} were compacted."]
 
 
+def _named_before(datasets: Datasets, dataset_id: str, age: dt.timedelta) -> list[DatasetRecord]:
+    """Returns the dataset as the log had it then, with whose versions a reader may have begun; all that were named
+    since are younger."""
+    then = Time(datasets.clock.now() - round(age.total_seconds() * 1000))
+    try:
+        found = record_of(datasets.store.instance(at=then), dataset_id)
+    except NotFound:  # there was no instance
+        return []
+    return [] if found is None else [found]
+
+
 def _cleaned(
     datasets: Datasets, searches: Searches, dataset_id: str, older_than: dt.timedelta, unverified: bool
 ) -> int:
     """Returns the bytes that were freed. Versions that the log or a savepoint names stay, and so do those that were
-    written since these were read: the log may name them, and a savepoint may be taken of them."""
+    written since these were read: the log may name them, and a savepoint may be taken of them. Those that the log named
+    within the last hour stay for readers, unless `unverified`."""
     since = time.monotonic()
     record = datasets.by_id(dataset_id)
+    known = list(datasets.saved())
+    if not unverified:
+        older_than += STALLED
+        known += _named_before(datasets, dataset_id, RECENT)
 
     def places(of: DatasetRecord) -> dict[str, RowVersion]:
         folder = folder_of(datasets.root, of.dataset_id)
         tables: dict[str, RowVersion] = {f"{folder}/{name}.lance": getattr(of, name) for name in TABLES}
         return tables | {searches.place(of.dataset_id, each): each.rows for each in of.searches}
 
-    saved = [places(each) for each in datasets.saved() if each.dataset_id == record.dataset_id]
+    saved = [places(each) for each in known if each.dataset_id == record.dataset_id]
     freed = 0
     for place, rows in places(record).items():
         kept = [each[place].named for each in saved if place in each]

@@ -74,8 +74,8 @@ def maintain_all(datasets: Datasets, searches: Searches, wanted: Maintenance = E
         with suppress(NotFound, Conflict):
             for sentence in maintain_as_runs(datasets, searches, each.dataset_id, wanted, "maintenance of all"):
                 yield each.name, sentence
-    for sentence in remove_leftovers(datasets, searches):
-        yield "", sentence
+    for folder in remove_leftovers(datasets, searches):
+        yield "", f"{folder} was removed: no log names it."
 
 
 def maintenance_runs(datasets: Datasets, record: DatasetRecord) -> list[Run]:
