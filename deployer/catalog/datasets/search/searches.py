@@ -65,7 +65,9 @@ class Searches:
                 self._remove_unsaved(dataset_id, old)
                 return made
             remove_folder(self.place(dataset_id, made))
-        raise Conflict("others change the dataset all the time", where=dataset_id, remedy="try again when fewer write")
+        raise Conflict(
+            "others change the dataset all the time", where=dataset_id, remedy="try again when there are fewer writers"
+        )
 
     def rebuild(self, dataset_id: str, search: SearchIndex) -> SearchIndex:
         """Builds an index again, of all instances that there are now."""
@@ -82,7 +84,9 @@ class Searches:
             if self.datasets.is_replaced(record, replace(record, searches=kept)):
                 self._remove_unsaved(dataset_id, old)
                 return old
-        raise Conflict("others change the dataset all the time", where=dataset_id, remedy="try again when fewer write")
+        raise Conflict(
+            "others change the dataset all the time", where=dataset_id, remedy="try again when there are fewer writers"
+        )
 
     def _remove_unsaved(self, dataset_id: str, searches: Sequence[SearchIndex]) -> None:
         """Removes the rows of indexes that nothing has any more: neither the dataset, nor a savepoint."""
