@@ -42,8 +42,8 @@ def register(
     from deployer.catalog.datasets.reads.index import Indexes
     from deployer.catalog.datasets.registration import Registration
     from deployer.cli.commands.catalog.options import root_of
-    from deployer.cli.commands.rows.engine import session_of
     from deployer.cli.console.output import note, print_json, stdout
+    from deployer.cli.inputs.spark_session import session_of
     from deployer.errors import NotFound
     from deployer.state import open_store
 

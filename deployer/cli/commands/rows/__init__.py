@@ -1,4 +1,4 @@
 """The commands `deployer rows …`.
 
-`deployer.cli.commands.catalog` and the rest of `deployer.cli` may import it.
+The rest of `deployer.cli` may import it.
 """
