@@ -99,12 +99,13 @@ def log_of_dataset(dataset_id: str, created_at: int) -> str:
 def logs_of_datasets(instance: InstanceState) -> set[str]:
     """Returns the logs that datasets may have, those of savepoints included."""
     saved = (each.records for each in catalog_savepoints(instance).values())
-    return {
-        log_of_dataset(str(value["dataset_id"]), int(str(value["created_at"])))
-        for records in (catalog_records(instance), *saved)
-        for key, value in records.items()
-        if key.startswith(RECORDINGS) and isinstance(value, Mapping) and {"dataset_id", "created_at"} <= value.keys()
-    }
+    found = set()
+    for records in (catalog_records(instance), *saved):
+        for key, value in records.items():
+            match value:
+                case {"dataset_id": str(dataset_id), "created_at": int(created_at)} if key.startswith(RECORDINGS):
+                    found.add(log_of_dataset(dataset_id, created_at))
+    return found
 
 
 def taken_by_table(instance: InstanceState, name: JSON) -> bool:
