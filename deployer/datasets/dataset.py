@@ -58,6 +58,11 @@ def manifest_of(location: str, version: int) -> str:
     return found
 
 
+def load_lance() -> None:
+    """Imports Lance, which takes a part of a second: for servers whose first call is not to wait for it."""
+    import lance  # noqa: F401
+
+
 def versions_written(location: str) -> dict[int, float]:
     """Returns the dataset's versions, and when their manifests were written, in seconds since 1970, as storage reports
     it.

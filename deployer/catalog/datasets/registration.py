@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -11,7 +11,7 @@ from enum import IntEnum
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deployer.catalog.datasets.model.record import DatasetRecord, RowVersion, folder_of
+from deployer.catalog.datasets.model.record import DatasetRecord, Kind, RowVersion, folder_of
 from deployer.catalog.datasets.model.registry import AlreadyThere, Datasets
 from deployer.catalog.datasets.model.rows import NewLayer, Task, chunk_rows, layer_rows, task_rows
 from deployer.catalog.datasets.model.schemas import Columns
@@ -55,10 +55,12 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """Registers files with datasets. Safe for threads and processes."""
+    """Registers files with datasets. `read_sources` reads them (`reading_on_spark.read_by`). Safe for threads and
+    processes."""
 
     datasets: Datasets
     indexes: Indexes
+    read_sources: Callable[[Sequence[Source], Kind], Iterable[ReadSource]] = read_all
 
     @property
     def searches(self) -> Searches:
@@ -74,7 +76,7 @@ class Registration:
         """
         if not sources:
             raise InvalidInput("no data sources to register", remedy="name at least one recording")
-        read = list(read_all(sources, self.datasets.by_id(dataset_id).kind))
+        read = list(self.read_sources(sources, self.datasets.by_id(dataset_id).kind))
         call = self.datasets.clock.new_id()[:16]
         for _ in LOST_RACE.attempts(_ATTEMPTS):
             with self.datasets.store.turn(dataset_id):

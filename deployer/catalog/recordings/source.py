@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
-from deployer.errors import InvalidInput, NotFound
+from deployer.errors import DeployerError, InvalidInput, NotFound
 from deployer.platform.files.reading import open_regular
 from deployer.platform.storage.s3_objects import S3Objects
 
@@ -64,6 +64,45 @@ class _Object:
     def read(self, offset: int, length: int) -> bytes:
         end = min(offset + length, self.size)
         return self.bucket.get_range(self.key, offset, end) if end > offset else b""
+
+
+class ChangedObject(DeployerError):
+    """An object has other content than it had."""
+
+    kind = "ChangedObject"
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownObject:
+    """An object whose size and tag are known, and are compared by each read."""
+
+    url: str
+    size: int
+    tag: str
+    bucket: S3Objects
+    key: str
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Raises ChangedObject where the object has another tag, Missing where it is gone."""
+        end = min(offset + length, self.size)
+        if end <= offset:
+            return b""
+        found = self.bucket.get_range_of(self.key, offset, end, self.tag)
+        if found is None:
+            raise ChangedObject("the object was changed", where=self.url, remedy="put it back")
+        return found
+
+
+@contextmanager
+def open_known(url: str, size: int, tag: str) -> Iterator[ByteSource]:
+    """Opens a source as `open_source` does. An object in S3 is not asked for its size and tag: each read compares the
+    tag. A file is opened as it is now."""
+    parsed = urlsplit(url)
+    if parsed.scheme == "s3":
+        yield _KnownObject(url, size, tag, S3Objects(f"s3://{parsed.netloc}"), parsed.path.lstrip("/"))
+        return
+    with open_source(url) as opened:
+        yield opened
 
 
 @contextmanager

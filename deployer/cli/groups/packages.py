@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from deployer.cli.commands.catalog import datasets, entries, inspect, maintain, register, search, serve
+from deployer.cli.commands.catalog import datasets, entries, inspect, maintain, register, runs, search, serve
 from deployer.cli.commands.catalog import tables as catalog_tables
 from deployer.cli.commands.column import backfill, computed, load
 from deployer.cli.commands.job import jobs
@@ -119,6 +119,7 @@ catalog_group = _group(
         "register": register.register,
         "search": search.search,
         "maintain": maintain.maintain,
+        "runs": runs.runs,
         "inspect": inspect.inspect,
     },
 )

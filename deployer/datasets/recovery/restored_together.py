@@ -36,9 +36,11 @@ from deployer.errors import CommitTimedOut, Conflict, NotFound
 from deployer.platform.system.clock import Clock
 from deployer.platform.system.failpoints import reached
 from deployer.state.commits import Part
+from deployer.state.log.catalog_updates import CatalogRestored
 from deployer.state.log.requirements import TableHasStatus, TableRequirement
 from deployer.state.log.service_updates import RunEnded
 from deployer.state.log.updates import SetTableDataset, TableRestored
+from deployer.state.model.catalog_savepoints import catalog_savepoints
 from deployer.state.model.entities import INSTANCE_LOG, RestoreTarget, TableEntry, TableState
 from deployer.state.model.location import Location
 from deployer.state.model.services import FinalStatus, Run
@@ -119,7 +121,9 @@ def _settled(
     built_on = any(each.built_on for each in members)
     if len(members) == len(tables) and all(each.update for each in members):
         [first, *others] = members
-        if not others and first.in_place:  # the next process that opens the table records it in any case
+        if (
+            not others and first.in_place and not first.target.catalog
+        ):  # the next process that opens the table records it in any case
             _record(store, members, to_record(first.state.lance_version, first.state.dataset))
             return "recorded"
         if len(running) == len(tables) and (built_on or not any(each.changed for each in members)):
@@ -167,7 +171,7 @@ def _member(store: StateStore, root: str, run_id: str, table_id: str) -> _Member
     if intent is None or run is None or intent.restore is None:
         return None
     target, dataset = intent.restore, open_dataset(dataset_location(root, entry))
-    changed = state.properties.generation != target.generation
+    changed = state.properties.generation != target.generation or _lacks_savepoint(store, target)
     misplaced = False
     update: TableRestored | None
     if target.dataset == state.dataset:
@@ -220,9 +224,17 @@ def _record(store: StateStore, members: Sequence[_Member], required: list[TableR
         own = to_record_restore(each.run.run_id, state.dataset, state.properties.generation, state.lance_version)
         assert each.update is not None  # noqa: S101 -- complete
         parts.append(Part(state.table_id, [each.update], own if required is None else required))
-    if moved:
-        parts.append(Part(INSTANCE_LOG, moved, [TableHasStatus(each.table_id, "active") for each in moved]))
+    target = members[0].target
+    catalog = [CatalogRestored(target.name)] if target.catalog and not _lacks_savepoint(store, target) else []
+    if moved or catalog:
+        active = [TableHasStatus(each.table_id, "active") for each in moved]
+        parts.append(Part(INSTANCE_LOG, [*moved, *catalog], active))
     store.commit_all(parts)
+
+
+def _lacks_savepoint(store: StateStore, target: RestoreTarget) -> bool:
+    """Returns whether the catalog is to be restored to a savepoint that was removed meanwhile."""
+    return target.catalog and target.name not in catalog_savepoints(store.instance())
 
 
 def _restore(store: StateStore, root: str, run_id: str, member: _Member) -> None:

@@ -110,7 +110,7 @@ def _applied(state: State, entry: LogEntry) -> State:
         for update in entry.updates:
             if not isinstance(update, InstanceUpdate):
                 raise Inapplicable(f"{type(update).__name__} is not an update of the instance")
-            state = apply_to_instance(state, update)
+            state = apply_to_instance(state, update, entry.version, entry.at, entry.author)
         return replace(state, version=entry.version, at=entry.at)
     generation = state.properties.generation
     redeclared = False

@@ -174,7 +174,8 @@ class RestoreTarget:
 
     `name` is the savepoint's, or `version-DATASET.VERSION`. The rows are those of version `lance_version` of dataset
     number `dataset`; version `state_version` of the table's log has the rest. `generation` is that of the table's
-    properties when the restore began.
+    properties when the restore began. `catalog`: the catalog is restored to its savepoint of that
+    name together with them.
     """
 
     name: SavepointName
@@ -183,6 +184,7 @@ class RestoreTarget:
     state_version: int
     generation: int
     tables: tuple[TableId, ...]
+    catalog: bool = field(default=False, metadata={"sparse": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +199,10 @@ class Intent:
 
     @property
     def together(self) -> tuple[TableId, ...]:
-        """The tables that are restored together with this one, itself included; empty for anything else."""
-        tables = self.restore.tables if self.restore is not None else ()
-        return tables if len(tables) > 1 else ()
+        """The tables that are restored together, or with the catalog, this one included; empty for anything else."""
+        if self.restore is None:
+            return ()
+        return self.restore.tables if len(self.restore.tables) > 1 or self.restore.catalog else ()
 
 
 @dataclass(frozen=True, slots=True)

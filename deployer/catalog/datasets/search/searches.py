@@ -62,8 +62,7 @@ class Searches:
             kept = tuple(each for each in record.searches if each.column != made.column)
             reached("catalog:before-naming-index")
             if self.datasets.is_replaced(record, replace(record, searches=(*kept, made))):
-                for each in old:
-                    remove_folder(self.place(dataset_id, each))
+                self._remove_unsaved(dataset_id, old)
                 return made
             remove_folder(self.place(dataset_id, made))
         raise Conflict(
@@ -83,12 +82,18 @@ class Searches:
                 return []
             kept = tuple(each for each in record.searches if each not in old)
             if self.datasets.is_replaced(record, replace(record, searches=kept)):
-                for each in old:
-                    remove_folder(self.place(dataset_id, each))
+                self._remove_unsaved(dataset_id, old)
                 return old
         raise Conflict(
             "others change the dataset all the time", where=dataset_id, remedy="try again when there are fewer writers"
         )
+
+    def _remove_unsaved(self, dataset_id: str, searches: Sequence[SearchIndex]) -> None:
+        """Removes the rows of indexes that nothing has any more: neither the dataset, nor a savepoint."""
+        saved = {each.index_id for record in self.datasets.saved() for each in record.searches}
+        for search in searches:
+            if search.index_id not in saved:
+                remove_folder(self.place(dataset_id, search))
 
     def search_texts(
         self, record: DatasetRecord, entity: str, component: str, text: str, limit: int | None = None

@@ -31,17 +31,18 @@ def maintain(
 ) -> int:
     """Compact the tables of datasets, keep up their search indexes, and remove what killed processes left.
 
-    Recordings are not touched, and clients see no difference.
+    Each is a run with a lease, as those of table services are: `deployer catalog runs` lists them. Recordings are not
+    touched, and clients see no difference. Tables of the instance have services for this (`deployer service`).
     """
     import datetime as dt
     from contextlib import closing
 
     from deployer.catalog.datasets.declared.live import kept_for
-    from deployer.catalog.datasets.maintenance import Maintenance, remove_leftovers
-    from deployer.catalog.datasets.maintenance import maintain as maintain_dataset
+    from deployer.catalog.datasets.maintenance import Maintenance, require_age
     from deployer.catalog.datasets.model.registry import Datasets
     from deployer.catalog.datasets.reads.index import Indexes
     from deployer.catalog.datasets.search.searches import Searches
+    from deployer.catalog.datasets.upkeep import maintain_all, maintain_as_runs
     from deployer.cli.commands.catalog.options import root_of
     from deployer.cli.console.output import note, print_json, stdout
     from deployer.platform.text.units import parse_duration
@@ -56,14 +57,20 @@ def maintain(
     with closing(open_store(address)) as store:
         datasets = Datasets(store, address)
         searches = Searches(datasets, Indexes(address))
-        chosen = list(datasets.all()) if dataset is None else [datasets.by_name(dataset)]
-        for each in chosen:
-            done[each.name] = maintain_dataset(datasets, searches, each.dataset_id, wanted)
+        if dataset is not None:
+            chosen = [datasets.by_name(dataset)]
+            done[dataset] = maintain_as_runs(datasets, searches, chosen[0].dataset_id, wanted, "on demand")
+        else:
+            require_age(datasets, wanted)
+            chosen = list(datasets.all())
+            done = {each.name: [] for each in chosen}
+            for name, sentence in maintain_all(datasets, searches, wanted):
+                done.setdefault(name, []).append(sentence)
         for each in chosen if age is None else ():
             if (kept := kept_for(each)) is not None:
                 clean = Maintenance(clean_before=dt.datetime.now(dt.UTC) - kept - moment)
-                done[each.name] += maintain_dataset(datasets, searches, each.dataset_id, clean)
-        removed = remove_leftovers(datasets, searches) if dataset is None else []
+                done[each.name] += maintain_as_runs(datasets, searches, each.dataset_id, clean, "its spec's retention")
+        removed = done.pop("", [])
     if as_json:
         print_json({"datasets": [{"name": name, "done": each} for name, each in done.items()], "removed": removed})
         return 0

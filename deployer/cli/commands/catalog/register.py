@@ -8,7 +8,7 @@ import typer
 
 from deployer.cli.commands.catalog.datasets import DatasetName
 from deployer.cli.commands.catalog.options import Root
-from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+from deployer.cli.options import DEFAULT_STACK, AsJson, EngineName, ProjectDir, SpecsPath, StackName
 
 
 def register(
@@ -24,6 +24,9 @@ def register(
     layer: Annotated[str, typer.Option(help="Layer of the segments that the recordings become.")] = "base",
     prefix: Annotated[bool, typer.Option("--prefix", help="Register all .rrd files below each FILE.")] = False,
     create: Annotated[bool, typer.Option("--create", help="Create the dataset where there is none.")] = False,
+    engine: Annotated[
+        EngineName, typer.Option(help="auto: fewer than 50,000 files in this process, more with Spark.")
+    ] = EngineName.AUTO,
     root: Root = None,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
@@ -41,10 +44,12 @@ def register(
     from deployer.catalog.datasets.declared.recordings import declared_recordings
     from deployer.catalog.datasets.model.registry import Datasets
     from deployer.catalog.datasets.reading import Source, below
+    from deployer.catalog.datasets.reading_on_spark import read_by
     from deployer.catalog.datasets.reads.index import Indexes
     from deployer.catalog.datasets.registration import OnDuplicate, Registration
     from deployer.cli.commands.catalog.options import root_of
     from deployer.cli.console.output import note, print_json, stdout
+    from deployer.cli.inputs.spark_session import session_of
     from deployer.errors import NotFound
     from deployer.state import open_store
 
@@ -64,7 +69,8 @@ def register(
             sources, on_duplicate = list(new.new), OnDuplicate.SKIP
             for line in (*new.unknown, *(f"{url}: the file changed since it was registered" for url in new.changed)):
                 note(line)
-        registration = Registration(datasets, Indexes(address))
+        session = None if root is not None else session_of(project, stack, specs)
+        registration = Registration(datasets, Indexes(address), read_by(engine.value, session))
         tasks = registration.register(record.dataset_id, sources, on_duplicate) if sources or files else []
     failed = [each for each in tasks if each.error is not None]
     good = len(tasks) - len(failed)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deployer.cli.commands.rows.engine import session_of, tasks_by
+from deployer.cli.commands.rows.engine import tasks_by
 from deployer.cli.commands.rows.options import Engine, Yes
+from deployer.cli.inputs.spark_session import session_of
 from deployer.cli.options import (
     DEFAULT_STACK,
     AllowDestroy,
