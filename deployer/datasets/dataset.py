@@ -77,14 +77,21 @@ def version_of(manifest: str) -> int:
     return _LARGEST - int(stem) if len(stem) == 20 else int(stem)
 
 
-def open_dataset(location: str, version: int | None = None) -> lance.LanceDataset:
+def open_dataset(
+    location: str, version: int | None = None, *, metadata_cache_bytes: int | None = None
+) -> lance.LanceDataset:
     """Returns the dataset at its newest or the given version. Raises NotFound for a dataset or version that is not
-    there."""
+    there. `metadata_cache_bytes` limits what Lance keeps of the files that are read, by default to 1 GiB."""
     import lance
 
     _require_files(location)
     try:
-        return lance.dataset(location, version=version, storage_options=storage_options(location))
+        return lance.dataset(
+            location,
+            version=version,
+            storage_options=storage_options(location),
+            metadata_cache_size_bytes=metadata_cache_bytes,
+        )
     except BaseException as failure:
         if not is_of_lance(failure):
             raise
