@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -189,6 +189,31 @@ class Fragment:
 def fragments_of(dataset: lance.LanceDataset) -> dict[int, Fragment]:
     """Returns the fragments of the opened version by their id."""
     return {each.fragment_id: fragment_from(each.metadata) for each in dataset.get_fragments()}
+
+
+class FragmentsById(Mapping[int, Fragment]):
+    """The fragments of a version by their id, `without` some. A fragment is read when it is looked up: commits touch
+    few of many."""
+
+    def __init__(self, dataset: lance.LanceDataset, without: Collection[int] = ()) -> None:
+        self._opened = {int(each.fragment_id): each for each in dataset.get_fragments()}
+        for fragment_id in without:
+            self._opened.pop(fragment_id, None)
+        self._read: dict[int, Fragment] = {}
+
+    def __getitem__(self, fragment_id: int) -> Fragment:
+        if fragment_id not in self._read:
+            self._read[fragment_id] = fragment_from(self._opened[fragment_id].metadata)
+        return self._read[fragment_id]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._opened)
+
+    def __len__(self) -> int:
+        return len(self._opened)
+
+    def __contains__(self, fragment_id: object) -> bool:
+        return fragment_id in self._opened
 
 
 def fragment_of(dataset: lance.LanceDataset, fragment_id: int) -> Fragment:

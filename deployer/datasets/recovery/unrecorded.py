@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from deployer.datasets.commit_metadata import FENCE, RESTORE, UNDO, CommitMetadata, CommittedFile, each_commit
 from deployer.datasets.dataset import (
     Fragment,
+    FragmentsById,
     field_ids,
     fragment_of,
     fragments_of,
@@ -25,6 +26,7 @@ from deployer.datasets.indexes.read import index_updates
 from deployer.datasets.lance_transactions import TakenRows, metadata_since, transaction_of
 from deployer.datasets.ordering.clustering import FileClustering, clustered_fields
 from deployer.datasets.ordering.key_ranges import KeyRange, fault_of_keys, key_kinds, key_range
+from deployer.datasets.recovery.changed_fragments import changed_fragments
 from deployer.datasets.recovery.computed_files import ComputedFiles
 from deployer.datasets.recovery.taken_rows import rows_changed
 from deployer.errors import DeployerError
@@ -179,7 +181,7 @@ class _View:
     @staticmethod
     def of(dataset: lance.LanceDataset, state: TableState, without: Collection[int] = ()) -> _View:
         held = {file.fragment_id: file for file in state.files}
-        now = {fragment_id: each for fragment_id, each in fragments_of(dataset).items() if fragment_id not in without}
+        now = FragmentsById(dataset, without)
         return _View(dataset, state, now, frozenset(held), held, state.leaves(), ComputedFiles.of(dataset))
 
     def record(self, version: int, info: CommitMetadata) -> TableUpdate:
@@ -218,7 +220,7 @@ class _View:
     def _written(self, version: int, marked: Mapping[str, CommittedFile]) -> dict[str, Fragment]:
         """Returns the fragments of files in commit metadata, by path, as the newest version has them, or else as they
         were written."""
-        found = _by_path(self.now.values(), marked)
+        found = _by_path(self.now.values(), marked) if marked else {}
         if len(found) == len(marked):
             return found
         return {**_by_path(fragments_of(self.dataset.checkout_version(version)).values(), marked), **found}
@@ -228,7 +230,7 @@ class _View:
         version, updates = self.dataset.version, list[TableUpdate]()
         gone = tuple(sorted(self.held.keys() - self.now.keys()))
         changed = tuple(self._changed())
-        unknown = [fragment for i, fragment in sorted(self.now.items()) if i not in self.held]
+        unknown = [self.now[i] for i in sorted(self.now.keys() - self.held.keys())]
         require_files(self.dataset.uri, (path for fragment in unknown for path in fragment.own_paths))
         new = tuple(self._adopted(fragment) for fragment in unknown)
         if gone:
@@ -244,7 +246,10 @@ class _View:
         written."""
         fields = field_ids(self.dataset, self.state.properties.row_keys)
         before = self._fragments_before()
+        changed = changed_fragments(self.dataset, self.state.lance_version) if before is not None else None
         for fragment_id, file in self.held.items():
+            if changed is not None and fragment_id in self.recorded and fragment_id not in changed:
+                continue
             fragment = self.now.get(fragment_id)
             if fragment is None:
                 continue
@@ -260,9 +265,9 @@ class _View:
             if after != self.held[fragment_id]:
                 yield after
 
-    def _fragments_before(self) -> dict[int, Fragment] | None:
+    def _fragments_before(self) -> Mapping[int, Fragment] | None:
         try:
-            return fragments_of(open_dataset(self.dataset.uri, self.state.lance_version))
+            return FragmentsById(open_dataset(self.dataset.uri, self.state.lance_version))
         except DeployerError:
             return None  # it was cleaned away: which fragments were rewritten in place is unknown
 
