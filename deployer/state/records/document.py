@@ -1,7 +1,7 @@
 """What only the state store knows of a table, as two documents in the folder of the table's dataset.
 
 `state rebuild` makes a lost state store again from them, from the dataset, and from the metadata of its commits.
-Anybody may have written them: names, ids and locations are checked by the codec as those of a log are. They hold no
+They are untrusted: names, ids and locations are checked by the codec as those of a log are. They hold no
 credentials.
 """
 

@@ -50,7 +50,7 @@ def open_feed(
     since_name: str = "since",
     until_name: str = "until",
 ) -> ChangeFeed:
-    """Returns the changes after `since` and up to `until`, the newest version unless given. Both are versions that
+    """Returns the changes after `since` and up to `until`, the newest version by default. Both are versions that
     `history` lists, or times; 0 is before the first commit.
 
     `where` is judged of the rows before and after a change: a row that begins to hold it is inserted, one that no

@@ -93,7 +93,7 @@ def done_before(table: ReadTable, job_id: str) -> RefreshJobResult | None:
 def require_view_online(table: ReadTable) -> None:
     """Raises Refused for a view that is offline."""
     if not table.state.properties.online:
-        raise Refused("the view is offline", where=table.address, remedy="take it online first")
+        raise Refused("the view is offline", where=table.address, remedy="set it online first")
 
 
 def plan_refresh(queries: Queries, table: ReadTable, request: RefreshRequest = RefreshRequest()) -> RefreshPlan:  # noqa: B008

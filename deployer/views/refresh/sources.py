@@ -119,7 +119,7 @@ def require_online(source: Source) -> None:
         raise Refused(
             f"the table {source.name}, which the view reads, is offline",
             where=source.table.address,
-            remedy="take it online first; the view stays as it is until then",
+            remedy="set it online first; the view stays as it is until then",
         )
 
 
