@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from deployer.compute.spark.failures import job_failed
 from deployer.compute.spark.progress import Tasks, run_job
+from deployer.compute.spark.reused_workers import freeze_modules
 from deployer.datasets.dataset import open_dataset
 from deployer.datasets.files.writer import WrittenFragment
 from deployer.errors import DeployerError, Interrupted
@@ -121,18 +120,8 @@ class _Task:
         for number in numbers:
             job = self._jobs[number]
             written = job.done(open_dataset(self._location, job.version), no_row_progress, 1)
-            _freeze_imports()
+            freeze_modules()
             yield number, pickle.dumps(written)
-
-
-@cache
-def _freeze_imports() -> None:
-    """Leaves what this process has by now out of later garbage collections, once.
-
-    Spark's worker collects garbage after each task, which takes 50 ms of the modules of Lance and Arrow.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 def no_row_progress(_: int) -> None:
