@@ -58,10 +58,13 @@ def missing_updates(
     state: TableState,
     without: Collection[int] = (),
     infos: Mapping[int, Sequence[CommitMetadata]] | None = None,
+    *,
+    only_changed: bool = False,
 ) -> list[TableUpdate]:
     """Returns the updates that give `state` the content of the opened version of the dataset, `without` some fragments.
 
     `infos` is the metadata of commits above the state's version, for a caller that has read it, or ignores others.
+    `only_changed`: what the state has of fragments that these commits did not change is not compared.
     """
     view = _View.of(dataset, state, without)
     updates: list[TableUpdate] = []
@@ -74,7 +77,7 @@ def missing_updates(
         if info.files or info.counts is not None or info.job_id in state.intents:
             updates.append(view.record(version, info))
             done.add(info.job_id)
-    updates += view.adopt()
+    updates += view.adopt(only_changed=only_changed)
     schema = dataset.schema
     if columns_of(schema) != columns_of(recorded_schema(state)):
         updates.append(SetSchema(schema.serialize().to_pybytes(), dataset.version))
@@ -225,11 +228,11 @@ class _View:
             return found
         return {**_by_path(fragments_of(self.dataset.checkout_version(version)).values(), marked), **found}
 
-    def adopt(self) -> list[TableUpdate]:
+    def adopt(self, *, only_changed: bool = False) -> list[TableUpdate]:
         """Returns the difference that is left: commits of others, whatever they were."""
         version, updates = self.dataset.version, list[TableUpdate]()
         gone = tuple(sorted(self.held.keys() - self.now.keys()))
-        changed = tuple(self._changed())
+        changed = tuple(self._changed(only_changed=only_changed))
         unknown = [self.now[i] for i in sorted(self.now.keys() - self.held.keys())]
         require_files(self.dataset.uri, (path for fragment in unknown for path in fragment.own_paths))
         new = tuple(self._adopted(fragment) for fragment in unknown)
@@ -241,12 +244,13 @@ class _View:
             updates.append(FilesAdded(new, version))
         return updates
 
-    def _changed(self) -> Iterable[File]:
+    def _changed(self, *, only_changed: bool) -> Iterable[File]:
         """Yields files whose fragment lost rows or got other values; ranges stay true unless a key column was
         written."""
         fields = field_ids(self.dataset, self.state.properties.row_keys)
         before = self._fragments_before()
-        changed = changed_fragments(self.dataset, self.state.lance_version) if before is not None else None
+        compares_all = before is None or not only_changed
+        changed = None if compares_all else changed_fragments(self.dataset, self.state.lance_version)
         for fragment_id, file in self.held.items():
             if changed is not None and fragment_id in self.recorded and fragment_id not in changed:
                 continue
