@@ -116,5 +116,5 @@ def _with_unrecorded(store: StateReader, dataset: lance.LanceDataset, seen: Curr
             case Waits():  # the table is as before until all tables of the restore are recorded
                 break
             case None:
-                state = applied(state, missing_updates(dataset, state, doubled))
+                state = applied(state, missing_updates(dataset, state, doubled, only_changed=True))
     return CurrentState(seen.entry, state, doubled, recorded=False)

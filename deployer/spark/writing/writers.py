@@ -11,8 +11,8 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from deployer.compute.spark.reused_workers import freezes_modules
 from deployer.errors import DeployerError, InvalidInput
-from deployer.spark.reading.reused_workers import freezes_modules
 from deployer.spark.type_mapping import column_of, exchange_type
 from deployer.spark.writing.finish import Write
 from deployer.spark.writing.options import WriteOptions
