@@ -144,13 +144,14 @@ def _carried(function: bytes, *others: Any) -> FunctionDefinition:
 
 
 class FunctionCaller:
-    """See `RowCaller`. Raises FunctionFailed where the function's error policy ends the work."""
+    """See `RowCaller`. Raises FunctionFailed where the function's error policy ends the work, but for the share of
+    failed rows, which is that of all callers of a run."""
 
     def __init__(self, definition: FunctionDefinition) -> None:
         self._outputs = definition.outputs
         fields = [arrow_field(column).with_nullable(True).remove_metadata() for column in definition.columns]
         self._schema = pa.schema(fields)
-        self._caller = Caller(definition.udf, definition.inputs)
+        self._caller = Caller(definition.udf, definition.inputs, judges_share=False)
 
     def __call__(self, batch: pa.RecordBatch) -> Computed:
         made = self._caller(batch)
