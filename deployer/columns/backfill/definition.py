@@ -108,17 +108,21 @@ class SqlCaller:
 
 @dataclass(frozen=True, slots=True)
 class FunctionDefinition:
-    """Values of a function. Each of `columns` has the output of the function at the same place in `outputs`."""
+    """Values of a function. Each of `columns` has the output of the function at the same place in `outputs`.
+
+    `declared` is the version that the column's definition names, in the place of the function's own; empty for none.
+    """
 
     udf: UDF
     columns: tuple[Column, ...]
     outputs: tuple[int, ...]
     inputs: tuple[str, ...]
     ids: tuple[str, ...]  #: the identities, by column
+    declared: str = ""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Carries code of the project by value, since workers of Spark do not find its modules."""
-        return _carried, (pickled(self.udf)[0], self.columns, self.outputs, self.inputs, self.ids)
+        return _carried, (pickled(self.udf)[0], self.columns, self.outputs, self.inputs, self.ids, self.declared)
 
     @property
     def identities(self) -> Mapping[str, str]:
@@ -126,7 +130,7 @@ class FunctionDefinition:
 
     @property
     def version(self) -> str:
-        return self.udf.version
+        return self.declared or self.udf.version
 
     @property
     def name(self) -> str:
