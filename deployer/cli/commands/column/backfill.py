@@ -152,7 +152,11 @@ def backfill(
         with Meter(as_json=as_json) as meter:
             meter.begin(target.name, target.name)
 
+            has_begun = bool(job_id)
+
             def begun(engine: str, reason: str) -> None:
+                nonlocal has_begun
+                has_begun = True
                 if engine == "spark" and not as_json:
                     note(f"computing with Spark: {reason}")
 
@@ -163,7 +167,7 @@ def backfill(
             try:
                 done = compute(job, lambda of: definition_of(of, column, None, find), report_progress)
             except (DeployerError, KeyboardInterrupt):
-                if not as_json:
+                if has_begun and not as_json:
                     note(f"the id of the job is {own_id}: `--job-id {own_id}` resumes what it has begun")
                 raise
     if as_json:
