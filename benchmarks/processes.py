@@ -50,6 +50,23 @@ def deployer(*arguments: str, cwd: Path) -> Ran:
     return run(DEPLOYER, *arguments, cwd=cwd)
 
 
+def cpu_seconds() -> float:
+    """CPU seconds of this process and of all below it, those that ended included; on Linux."""
+    parents, seconds = dict[int, int](), dict[int, float]()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        number = int(path.parent.name)
+        parents[number], seconds[number] = int(fields[1]), sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+    def is_below(number: int) -> bool:
+        return number == os.getpid() or (number in parents and is_below(parents[number]))
+
+    return sum(each for number, each in seconds.items() if is_below(number))
+
+
 def _environment() -> dict[str, str]:
     """This environment without what changes a run: settings of the tools, and Python not keeping its bytecode."""
     kept = {

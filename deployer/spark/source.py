@@ -38,14 +38,23 @@ if TYPE_CHECKING:
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
-def register(spark: SparkSession) -> None:
+#: Bytes of an Arrow batch at most. Below the largest number Spark adds up all columns of a batch after each row.
+BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+UNLIMITED = str(2**31 - 1)
+
+
+def register(spark: SparkSession, *, narrow_rows: bool = False) -> None:
     """Makes `spark.read.format("deployer")` known to the session, and lets Spark pass filters where its release can.
 
-    The Python of the session's workers needs deployer, as in jobs that deployer starts.
+    `narrow_rows`: rows of DataFrames in this session have a few kilobytes at most. Arrow batches that Spark hands to
+    Python then have 10,000 rows, of whatever size, which makes writes faster. The Python of the session's workers needs
+    deployer, as in jobs that deployer starts.
     """
     spark.dataSource.register(_source_for(spark))
     if hasattr(datasource, "Filter"):  # since 4.1, where it is off by default
         spark.conf.set(PUSHDOWN, "true")
+    if narrow_rows:
+        spark.conf.set(BATCH_BYTES, UNLIMITED)
 
 
 class DeployerDataSource(DataSource):

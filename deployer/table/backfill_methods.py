@@ -23,6 +23,7 @@ from deployer.errors import InvalidInput
 from deployer.live.reader import live_instance
 from deployer.platform.isolation.trusted_functions import NONE_TRUSTED, TrustedFunctions
 from deployer.table.opened import OpenedTable
+from deployer.views.definition import view_definition
 
 if TYPE_CHECKING:
     from deployer.columns.backfill.results import BackfillJobResult, BackfillPlan
@@ -203,6 +204,8 @@ class BackfillMethods(OpenedTable):
         self, job_id: str | None = None, column_name: str | None = None, error_type: str | None = None
     ) -> list[ErrorRecord]:
         """Returns the rows for which a function failed and that were skipped: of one job, column or type of exception.
+        Of a view, these are rows of its sources, `row_key` and `row_id` are theirs, and the column is the function's
+        name in the query.
 
         At most 10,000 of a job are kept; the result of a job says how many there were. Raises InvalidInput for what is
         not the id of a job.
@@ -220,6 +223,12 @@ class BackfillMethods(OpenedTable):
         Rows that are gone, or cannot be found any more, are left out; a UserWarning names them.
         """
         table = self._newest()
+        if view_definition(table.state.properties, table.address) is not None:
+            raise InvalidInput(
+                "the rows that failed in a refresh of a view are those of its sources, and have no address in it",
+                where=table.address,
+                remedy="`get_errors` has their keys; refresh the view with `full=True` to compute them again",
+            )
         found_errors = errors_of(table.root, table.entry.table_id, checked_job_id(job_id))
         records = of_kind(found_errors.records, column_name, None)
         found = current_addresses(table, records)

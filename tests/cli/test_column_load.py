@@ -64,6 +64,8 @@ def test_what_is_missing_is_named(deployer: Deployer) -> None:
     assert "resumes it" in out
     ran = deployer("column", "load", "flights", "labels.parquet", "--pk", "fligth", "--columns", "label", "--json")
     assert ran.code == 1 and "has no column fligth" in ran.json["error"]["what"]
+    ran = deployer("column", "load", "flights", "labels.parquet", "--pk", "fligth", "--columns", "label")
+    assert ran.code == 1 and "resumes" not in ran.err
     assert deployer("drift").code == 0
 
 

@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import functions
 
 from deployer.spark import arranged, register
+from deployer.spark.source import BATCH_BYTES
 from deployer.specs.types.arrow import arrow_schema
 from deployer.state.log.updates import SetSchema
 from deployer.tables.maintenance.collect.garbage import collect
@@ -45,6 +46,20 @@ def frame(spark: SparkSession, lake: Lake, rows: pa.Table, partitions: int = 3) 
 
 def to_table(lake: Lake, found: DataFrame, **options: str) -> DataFrameWriter:
     return found.write.format("deployer").option("root", lake.root).options(**options)
+
+
+def test_batches_of_narrow_rows_are_not_measured(spark: SparkSession, lake: Lake) -> None:
+    before = spark.conf.get(BATCH_BYTES, None)
+    try:
+        register(spark, narrow_rows=True)
+        assert spark.conf.get(BATCH_BYTES) == "2147483647"
+        lake.table()
+        to_table(lake, frame(spark, lake, flights(40))).mode("append").save("air.flights")
+        assert rows_in(lake) == sorted_rows(flights(40))
+    finally:
+        spark.conf.unset(BATCH_BYTES)
+    register(spark)
+    assert spark.conf.get(BATCH_BYTES, None) == before
 
 
 def test_frames_are_appended_merged_and_put_in_place_of_others(spark: SparkSession, lake: Lake) -> None:

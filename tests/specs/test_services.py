@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from deployer.errors import InvalidInput
+from deployer.errors import InvalidInput, InvalidSpecs
 from deployer.platform.text.units import exact_size, parse_size
 from deployer.specs import load_lake
 from deployer.specs.editing.write import lake_to_yaml
@@ -124,6 +124,21 @@ def test_places_lead_to_the_file_that_says_it(tmp_path: Path) -> None:
 
 
 INGEST = "ingest: {files: 's3://landing/*.csv', mode: append, max_bytes: 1GB, trigger: {schedule: '0 * * * *'}}\n"
+
+
+@pytest.mark.parametrize("place", ["lakes/demo/in/*.csv", "lakes/demo", "lakes/./demo/../demo/in", "x/../lakes//demo/"])
+def test_a_place_within_a_relative_root_is_a_problem(tmp_path: Path, place: str) -> None:
+    with pytest.raises(InvalidSpecs) as error:
+        lake(tmp_path, "{}", more=f"ingest: {{files: '{tmp_path}/{place}'}}\n")
+    (problem,) = error.value.problems
+    assert problem.what == f"the place lies within the lake's own root {tmp_path}/lakes/demo"
+    assert (problem.at.line, problem.at.column) == (16, 17)
+
+
+def test_a_place_beside_a_relative_root_is_none(tmp_path: Path) -> None:
+    assert lake(tmp_path, "{}", more=f"ingest: {{files: '{tmp_path}/lakes/demo-in/*.csv'}}\n").tables[0].services
+
+
 RETENTION = "retention: {column: day, keep: 48h}\nholds: [{name: z}, {name: a, where: delay > 3, reason: case 12}]\n"
 
 

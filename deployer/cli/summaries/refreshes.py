@@ -28,3 +28,10 @@ def refreshed(done: RefreshJobResult) -> str:
     )
     read = count(done.rows_read, "row")
     return f"{done.table}: {how}: {read} read; {rows or 'no row changed'} ({done.seconds:.1f} s)"
+
+
+def failures(done: RefreshJobResult) -> str:
+    """Returns how many rows a function failed for, and where they are listed; empty where it did for none."""
+    if not done.errors:
+        return ""
+    return f"{count(done.errors, 'row')} failed: `deployer column errors {done.table} --job-id {done.job_id}`"

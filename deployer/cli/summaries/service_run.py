@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from deployer.cli.console.output import note, stdout
-from deployer.cli.summaries.refreshes import refreshed
+from deployer.cli.summaries.refreshes import failures, refreshed
 from deployer.platform.text.formatting import count, size
 from deployer.services.kinds.backfill.results import BackfillResult
 from deployer.services.kinds.clean import CleanResult
@@ -47,6 +47,8 @@ def print_done(
         _backfilled(done)
     elif isinstance(done, RefreshJobResult):
         stdout().print(refreshed(done))
+        if failed := failures(done):
+            note(failed)
     elif isinstance(done, AutosavepointResult):
         _autosaved(done)
     elif isinstance(done, Restored):

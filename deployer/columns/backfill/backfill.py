@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from deployer.columns.backfill.blobs import BlobInputs
-from deployer.columns.backfill.definition import Definition
+from deployer.columns.backfill.definition import Definition, FunctionDefinition
 from deployer.columns.backfill.engine_choice import Sizes, choose_engine, executor_of
+from deployer.columns.backfill.error_share import ErrorShare
 from deployer.columns.backfill.failed_rows import FailedRows, errors_of
 from deployer.columns.backfill.request import BackfillRequest
 from deployer.columns.backfill.results import BackfillJobResult
@@ -24,6 +25,7 @@ from deployer.columns.fill.job_ids import other_job, refuse_used_id
 from deployer.columns.fill.run import FillRun, FillSizes
 from deployer.columns.fill.work import FragmentWork, Target
 from deployer.errors import Conflict, InvalidInput, Refused
+from deployer.functions.error_policy import ErrorPolicy
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.runs.runner import RunRequest, as_run
@@ -161,7 +163,8 @@ def compute(
     inputs = [column for column in columns_of(table.schema) if column.name in definition.inputs]
     threads = max(1, min(request.concurrency, os.cpu_count() or 1))
     blobs = BlobInputs.of(inputs, request.blob_strategy, request.blob_buffer, threads)
-    values = ComputedValues(definition, failed, blobs)
+    share = ErrorShare(_policy(definition), definition.name, table.root, entry.table_id, job.job_id)
+    values = ComputedValues(definition, failed, blobs, share)
     choice = _Choice(selection, values)
     document = document_of(job, definition)
     filling = Filling(
@@ -177,6 +180,7 @@ def compute(
         definition.identities,
         completes=choice.completes,
         select=choice.of,
+        admit=share.require,
         asked=json.dumps(document, ensure_ascii=False),
     )
     filler = FillRun(filling, values, values, sizes, document, on_progress, job.executor)
@@ -200,6 +204,10 @@ def compute(
         after,
         tuple(name for name in definition.identities if name != request.column),
     )
+
+
+def _policy(definition: Definition) -> ErrorPolicy | None:
+    return definition.udf.on_error if isinstance(definition, FunctionDefinition) else None
 
 
 def document_of(job: BackfillJob, definition: Definition) -> dict[str, Any]:

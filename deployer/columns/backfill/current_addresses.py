@@ -36,13 +36,13 @@ def current_addresses(table: OpenTable, records: Sequence[ErrorRecord]) -> Curre
     """
     dataset = table.dataset()
     present = {each.fragment_id for each in dataset.get_fragments()}
-    same = [each for each in records if each.dataset == table.entry.dataset and each.row_address >> 32 in present]
-    found = dict.fromkeys(_alive(dataset, [each.row_address for each in same]))
-    where: dict[int, int] = {each.row_address: each.row_address for each in same if each.row_address in found}
-    moved = [each for each in records if each.row_address not in where]
+    same = [each for each in records if each.dataset == table.entry.dataset and each.address >> 32 in present]
+    found = dict.fromkeys(_alive(dataset, [each.address for each in same]))
+    where: dict[int, int] = {each.address: each.address for each in same if each.address in found}
+    moved = [each for each in records if each.address not in where]
     where |= _by_row_id(dataset, [each for each in moved if each.row_id is not None])
     where |= _by_key(table, dataset, [each for each in moved if each.row_id is None and each.row_key])
-    gone = tuple(each for each in records if each.row_address not in where)
+    gone = tuple(each for each in records if each.address not in where)
     return CurrentAddresses(tuple(sorted(set(where.values()))), gone)
 
 
@@ -64,7 +64,7 @@ def _by_row_id(dataset: LanceDataset, records: Sequence[ErrorRecord]) -> dict[in
     """Returns the present addresses of rows with stable ids, by their former ones."""
     if not records or not dataset.has_stable_row_ids:
         return {}
-    former = {each.row_id: each.row_address for each in records}
+    former = {each.row_id: each.address for each in records}
     found: dict[int, int] = {}
     ids = sorted(each for each in former if each is not None)
     for start in range(0, len(ids), READ_AT_ONCE):
@@ -100,7 +100,7 @@ def _by_key(table: OpenTable, dataset: LanceDataset, records: Sequence[ErrorReco
         for code, address in zip(codes.tolist(), addresses, strict=True):
             hits.setdefault(code, []).append(address)
     return {
-        usable[int(first[code])].row_address: addresses[0]
+        usable[int(first[code])].address: addresses[0]
         for code, addresses in hits.items()
         if len(addresses) == 1 and code not in repeated
     }

@@ -108,17 +108,21 @@ class SqlCaller:
 
 @dataclass(frozen=True, slots=True)
 class FunctionDefinition:
-    """Values of a function. Each of `columns` has the output of the function at the same place in `outputs`."""
+    """Values of a function. Each of `columns` has the output of the function at the same place in `outputs`.
+
+    `declared` is the version that the column's definition names, in the place of the function's own; empty for none.
+    """
 
     udf: UDF
     columns: tuple[Column, ...]
     outputs: tuple[int, ...]
     inputs: tuple[str, ...]
     ids: tuple[str, ...]  #: the identities, by column
+    declared: str = ""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Carries code of the project by value, since workers of Spark do not find its modules."""
-        return _carried, (pickled(self.udf)[0], self.columns, self.outputs, self.inputs, self.ids)
+        return _carried, (pickled(self.udf)[0], self.columns, self.outputs, self.inputs, self.ids, self.declared)
 
     @property
     def identities(self) -> Mapping[str, str]:
@@ -126,7 +130,7 @@ class FunctionDefinition:
 
     @property
     def version(self) -> str:
-        return self.udf.version
+        return self.declared or self.udf.version
 
     @property
     def name(self) -> str:
@@ -144,13 +148,14 @@ def _carried(function: bytes, *others: Any) -> FunctionDefinition:
 
 
 class FunctionCaller:
-    """See `RowCaller`. Raises FunctionFailed where the function's error policy ends the work."""
+    """See `RowCaller`. Raises FunctionFailed where the function's error policy ends the work, but for the share of
+    failed rows, which is that of all callers of a run."""
 
     def __init__(self, definition: FunctionDefinition) -> None:
         self._outputs = definition.outputs
         fields = [arrow_field(column).with_nullable(True).remove_metadata() for column in definition.columns]
         self._schema = pa.schema(fields)
-        self._caller = Caller(definition.udf, definition.inputs)
+        self._caller = Caller(definition.udf, definition.inputs, judges_share=False)
 
     def __call__(self, batch: pa.RecordBatch) -> Computed:
         made = self._caller(batch)

@@ -45,6 +45,9 @@ class ErrorRecord:
     `row_address` is that of the row in `dataset_version` of dataset number `dataset`; compaction changes it. `row_key`
     has the row's key columns, `row_id` its stable row id, where the table has them: they find the row later. `at` is in
     milliseconds since 1970.
+
+    Of a refresh of a view the row is one of a source: `column_name` is the function's name in the query, `row_key` and
+    `row_id` are the source's, `dataset_version` is the view's before, and there is no `row_address`.
     """
 
     job_id: str
@@ -54,11 +57,16 @@ class ErrorRecord:
     traceback: str
     dataset: int
     dataset_version: int
-    row_address: int
+    row_address: int | None
     row_key: Mapping[str, Any] | None
     row_id: int | None
     attempts: int
     at: int = field(metadata=TIME)
+
+    @property
+    def address(self) -> int:
+        """The address of a row of the table itself; -1 for that of a view's source."""
+        return -1 if self.row_address is None else self.row_address
 
 
 _FIELDS = {each.name for each in fields(ErrorRecord)}
@@ -100,9 +108,8 @@ class FailedRows:
             )
             for each, offset in zip(kept, chosen, strict=True)
         ]
-        document = {"records": [asdict(each) for each in records], "rows": len(failures)}
-        name = f"{error_folder(self.table_id, self.job_id)}/{fragment_id}-{int(offsets[0])}"
-        objects_at(self.root).put(name, seal(json.dumps(document, ensure_ascii=False).encode()))
+        name = f"{fragment_id}-{int(offsets[0])}"
+        save_errors(self.root, self.table_id, self.job_id, name, records, len(failures))
 
     def _room(self, wanted: int) -> int:
         """Returns how many of these errors are kept: a process does not store more of a job than are ever shown."""
@@ -161,6 +168,13 @@ class FailedRows:
         return found
 
 
+def save_errors(root: str, table_id: str, job_id: str, name: str, records: Sequence[ErrorRecord], rows: int) -> None:
+    """Stores errors of a job as the document `name`, of which there is one at most; `rows` failed in all."""
+    document = {"records": [asdict(each) for each in records], "rows": rows}
+    text = seal(json.dumps(document, ensure_ascii=False).encode())
+    objects_at(root).put(f"{error_folder(table_id, job_id)}/{name}", text)
+
+
 @dataclass(frozen=True, slots=True)
 class JobErrors:
     """The errors of a job that are kept, and the number of all failed rows."""
@@ -172,16 +186,20 @@ class JobErrors:
 def errors_of(root: str, table_id: str, job_id: str) -> JobErrors:
     """Returns the errors of one job by row address; a damaged document counts as missing."""
     by_row: dict[int, ErrorRecord] = {}
+    of_sources: list[ErrorRecord] = []
     others = 0
     for document in _documents(root, error_folder(table_id, job_id)):
         records = [ErrorRecord(**each) for each in document["records"] if each.keys() == _FIELDS]
         others += document["rows"] - len(document["records"])
+        of_sources += (each for each in records if each.row_address is None)
         for each in records:
+            if each.row_address is None:
+                continue
             known = by_row.get(each.row_address)
             if known is None or known.at <= each.at:
                 by_row[each.row_address] = each
-    kept = sorted(by_row.values(), key=lambda each: each.row_address)[:MOST_ERRORS]
-    return JobErrors(tuple(kept), len(by_row) + others)
+    kept = [*(by_row[address] for address in sorted(by_row)), *of_sources][:MOST_ERRORS]
+    return JobErrors(tuple(kept), len(by_row) + len(of_sources) + others)
 
 
 def jobs_with_errors(root: str, table_id: str) -> list[str]:

@@ -65,6 +65,8 @@ def one_column(columns: str | Sequence[str]) -> str:
         return names[0]
     if not names or not all(isinstance(each, str) for each in names):
         raise InvalidInput(f"{columns!r} does not name a column", remedy="give the name of one column")
+    # The contract (`Table.backfill` of Geneva) has several columns raise this: "Multi-column backfill is not yet
+    # supported and raises NotImplementedError".
     raise NotImplementedError(
         f"several columns in one backfill are not supported ({', '.join(names)}); call backfill for each of them"
     )

@@ -134,7 +134,8 @@ def _declared(
             remedy="declare a column per parameter",
         )
     if not udf.is_multiple:
-        return _fitting(table, column, udf, 0, computed.inputs, computed.identity)
+        own = _fitting(table, column, udf, 0, computed.inputs, computed.identity)
+        return replace(own, declared=computed.version)
     places = {str(each.name): place for place, each in enumerate(udf.outputs)}
     if computed.output not in places:
         raise InvalidInput(
@@ -152,7 +153,7 @@ def _declared(
         and _makes(udf, places[each.computed.output], each)
     ]
     columns, outputs, identities = zip(*made, strict=True)  # the column itself is one of them
-    return replace(own, columns=columns, outputs=outputs, ids=identities)
+    return replace(own, columns=columns, outputs=outputs, ids=identities, declared=computed.version)
 
 
 def _makes(udf: UDF, place: int, column: Column) -> bool:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from deployer.columns.backfill.blobs import BlobInputs
 from deployer.columns.backfill.definition import Definition, RowCaller
+from deployer.columns.backfill.error_share import ErrorShare
 from deployer.columns.backfill.failed_rows import FailedRows
 from deployer.columns.backfill.selection import ALL
 from deployer.columns.fill.live_rows import LiveRows, live_rows, offsets_in
@@ -39,9 +40,9 @@ class ComputedValues:
     It can be pickled: each process that works on fragments has its own callers, which all tasks of the job there use.
     """
 
-    def __init__(self, definition: Definition, failed: FailedRows, blobs: BlobInputs) -> None:
+    def __init__(self, definition: Definition, failed: FailedRows, blobs: BlobInputs, share: ErrorShare) -> None:
         self._inputs = definition.inputs
-        self._definition, self._failed, self._blobs = definition, failed, blobs
+        self._definition, self._failed, self._blobs, self._share = definition, failed, blobs, share
         self.conditions: Mapping[int, str] = {}
         self._schema = pa.schema([arrow_field(each).with_nullable(True).remove_metadata() for each in self._columns])
         self._callers = _Callers(definition)  # in another process those of the job there
@@ -58,8 +59,10 @@ class ComputedValues:
         self._callers = _callers_of((self._failed.root, self._failed.table_id, self._failed.job_id), self._definition)
 
     def prepare(self, dataset: LanceDataset, works: Sequence[FragmentWork]) -> None:
-        """Checks that blobs can be read. Raises InvalidInput where they cannot."""
+        """Checks that blobs can be read. Raises InvalidInput where they cannot, FunctionFailed for a job that ended
+        since too many rows failed."""
         self._blobs.check(dataset)
+        self._share.require()
 
     def close(self) -> None:
         """Ends what the definition set up in this process."""
@@ -71,6 +74,7 @@ class ComputedValues:
         """Yields the values of these physical rows; null for deleted rows."""
         with self._callers.one() as caller:
             yield from self._of_fragment(caller, dataset, work, rows, size)
+        self._share.settle()
 
     def _of_fragment(
         self, caller: RowCaller, dataset: LanceDataset, work: FragmentWork, rows: range, size: Size
@@ -124,6 +128,7 @@ class ComputedValues:
     def _computed(
         self, caller: RowCaller, dataset: LanceDataset, work: FragmentWork, offsets: Offsets, inputs: pa.RecordBatch
     ) -> pa.RecordBatch:
+        self._share.require_below()
         reached("columns.backfill.before-call")
         try:
             made = caller(inputs)
@@ -133,6 +138,7 @@ class ComputedValues:
             raise
         if made.failures:
             self._failed.record(dataset, work.fragment_id, offsets, made.failures)
+        self._share.count(len(offsets), len(made.failures))
         reached("columns.backfill.after-call")
         return made.values
 

@@ -50,7 +50,8 @@ class Filling:
 
     `identities` are those of the definitions that compute the values, by column; there are none where the values are
     from elsewhere. `completes`: whether all rows of a fragment that is committed are computed by these then. `select`
-    returns the fragments to write, of those that are not done; None: all.
+    returns the fragments to write, of those that are not done; None: all. `admit` is called before values are
+    committed, and raises what forbids that.
     """
 
     store: StateStore
@@ -65,6 +66,7 @@ class Filling:
     identities: Mapping[str, str] = field(default_factory=dict)
     completes: Callable[[int], bool] = lambda _: True
     select: Select | None = None
+    admit: Callable[[], None] = lambda: None
     asked: str = ""  #: what the job was asked for, as JSON, which its record keeps; empty where nothing is kept
 
     @property

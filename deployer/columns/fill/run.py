@@ -181,6 +181,7 @@ class FillRun:
         todo = [work for work in portion if work.fragment_id not in self._reusable]
         made = self._executor.written(self._writer, dataset, todo, self._parts, self._count, self._tick)
         self._saved.update((each.work.fragment_id, each) for each in made)
+        self._filling.admit()
         return [*known, *made]
 
     def _count(self, rows: int) -> None:

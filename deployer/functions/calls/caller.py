@@ -16,6 +16,7 @@ from deployer.functions.calls.local import LocalRunner
 from deployer.functions.calls.processes import ProcessRunner
 from deployer.functions.calls.results import columns_of_values, joined, output_schema, with_nulls
 from deployer.functions.calls.runner import ArrayRunner, RowRunner, Runner
+from deployer.functions.error_policy import ErrorPolicy
 from deployer.functions.model import UDF, Computed
 from deployer.functions.values.plain import WrongValue
 from deployer.functions.values.reading import ColumnReader
@@ -33,10 +34,11 @@ class Caller:
     """Calls a function in one thread of a worker; a class is set up once, by the first batch.
 
     `inputs` are the columns of the batches for the parameters, in order; for a function of batches, the columns that it
-    gets. A context that closes it. Raises InvalidFunction where the inputs are not as many as the parameters.
+    gets. A context that closes it. `judges_share`: it ends the work where too large a share of its rows failed; else
+    whoever has all rows does. Raises InvalidFunction where the inputs are not as many as the parameters.
     """
 
-    def __init__(self, udf: UDF, inputs: Sequence[str], *, clock: Clock = _SYSTEM) -> None:
+    def __init__(self, udf: UDF, inputs: Sequence[str], *, clock: Clock = _SYSTEM, judges_share: bool = True) -> None:
         if udf.form != "batch" and len(inputs) != len(udf.inputs):
             raise InvalidFunction(
                 f"it has {len(udf.inputs)} parameters and gets {len(inputs)} columns",
@@ -49,6 +51,7 @@ class Caller:
         self._rows_by: RowRunner | None = None
         self._arrays_by: ArrayRunner | None = None
         self._rows = self._failed = 0
+        self._judges_share = judges_share
 
     def __call__(self, batch: pa.RecordBatch) -> Computed:
         """Returns a row for each row of the batch, null where the function failed and the policy skips the row.
@@ -121,12 +124,20 @@ class Caller:
     def _count(self, rows: int, failed: int) -> None:
         """Ends the work where the share of failed rows of all batches is above that of the policy."""
         self._rows, self._failed = self._rows + rows, self._failed + failed
-        if self._udf.on_error.exceeded(self._failed, self._rows):
-            raise FunctionFailed(
-                f"{self._failed:,} of {self._rows:,} rows failed, more than {percentage(self._udf.on_error.max_share)}",
-                where=f"function `{self._udf.name}`",
-                remedy="read the errors of the job, and correct the function or the values",
-            )
+        if self._judges_share and self._udf.on_error.exceeded(self._failed, self._rows):
+            raise too_many_failed(f"function `{self._udf.name}`", self._udf.on_error, self._failed, self._rows)
+
+
+def too_many_failed(name: str, policy: ErrorPolicy, failed: int, rows: int, then: str = "") -> FunctionFailed:
+    """Returns the error of a function, by what messages call it, whose share of failed rows is above the policy's.
+
+    `then` is what to do after the function or the values are corrected.
+    """
+    return FunctionFailed(
+        f"{failed:,} of {rows:,} rows failed, more than {percentage(policy.max_share)}",
+        where=name,
+        remedy="read the errors of the job, and correct the function or the values" + (f"; {then}" if then else ""),
+    )
 
 
 def _row_runner(udf: UDF, clock: Clock) -> RowRunner:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -54,7 +55,7 @@ def check_ingest(
     report: Report,
 ) -> None:
     """Reports columns of `on` that the table does not have, options that do not go together, and a place within the
-    lake's `root`. A run looks at the latter again: on a disk, paths may be links."""
+    lake's `root`, which is absolute. A run looks at the latter again: on a disk, paths may be links."""
     parts: Mapping[str, Node] = node.value if node is not None and isinstance(node.value, dict) else {}
     if node is None:
         return
@@ -74,9 +75,14 @@ def check_ingest(
     files, queue = parts.get("files"), parts.get("trigger")
     places = files.value if files is not None and isinstance(files.value, list) else [each for each in (files,) if each]
     for each in places:
-        if root and f"{str(each.value).rstrip('/')}/".startswith(f"{root.rstrip('/')}/"):
+        if root and _normal(str(each.value)).startswith(_normal(root)):
             what = f"the place lies within the lake's own root {root}"
             report(each.at, Rule.SERVICE_OPTION, what, "let files come to a place of their own, outside of the root")
     named = queue.value.get("queue") if queue is not None and isinstance(queue.value, dict) else None
     if named is not None and any(not str(each.value).startswith("s3://") for each in places):
         report(named.at, Rule.SERVICE_OPTION, "a queue names objects on S3, and `files` is on the disk", "remove it")
+
+
+def _normal(place: str) -> str:
+    """Returns a folder's or file's place, in one spelling, with a slash at its end."""
+    return f"{place if '://' in place else posixpath.normpath(place)}".rstrip("/") + "/"

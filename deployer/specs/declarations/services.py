@@ -30,7 +30,7 @@ Nodes = Mapping[str, Node]
 @dataclass(frozen=True, slots=True)
 class Defaults:
     """What an instance declares for its tables' services. `clusters` is None where not all are known. `root` is the
-    lake's, as declared; empty where it is not known."""
+    lake's, absolute; empty where it is not known."""
 
     services: Node | None = None
     clusters: Collection[str] | None = ()

@@ -22,6 +22,7 @@ from deployer.specs.sources.limits import check_text
 from deployer.specs.sources.modules import VersionOf, source_versions
 from deployer.specs.sources.variables import Environment
 from deployer.specs.types.dataset import DatasetSpec
+from deployer.specs.values.root import absolute_root
 
 
 def load_lake(
@@ -45,7 +46,7 @@ def load_lake(
         problems = sources.problems
         instance = _instance(sources, problems)
         schemas = _schemas(sources, problems)
-        tables = _tables(sources, schemas, _defaults(sources, instance), problems, source_versions(project))
+        tables = _tables(sources, schemas, _defaults(sources, instance, project), problems, source_versions(project))
         datasets = _datasets(sources, project, tables, problems)
         if (over := check_text(tables)) is not None:
             problems.append(over)
@@ -135,14 +136,15 @@ def _schemas(sources: Sources, problems: list[Problem]) -> Schemas:
     return schemas
 
 
-def _defaults(sources: Sources, instance: InstanceSpec | None) -> Defaults:
-    """Returns what the tables of the one instance have unless they say otherwise."""
+def _defaults(sources: Sources, instance: InstanceSpec | None, project: Path) -> Defaults:
+    """Returns what the tables of the one instance have unless they say otherwise, and its root as it is from
+    anywhere."""
     documents = _of_kind(sources, "Instance")
     if instance is None or len(documents) != 1:
         return Defaults(None, None)
     invalid = "clusters" in documents[0].invalid
     clusters = None if invalid else tuple(cluster.name for cluster in instance.clusters)
-    return Defaults(documents[0].get("services"), clusters, instance.root)
+    return Defaults(documents[0].get("services"), clusters, absolute_root(project, instance.root))
 
 
 def _tables(

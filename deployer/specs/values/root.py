@@ -17,3 +17,8 @@ def resolve_root(project_dir: Path, root: str) -> str:
     if Path(found).is_symlink():  # what `realpath` leaves of a loop
         raise InvalidInput("a link in the root's path leads to itself", where=found, remedy="let it lead to a folder")
     return found
+
+
+def absolute_root(project_dir: Path, root: str) -> str:
+    """Returns the root as `resolve_root` does, with links as they are: nothing is read."""
+    return root if not root or "://" in root else os.path.normpath(project_dir / root)

@@ -14,6 +14,7 @@ from deployer.platform.isolation.trusted_functions import TrustedFunctions
 from deployer.views.definition import ViewDefinition
 from deployer.views.query.model import (
     FunctionSignature,
+    OnFailures,
     SourceChanges,
     SourceReader,
     SourceSchema,
@@ -42,12 +43,18 @@ class StoredQueries:
         }
         return parse_again(definition.query, source_schema, functions, where)
 
-    def build(self, definition: ViewDefinition, query: ViewQuery, reader: SourceReader) -> Iterator[pa.RecordBatch]:
+    def build(
+        self,
+        definition: ViewDefinition,
+        query: ViewQuery,
+        reader: SourceReader,
+        on_failures: OnFailures | None = None,
+    ) -> Iterator[pa.RecordBatch]:
         """Yields all rows. Raises as `deployer.views.query.build.build`, and Refused for a function that is not
         trusted."""
         from deployer.views.query.build import build
 
-        return build(query, reader, self._functions(definition))
+        return build(query, reader, self._functions(definition), on_failures)
 
     def delta(
         self,
@@ -56,12 +63,13 @@ class StoredQueries:
         changes: SourceChanges,
         reader: SourceReader,
         view: StoredView,
+        on_failures: OnFailures | None = None,
     ) -> ViewDelta:
         """Returns what changes. Raises as `deployer.views.query.delta.delta`, and Refused for a function that is not
         trusted."""
         from deployer.views.query.delta import delta
 
-        return delta(query, changes, reader, view, self._functions(definition))
+        return delta(query, changes, reader, view, self._functions(definition), on_failures)
 
     def _functions(self, definition: ViewDefinition) -> dict[str, UDF]:
         return {name: load_function(self.root, each, self.trusted) for name, each in definition.functions.items()}

@@ -16,6 +16,7 @@ from deployer.state.model.entities import TableEntry
 from deployer.tables.open_table import ReadTable, open_entry, read_entry
 from deployer.views.definition import Reflected, ViewDefinition, view_definition
 from deployer.views.query.model import (
+    OnFailures,
     SourceChanges,
     SourceReader,
     SourceSchema,
@@ -38,7 +39,13 @@ class Queries(Protocol):
         self, definition: ViewDefinition, source_schema: Callable[[str], SourceSchema], where: str
     ) -> ViewQuery: ...
 
-    def build(self, definition: ViewDefinition, query: ViewQuery, reader: SourceReader) -> Iterator[pa.RecordBatch]: ...
+    def build(
+        self,
+        definition: ViewDefinition,
+        query: ViewQuery,
+        reader: SourceReader,
+        on_failures: OnFailures | None = None,
+    ) -> Iterator[pa.RecordBatch]: ...
 
     def delta(
         self,
@@ -47,6 +54,7 @@ class Queries(Protocol):
         changes: SourceChanges,
         reader: SourceReader,
         view: StoredView,
+        on_failures: OnFailures | None = None,
     ) -> ViewDelta: ...
 
 

@@ -27,6 +27,7 @@ from deployer.views.refresh.queries import FoundQuery, Queries, find_query, pars
 from deployer.views.refresh.reading import Changes, Identities, Sources, Stored
 from deployer.views.refresh.record import KIND, reflected
 from deployer.views.refresh.results import NoStableRowIds, RefreshJobResult, RefreshRequest
+from deployer.views.refresh.skipped_rows import SkippedRows
 from deployer.views.refresh.sources import Source, at_version, held_sources, read_sources, require_online
 
 if TYPE_CHECKING:
@@ -212,6 +213,10 @@ class _Work:
     sources: Mapping[str, Source]
     on_progress: OnProgress
     read: int = field(default=0)
+    skipped: SkippedRows = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.skipped = SkippedRows(self.table, self.job.job_id, self.query, self.sources)
 
     @property
     def table(self) -> OpenTable:
@@ -239,6 +244,7 @@ class _Work:
                 found = Decision("full", str(why), found.base)
             except NotFound as removed:
                 found = Decision("full", f"changes were removed meanwhile: {removed.what}", found.base)
+            self.skipped.clear()
         return self._committed(found, record, self._all())
 
     def _record(self) -> Reflected:
@@ -251,7 +257,7 @@ class _Work:
         table, dataset = self.table, self.table.dataset()
         stored = Stored(table, dataset, self.query.identity)
         reader, changes = Sources(self.sources, self._count), Changes(found.changes, self._count)
-        delta = self.job.queries.delta(self.definition, self.query, changes, reader, stored)
+        delta = self.job.queries.delta(self.definition, self.query, changes, reader, stored, self.skipped)
         names = list(self.query.identity)
         schema = pa.schema([self.query.stored_schema.field(name) for name in names])
         removed = pa.Table.from_batches([batch.select(names).cast(schema) for batch in delta.removed], schema)
@@ -272,8 +278,11 @@ class _Work:
         return NewRows(written, removed, come, places, replaced=grouped)
 
     def _all(self) -> NewRows:
-        rows = self.job.queries.build(self.definition, self.query, Sources(self.sources, self._count))
-        return NewRows(self._written(self.table.dataset(), rows), None, None)
+        return NewRows(self._written(self.table.dataset(), self._built()), None, None)
+
+    def _built(self) -> Iterator[pa.RecordBatch]:
+        reader = Sources(self.sources, self._count)
+        return self.job.queries.build(self.definition, self.query, reader, self.skipped)
 
     def _some_again(self, where: str) -> NewRows:
         """Computes the rows again that hold the condition; a row is known by its identity."""
@@ -285,7 +294,7 @@ class _Work:
         added: list[pa.RecordBatch] = []
 
         def again() -> Iterator[pa.RecordBatch]:
-            for batch in self.job.queries.build(self.definition, self.query, Sources(self.sources, self._count)):
+            for batch in self._built():
                 batch = batch.take(pa.array(wanted.places_in([batch.column(name) for name in names])))
                 added.append(batch.select(names))
                 yield batch
@@ -308,6 +317,7 @@ class _Work:
         held = tuple(to_go_on(self.run_id, run.holder or ""))
         base = reflected(self.table.state)
         self.on_progress(Progress("committing", self.read, self.read))
+        self.skipped.save()
         commit = RefreshCommit(self.job.job_id, base, record, self.query.identity, held)
         change = commit.run(self.table, rows)
         reached("views.refresh.committed")
@@ -329,6 +339,7 @@ class _Work:
             0 if counts is None else counts.inserted,
             0 if counts is None else counts.updated,
             0 if counts is None else counts.deleted,
+            self.skipped.rows,
             sources={name: str(each.position) for name, each in self.sources.items()},
             already_done=change is not None and change.already_done,
             lance_version_before=before,

@@ -68,9 +68,9 @@ def _untyped(given: object) -> object:
 class RefreshJobResult:
     """What a refresh did. `mode` is how, and `reason` why it was a full one. `already_done`: the job was done before.
 
-    `rows_read` are rows of sources, or of their changes; the other rows are those of the view. `sources` are the
-    versions `DATASET:VERSION` that the view reflects now, by the tables' names. `why` is the reason where it is
-    SKIPPED.
+    `rows_read` are rows of sources, or of their changes; the other rows are those of the view. `errors` are rows of the
+    sources for which a function failed and that its policy skips: `get_errors` lists them. `sources` are the versions
+    `DATASET:VERSION` that the view reflects now, by the tables' names. `why` is the reason where it is SKIPPED.
     """
 
     job_id: str
@@ -82,6 +82,7 @@ class RefreshJobResult:
     rows_inserted: int = 0
     rows_updated: int = 0
     rows_deleted: int = 0
+    errors: int = 0
     fragments: int = 0
     bytes: int = 0
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -105,6 +106,7 @@ class RefreshJobResult:
                 "mode": self.mode,
                 "reason": self.reason,
                 "deleted": self.rows_deleted,
+                "errors": self.errors,
                 "fragments": self.fragments,
                 "sources": dict(self.sources),
                 "seconds": self.seconds,

@@ -13,14 +13,15 @@ import pytest
 from deployer.columns.backfill import failed_rows
 from deployer.datasets.storage.job_folders import ERRORS, job_files
 from deployer.errors import FunctionFailed
-from deployer.functions import skip, udf
+from deployer.functions import skip, stop_above, udf
+from deployer.functions.model import UDF
 from deployer.platform.storage.envelope import unseal
 from deployer.services.kinds.clean import clean_table
 from deployer.services.kinds.cluster import cluster_table
 from deployer.services.kinds.compact import compact_table
 from deployer.table import Table, connect
 from deployer.tables.maintenance.collect.garbage import collect_garbage
-from tests.columns.backfill.functions import on_id, picky, scalar, strict
+from tests.columns.backfill.functions import of_sevens, on_id, picky, scalar, strict
 from tests.columns.rows import values
 from tests.tables.lakes import Lake
 
@@ -181,3 +182,30 @@ def test_erased_rows_leave_no_record(table: Table, lake: Lake) -> None:
     assert len(table.get_errors("monday")) == 4
     table.erase("id = 3")
     assert table.get_errors("monday") == [] and 3 not in values(table, "score")
+
+
+def limited(share: float, after_rows: int = 30) -> UDF:
+    return udf(data_type=pa.float64(), on_error=stop_above(share, after_rows=after_rows), version="1")(of_sevens)
+
+
+@pytest.mark.parametrize("task_size", [None, 4])
+def test_the_share_of_failed_rows_is_that_of_the_job(table: Table, lake: Lake, task_size: int | None) -> None:
+    """No thread sees as many rows as the share is judged from."""
+    with pytest.raises(FunctionFailed, match=r"function `of_sevens`: 4 of 30 rows failed, more than 10%.*another id"):
+        table.backfill("score", udf=limited(0.1), job_id="monday", task_size=task_size)
+    assert values(table, "score") == dict.fromkeys(range(30))
+    assert len(table.get_errors("monday")) == 4
+    with pytest.raises(FunctionFailed, match="4 of 30 rows"):  # it would commit what its checkpoints have
+        table.backfill("score", udf=limited(0.1), job_id="monday", task_size=task_size)
+    assert values(table, "score") == dict.fromkeys(range(30))
+    assert table.backfill("score", udf=limited(0.15), job_id="tuesday", task_size=task_size).errors == 4
+    assert values(table, "score") == EXPECTED
+    folder = Path(lake.root) / "_work" / table._newest().entry.table_id
+    assert not (folder / "tuesday").exists() and (folder / "monday" / "counts").is_dir()
+
+
+def test_no_fragment_is_begun_after_the_share_is_too_large(table: Table) -> None:
+    """With one thread that has one fragment after the other; the first has one bad row of ten."""
+    with pytest.raises(FunctionFailed, match=r"1 of 10 rows failed, more than 5%"):
+        table.backfill("score", udf=limited(0.05, 5), job_id="monday", concurrency=1)
+    assert len(table.get_errors("monday")) == 1

@@ -15,11 +15,11 @@ from deployer.columns.backfill.request import checked_backfill
 from deployer.columns.backfill.resolve import definition_of
 from deployer.columns.fill.spark_tasks import OnSpark, TaskSizes
 from deployer.errors import FunctionFailed
-from deployer.functions import udf
+from deployer.functions import stop_above, udf
 from deployer.functions.model import UDF
 from deployer.table import Table
 from tests.columns.backfill.conftest import with_computed
-from tests.columns.backfill.functions import FORMS, picky, strict
+from tests.columns.backfill.functions import FORMS, of_sevens, picky, strict
 from tests.columns.rows import rows, values
 from tests.tables.lakes import Lake
 
@@ -71,6 +71,23 @@ def test_tasks_of_a_size(sizes: TaskSizes, table: Table, lake: Lake, spark: Any,
 def test_errors_are_recorded_by_tasks(table: Table, spark: Any) -> None:
     assert run(table, picky, spark).errors == 4
     assert [each.row_key for each in table.get_errors("monday")] == [{"id": i} for i in (3, 10, 17, 24)]
+
+
+@pytest.mark.parametrize("sizes", [None, TaskSizes(8, 3, 30)])
+def test_the_share_of_failed_rows_is_that_of_all_tasks(table: Table, spark: Any, sizes: TaskSizes | None) -> None:
+    def limited(share: float) -> UDF:
+        return udf(data_type=pa.float64(), on_error=stop_above(share, after_rows=30), version="1")(of_sevens)
+
+    with pytest.raises(FunctionFailed, match=r"4 of 30 rows failed, more than 10%"):
+        run(table, limited(0.1), spark, sizes=sizes)
+    assert values(table, "score") == dict.fromkeys(range(30))
+    with pytest.raises(FunctionFailed, match=r"4 of 30 rows failed, more than 10%"):
+        run(table, limited(0.1), spark, sizes=sizes)
+
+
+def test_a_share_of_failed_rows_that_one_task_alone_has_is_no_reason_to_stop(table: Table, spark: Any) -> None:
+    limited = udf(data_type=pa.float64(), on_error=stop_above(0.15, after_rows=30), version="1")(of_sevens)
+    assert run(table, limited, spark).errors == 4  # two of them in one task of ten rows
 
 
 def test_a_failure_ends_the_run(table: Table, spark: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import lance
 import pyarrow as pa
 import pytest
@@ -11,11 +13,14 @@ from deployer.datasets.recovery.rollforward import refresh
 from deployer.errors import NotFound
 from deployer.services.kinds.backfill import BACKFILL
 from deployer.services.kinds.compact import compact_table
+from deployer.specs.types.arrow import arrow_field
+from deployer.specs.types.computed import ComputedByUdf
+from deployer.specs.types.types import Column, Scalar
 from deployer.state.model.files.computed_by import definitions_of
-from deployer.table import Table
-from tests.columns.backfill.conftest import with_computed
-from tests.columns.backfill.functions import calls, counted, mostly_null, tenfold
-from tests.columns.rows import rows, values
+from deployer.table import Table, connect
+from tests.columns.backfill.conftest import TRUSTED, with_computed
+from tests.columns.backfill.functions import calls, counted, mostly_null, scalar, tenfold
+from tests.columns.rows import SCHEMA, rows, values
 from tests.tables.lakes import Lake
 
 FIRST = {i: i * 2 + 1.0 for i in range(30)}
@@ -189,3 +194,16 @@ def test_a_service_that_keeps_other_versions_computes_outdated_values(table: Tab
     table.load_columns(str(path), "id", ["rating"])
     done = BACKFILL.run(lake.root, "flights", {"columns": ["km"]}, engine="driver")
     assert [each.rows for each in done.columns] == [30] and values(table, "km")[10] == 160.9344
+
+
+def test_plans_and_results_have_the_version_that_the_definition_names(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    computed = ComputedByUdf(TRUSTED[0], "", ("rating",), "7")
+    score = arrow_field(Column("score", Scalar("float64"), computed=computed))
+    lake.table(pa.schema([*SCHEMA, score]), row_keys=("id",), splits=())
+    with connect(lake.root, trusted_functions=TRUSTED) as connection:
+        table = connection.open_table("flights")
+        table.add(rows(0, 5))
+        assert table.plan_backfill("score").version == "7"
+        assert table.backfill("score").version == "7" and versions(lake) == ["7"]
+        assert table.plan_backfill("score", udf=scalar).version == "1"

@@ -8,11 +8,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deployer.errors import DeployerError
+from deployer.errors import DeployerError, InvalidInput
+from deployer.functions import skip
 from deployer.functions.model import UDF
+from deployer.services.api.attachments import create_service
+from deployer.services.registry import run_service
+from deployer.state.model.services import Service
 from deployer.table import Table, connect, udf
 from deployer.tables.rows.delete import delete_rows
 from deployer.tables.rows.update import update_rows
+from deployer.views.refresh.results import RefreshJobResult
 from tests.tables.lakes import Lake
 from tests.views.refresh.conftest import Views
 
@@ -111,3 +116,71 @@ def test_a_function_of_somebody_else_is_not_run(lake: Views, tmp_path: Path, mon
         assert view.count_rows() == 0 and not (tmp_path / "notes").exists()
     with connect(lake.lake.root, trust_udfs=True) as trusting:
         assert trusting.open_table("air.chunks").refresh().rows_inserted == 6
+
+
+def cautious(body: str) -> int:
+    return 12 // len(body)
+
+
+INVERSES = "SELECT id, inverse(body) AS i FROM air.docs WHERE body IS NOT NULL"
+
+
+def inverse(**policy: Any) -> dict[str, UDF]:
+    return {"inverse": udf(data_type=pa.int64(), on_error=skip(ZeroDivisionError), **policy)(cautious)}
+
+
+def test_rows_that_a_function_skips_are_null_counted_and_listed_as_errors(lake: Views) -> None:
+    lake.add(docs((6, ""), (7, "")), "docs")
+    with connect(lake.lake.root) as connection:
+        view = connection.create_materialized_view("air.inverses", INVERSES, inverse())
+        done = view.refresh(job_id="monday")
+        assert (done.mode, done.errors, done.rows_inserted) == ("full", 2, 5)
+        assert {row["id"]: row["i"] for row in view.to_arrow().to_pylist()} == {1: 4, 2: 12, 4: 2, 6: None, 7: None}
+        found = view.get_errors("monday")
+        assert [(each.row_key, each.column_name, each.error_type) for each in found] == [
+            ({"id": 6}, "inverse", "ZeroDivisionError"),
+            ({"id": 7}, "inverse", "ZeroDivisionError"),
+        ]
+        assert found[0].row_address is None and "12 // len(body)" in found[0].traceback
+        assert view.get_job("monday").errors == 2
+        lake.add(docs((8, ""), (9, "a")), "docs")
+        again = view.refresh()
+        assert (again.mode, again.errors) == ("incremental", 1)
+        assert [each.row_key for each in view.get_errors(again.job_id)] == [{"id": 8}]
+        assert len(view.get_errors(column_name="inverse")) == 3 and view.get_errors(error_type="KeyError") == []
+        with pytest.raises(InvalidInput, match="view"):
+            view.get_failed_row_addresses("monday", "inverse")
+
+
+def test_a_group_view_counts_a_row_of_its_source_once(lake: Views) -> None:
+    lake.add(docs((6, ""), (7, "")), "docs")
+    query = "SELECT inverse(body) AS i, count(*) AS n FROM air.docs WHERE body IS NOT NULL GROUP BY inverse(body)"
+    with connect(lake.lake.root) as connection:
+        view = connection.create_materialized_view("air.groups", query, inverse())
+        assert view.refresh().errors == 2
+        update_rows(lake.open("docs"), "id = 6", values_sql={"body": "'x'"})
+        assert {row["i"]: row["n"] for row in (view.refresh(), view.to_arrow().to_pylist())[1]} == {
+            4: 1,
+            12: 2,
+            2: 1,
+            None: 1,
+        }
+
+
+def test_the_service_counts_skipped_rows_under_the_id_of_its_job(lake: Views) -> None:
+    lake.add(docs((6, "")), "docs")
+    with connect(lake.lake.root, trust_udfs=True) as connection:
+        view = connection.create_materialized_view("air.inverses", INVERSES, inverse())
+        opened = lake.open("inverses")
+        create_service(opened.store, opened.entry.table_id, Service("REFRESH", "ON_DEMAND", {}, {}))
+        done = run_service(lake.lake.root, "air.inverses", "REFRESH")
+        assert isinstance(done, RefreshJobResult) and done.errors == 1
+        (job,) = view.list_jobs()
+        assert job.errors == 1 and [each.row_key for each in view.get_errors(job.job_id)] == [{"id": 6}]
+
+
+def test_a_refresh_that_no_row_fails_in_leaves_no_errors_of_its_job(lake: Views) -> None:
+    with connect(lake.lake.root) as connection:
+        view = connection.create_materialized_view("air.inverses", INVERSES, inverse())
+        assert view.refresh(job_id="monday").errors == 0 and view.get_errors() == []
+        assert not (Path(lake.lake.root) / "_errors").exists()

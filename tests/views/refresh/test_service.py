@@ -45,7 +45,7 @@ def test_a_run_refreshes_the_view(views: Views) -> None:
     table = views.view()
     assert forecast(table, "REFRESH").startswith("computes all rows again from 300 rows in 3 files")
     done = run_service(views.lake.root, "late", "refresh")
-    assert isinstance(done, RefreshJobResult) and (done.mode, done.job_id) == ("full", f"{done.run_id}-refresh")
+    assert isinstance(done, RefreshJobResult) and (done.mode, done.job_id) == ("full", done.run_id)
     views.add(rows(300, 350))
     assert forecast(views.open("late"), "REFRESH") == "takes over 1 commit that touched 50 rows in 1 file"
     assert REFRESH.run(views.lake.root, "late", {"max_rows_per_fragment": 10}).mode == "incremental"

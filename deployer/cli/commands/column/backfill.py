@@ -20,6 +20,7 @@ from deployer.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from deployer.columns.backfill.failed_rows import ErrorRecord
     from deployer.columns.backfill.results import BackfillPlan
     from deployer.platform.isolation.trusted_functions import TrustedFunctions
     from deployer.platform.system.progress import Progress
@@ -151,7 +152,11 @@ def backfill(
         with Meter(as_json=as_json) as meter:
             meter.begin(target.name, target.name)
 
+            has_begun = bool(job_id)
+
             def begun(engine: str, reason: str) -> None:
+                nonlocal has_begun
+                has_begun = True
                 if engine == "spark" and not as_json:
                     note(f"computing with Spark: {reason}")
 
@@ -162,7 +167,7 @@ def backfill(
             try:
                 done = compute(job, lambda of: definition_of(of, column, None, find), report_progress)
             except (DeployerError, KeyboardInterrupt):
-                if not as_json:
+                if has_begun and not as_json:
                     note(f"the id of the job is {own_id}: `--job-id {own_id}` resumes it")
                 raise
     if as_json:
@@ -225,7 +230,10 @@ def errors(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """List rows for which the function of a column failed and that a backfill skipped."""
+    """List rows for which a function failed and that were skipped: by backfills of a column, or refreshes of a view.
+
+    Of a view, the column is the function's name in the query, and the row is that of the source.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.markup import escape
     from rich.table import Table
@@ -256,13 +264,19 @@ def errors(
         shown.add_row(
             each.job_id,
             each.column_name,
-            escape(key or f"address {each.row_address}"),
+            escape(key or _place(each)),
             escape(f"{each.error_type}: {each.message}"),
         )
     stdout().print(shown)
     if len(listed) < len(found):
         note(f"{len(found) - len(listed):,} more: give --limit 0 for all")
     return 0
+
+
+def _place(record: ErrorRecord) -> str:
+    if record.row_address is not None:
+        return f"address {record.row_address}"
+    return "of the source" if record.row_id is None else f"of the source, id {record.row_id}"
 
 
 def trusted_beside(names: list[str] | None, project: Path | None, stack: str, specs: Path | None) -> TrustedFunctions:

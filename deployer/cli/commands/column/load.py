@@ -153,7 +153,11 @@ def load(
         with Meter(as_json=as_json) as meter:
             meter.begin(target.name, target.name)
 
+            has_begun = bool(job_id)
+
             def begun(engine: str, reason: str) -> None:
+                nonlocal has_begun
+                has_begun = True
                 if engine == "spark" and not as_json:
                     note(f"loading with Spark: {reason}")
 
@@ -171,7 +175,7 @@ def load(
                     on_engine=begun,
                 )
             except (DeployerError, KeyboardInterrupt):
-                if not as_json:
+                if has_begun and not as_json:
                     note(f"the id of the job is {own_id}: `--job-id {own_id}` resumes it")
                 raise
         if write_spec:

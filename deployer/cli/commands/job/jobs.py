@@ -66,11 +66,13 @@ def _list(table: str | None, limit: int, project: Path | None, stack: str, specs
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("job", "table", "kind", "columns", "status", "began (UTC)"):
         shown.add_column(name, overflow="fold")
-    shown.add_column("rows", justify="right")
+    for name in ("rows", "failed"):
+        shown.add_column(name, justify="right")
     for job in listed:
         began = utc(job.started_at or job.queued_at)
         rows = job.rows if job.is_over else job.done
-        shown.add_row(job.job_id, job.table, job.kind, ", ".join(job.columns), _status(job), began, f"{rows:,}")
+        columns, failed = ", ".join(job.columns), f"{job.errors:,}" if job.errors else ""
+        shown.add_row(job.job_id, job.table, job.kind, columns, _status(job), began, f"{rows:,}", failed)
     stdout().print(shown)
     if len(listed) < len(found):
         note(f"{len(found) - len(listed):,} more: give --limit 0 for all")

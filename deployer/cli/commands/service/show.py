@@ -210,7 +210,7 @@ def runs(
             f"{done.rows_in:,}",
             size(done.bytes_in),
             size(done.bytes_out),
-            "; ".join(filter(None, (run.reason or run.cause, describe_depth(run)))),
+            "; ".join(filter(None, (run.reason or run.cause, describe_depth(run), _failed_rows(run)))),
         )
     stdout().print(shown)
     if len(listed) < len(found):
@@ -224,6 +224,13 @@ def describe_depth(run: Run) -> str:
     if not isinstance(before, int | float) or not isinstance(after, int | float):
         return ""
     return f"overlap depth {before:.2f}" + (f" → {after:.2f}" if run.figures.rows_out else "")
+
+
+def _failed_rows(run: Run) -> str:
+    from deployer.platform.text.formatting import count
+
+    failed = run.figures.after.get("errors")
+    return f"{count(failed, 'row')} failed" if isinstance(failed, int) and failed else ""
 
 
 def _describe_run(run: Run) -> str:

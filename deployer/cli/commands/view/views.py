@@ -62,10 +62,10 @@ def refresh(
     """
     from dataclasses import asdict
 
-    from deployer.cli.console.output import print_json, stdout
+    from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.console.progress_display import Meter
     from deployer.cli.inputs.table import changed
-    from deployer.cli.summaries.refreshes import refreshed
+    from deployer.cli.summaries.refreshes import failures, refreshed
     from deployer.columns.fill.checkpoints import checked_job_id
     from deployer.platform.isolation.trusted_functions import TrustedFunctions
     from deployer.platform.system.clock import Clock
@@ -102,6 +102,8 @@ def refresh(
         return 0
     for done in found:
         stdout().print(refreshed(done))
+        if failed := failures(done):
+            note(failed)
     return 0
 
 

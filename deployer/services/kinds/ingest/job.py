@@ -247,7 +247,7 @@ class FilesRun:
         parts = [] if self.files else [f"no new file is at {place.files}"]
         if aside := self.not_loaded.files:
             first = next(iter(aside.values()))
-            said = f"{first.path}: {first.reason[:SAID]}"
+            said = f"{first.path}: {first.reason[:SAID].rstrip()}{'…' if len(first.reason) > SAID else ''}"
             parts.append(f"{count(len(aside), 'file is', 'files are')} set aside ({said})")
         if changed := self.not_loaded.changed:
             parts.append(

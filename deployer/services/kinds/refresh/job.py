@@ -24,7 +24,7 @@ def refresh_view(work: Work[RefreshOptions]) -> RefreshJobResult:
     options = work.options
     request = RefreshRequest(full=options.full, max_rows_per_fragment=options.max_rows_per_fragment)
     queries = queries_of(work.table.root, TrustedFunctions.allowed())
-    return do_refresh(ViewJob(work.table, request, f"{work.run_id}-refresh", queries), work.run_id, work.on_progress)
+    return do_refresh(ViewJob(work.table, request, work.run_id, queries), work.run_id, work.on_progress)
 
 
 def forecast(table: ReadTable) -> str:
