@@ -233,7 +233,7 @@ def _run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except (RecursionError, MemoryError) as error:
         what = "a value is nested too deep" if isinstance(error, RecursionError) else "there is not enough memory"
-        remedy = "look at the files and the lake that are named"
+        remedy = "check the files and the lake that the message names"
         print_error(DeployerError(f"{what} to be read or written", remedy=remedy), as_json=as_json)
         return DeployerError.exit_code
     except BrokenPipeError:

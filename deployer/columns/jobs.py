@@ -39,7 +39,7 @@ _reported: set[str] = set()  #: arguments without a meaning that were reported
 class JobFuture(Generic[T]):
     """A job that was started. The process ends only when the job has ended.
 
-    `job_id` is its id, by which a job that was cut off is resumed.
+    `job_id` is its id, by which a job that was interrupted is resumed.
     """
 
     def __init__(self, root: str, table_id: str, job_id: str, work: Callable[[StateStore], T]) -> None:

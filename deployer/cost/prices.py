@@ -62,7 +62,7 @@ class PriceList:
     regions: Mapping[str, Mapping[str, Price]]
 
     def price(self, region: str, name: str) -> Price | None:
-        """Returns none where it is not known."""
+        """Returns none where it is unknown."""
         return self.regions.get(region, {}).get(name)
 
 

@@ -208,9 +208,9 @@ def _shown(annotation: Any) -> str:
 
 def _remedy(annotation: Any) -> str:
     if annotation is decimal.Decimal:
-        return 'say the digits: udf(data_type="decimal128(10, 2)"), or Annotated[Decimal, pa.decimal128(10, 2)]'
+        return 'give the digits: udf(data_type="decimal128(10, 2)"), or Annotated[Decimal, pa.decimal128(10, 2)]'
     if _is_untyped(annotation):
-        return "say the type of the items: list[float], npt.NDArray[np.float32], or give udf(data_type=…)"
+        return "give the type of the items: list[float], npt.NDArray[np.float32], or give udf(data_type=…)"
     if get_origin(annotation) in _UNIONS:
         return "name one type, or that type | None"
     return "use a type such as int, float, str or a dataclass, or give the type: udf(data_type=…), Annotated[T, type]"

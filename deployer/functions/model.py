@@ -70,7 +70,7 @@ class UDF:
     max_concurrent_calls: int = DEFAULT_CONCURRENT_CALLS  #: of an async function, in one worker
     #: Of the class's constructor, positional and named; None where it was not called.
     arguments: tuple[tuple[Any, ...], tuple[tuple[str, Any], ...]] | None = None
-    source: str = field(default="", compare=False, repr=False)  #: text of the function; empty where it is not known
+    source: str = field(default="", compare=False, repr=False)  #: text of the function; empty where it is unknown
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -137,7 +137,7 @@ def _known(entry: TableEntry, state: TableState | None, owner: str) -> LiveTable
 
 
 def unfinished_tables(store: StateReader, only: Collection[str] | None = None) -> list[UnfinishedTable | Unreadable]:
-    """Returns the tables whose creation or deletion was cut off, by name; rarely any. `only` those at these
+    """Returns the tables whose creation or deletion was interrupted, by name; rarely any. `only` those at these
     addresses."""
     entries = {table_id: entry for table_id, entry in _entries(store, only) if entry.status != "active"}
     states, failures = store.each_table(tuple(entries)) if entries else ({}, {})

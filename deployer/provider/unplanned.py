@@ -35,7 +35,7 @@ def has_policies(project: Path) -> bool:
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """`refusals` say why the run is refused, one sentence each. `declared` is what was judged, which is all that the
-    program may register; None where that is not known."""
+    program may register; None where that is unknown."""
 
     refusals: tuple[str, ...] = ()
     declared: Declared | None = None
@@ -75,7 +75,7 @@ class UnplannedRun:
         try:
             found: Mapping[str, Any] = json.loads(ran.stdout)
         except ValueError:
-            what = f"the policies could not be asked: the process ended with {ran.returncode}"
+            what = f"the policies could not be evaluated: the process ended with {ran.returncode}"
             return Judgement((f"{what}; `deployer preview` shows why",))
         from deployer.provider.resources.declared import Declared  # it loads Arrow, which `has_policies` can do without
 

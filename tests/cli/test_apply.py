@@ -78,8 +78,8 @@ def test_a_change_that_is_refused_changes_nothing(project: Path, deployer: Deplo
     edit(project / "specs" / "planes.yaml", "row_keys", "description: Planes.\nrow_keys")
     refused = deployer("up", "--yes")
     assert refused.code == 3
-    assert "values may be lost: say with `using:`" in refused.out
-    assert "1 change is refused, nothing was changed" in refused.err
+    assert "values may be lost: declare with `using:`" in refused.out
+    assert "1 change is refused; nothing was changed" in refused.err
     kinds = [change["kind"] for item in deployer("preview", "--json").json["resources"] for change in item["changes"]]
     assert kinds == ["ConvertColumn", "ChangeDescription"]
 

@@ -208,7 +208,7 @@ FORGED = {
     "no_message": (_CHANNEL + "channel.send(b'C' + bytes(5) + b'\\x06' + b'\\xff' * 9)", 1, "cannot be read"),
     "too_long": (_CHANNEL + "channel._socket.sendall(b'\\x7f\\xff\\xff\\xff')", 1, "bytes, and at most"),
     "half_a_frame": (
-        _CHANNEL + "import os; channel._socket.sendall(b'\\x00\\x00\\x00\\x09D'); os._exit(0)", 1, "was cut off",
+        _CHANNEL + "import os; channel._socket.sendall(b'\\x00\\x00\\x00\\x09D'); os._exit(0)", 1, "was interrupted",
     ),
     "a_pickle": (_CHANNEL + "import pickle; channel.send(pickle.dumps(print))", 1, "a message of an unknown kind"),
     "an_error": (_CHANNEL + "channel.send(b'F[]')", 1, "its process did not say how"),
@@ -598,10 +598,10 @@ def answer(value):
 """
 _RULE = {"name": "nice", "enforcement": "mandatory", "description": "", "stacks": [], "addresses": [], "line": 1}
 BROKEN_RULES = {
-    "ends_while_loading": ("import os\nos._exit(0)", "the file gave no answer: its process ended with exit code 0"),
+    "ends_while_loading": ("import os\nos._exit(0)", "the file did not answer: its process ended with exit code 0"),
     "ends_when_asked": (
         "import os\nfrom deployer.policy import rule\n@rule\ndef f(plan):\n    os._exit(0)\n",
-        "the rule f gave no answer: its process ended with exit code 0",
+        "the rule f did not answer: its process ended with exit code 0",
     ),
     "asked_after_its_end": (
         "import os\nfrom deployer.policy import rule\n@rule\ndef f(plan):\n    os._exit(0)\n"

@@ -216,7 +216,7 @@ CASES: Mapping[str, tuple[Setting, str, str, str, str]] = {
     "over: identity": (
         _expiring(-1), "identity", "not applicable", "no credentials that work", ""
     ),
-    "a token": (_environment(AWS_SESSION_TOKEN="t"), "credentials", "ok", "temporary, until when is not known", ""),
+    "a token": (_environment(AWS_SESSION_TOKEN="t"), "credentials", "ok", "temporary, with an unknown expiry", ""),
     "another profile": (_environment(AWS_PROFILE="none"), "credentials", "wrong", "(none)", "set AWS_PROFILE"),
     "profile": (
         _profile(f"aws_access_key_id = a\naws_secret_access_key = {SECRET}\n"),
@@ -369,7 +369,7 @@ def test_nobody_answers(lake: tuple[Path, Answers], deployer: Deployer, monkeypa
         "s3": "wrong", "dynamodb": "wrong", "sts": "warning", "emr-serverless": "wrong", "clock": "not applicable",
     }  # fmt: skip
     assert "HTTPS_PROXY" in found["s3"]["remedy"]
-    assert found["bucket"]["what"] == "STS gives no answer"
+    assert found["bucket"]["what"] == "STS did not answer"
 
 
 def test_people_read_a_checklist(lake: tuple[Path, Answers], deployer: Deployer) -> None:

@@ -119,7 +119,7 @@ def test_a_damaged_file_of_a_snapshot_is_made_again(filled: str, name: str, vers
     [difference] = said(filled)
     assert difference.startswith(f"snapshot {version} of log {TABLE}: ") and name in difference
     [planned] = fix(filled, dry_run=True)
-    assert str(planned) == f"snapshot {version} of log {TABLE}: made again from what is before it and the log"
+    assert str(planned) == f"snapshot {version} of log {TABLE}: rebuilt from the previous snapshot and the log"
     assert said(filled) == [difference]
     assert fix(filled) == [planned]
     assert said(filled) == [] and newest(filled) == state
@@ -170,7 +170,9 @@ def test_a_damaged_entry_above_all_snapshots_is_named_and_left(
     assert f"entry 43 of log {TABLE}: " in said(filled)[0 if not is_on_s3(filled) else -1]
     for drop_history in (False, True):
         [step] = fix(filled, drop_history=drop_history)
-        assert step.left and "its newest state cannot be made from what is whole; restore the instance's" in step.what
+        assert (
+            step.left and "its newest state cannot be rebuilt from intact entries; restore the instance's" in step.what
+        )
     assert store_at(filled).table(TABLE, at=42).version == 42
 
 

@@ -70,8 +70,8 @@ class PlanMoved(Refused):
     def __init__(self, file: str | None, moved: Sequence[MovedFact], *, is_applied: bool) -> None:
         self.file, self.moved = file, tuple(moved)
         number = "1 thing" if len(moved) == 1 else f"{len(moved)} things"
-        remedy = "the lake is as the plan wants it already" if is_applied else "preview again with --out"
-        what = f"{number} that the plan read moved since, nothing was changed"
+        remedy = "the lake already is as the plan declares it" if is_applied else "preview again with --out"
+        what = f"{number} that the plan read moved since; nothing was changed"
         super().__init__(what, where=file, remedy=remedy)
 
     def details(self) -> tuple[str, ...]:
@@ -183,8 +183,8 @@ def _apply(workspace: Workspace, planned: Planned, result: PlanResult, reporter:
     reached("cli.up.planned")
     root = workspace.root(planned.lake)
     _record_others(root, planned, reporter)
-    # With an empty plan too: Pulumi's state takes over what was refreshed, and what a run that was cut off left open.
-    # The program applies the lake that was shown, even if the specs are edited meanwhile.
+    # With an empty plan too: Pulumi's state takes over what was refreshed, and what a run that was interrupted left
+    # open. The program applies the lake that was shown, even if the specs are edited meanwhile.
     ended = finish_deletions(workspace, planned, reporter)
     refreshed = planned.refreshed.without(ended) if planned.refreshed else None
     with known_lake(workspace.dir, workspace.specs, planned.lake, workspace.stack), reporter.steps() as on_event:

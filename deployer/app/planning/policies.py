@@ -90,7 +90,7 @@ def _judged(
     verdict = evaluate(policies, view)
     if targets is not None:
         verdict = replace(
-            verdict, notes=(f"rules were asked about the targets alone: {describe_targets(targets)}", *verdict.notes)
+            verdict, notes=(f"the rules checked the targets only: {describe_targets(targets)}", *verdict.notes)
         )
     return replace(plan, verdict=replace(verdict, ref=ref))
 

@@ -64,7 +64,7 @@ class Drawing:
 class DriftView:
     """What the page says of drift: `lines` one for each difference, `undeclared` what is there besides, and why.
 
-    `unreadable` are tables of which it is not known, and why. `unknown` is why drift could not be looked for; empty
+    `unreadable` are tables of which it is unknown, and why. `unknown` is why drift could not be looked for; empty
     where it was.
     """
 

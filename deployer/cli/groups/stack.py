@@ -41,7 +41,7 @@ def export(
 
     workspace = open_workspace(project, stack, specs)
     if file.exists() and not force:
-        raise Refused("the file is there already", where=file, remedy="give another name, or --force")
+        raise Refused("the file exists already", where=file, remedy="give another name, or --force")
     if not file.absolute().parent.is_dir():
         raise InvalidInput("no such folder", where=file.absolute().parent, remedy="make it first")
     exported = engine_for(workspace, workspace.lake()).export(workspace.stack_ref)

@@ -76,7 +76,7 @@ def load_columns(
 ) -> LoadResult:
     """Loads the columns as a run of LOAD_COLUMNS, and adds those that the table lacks.
 
-    With the id of a job that is done nothing is written; with that of one that was cut off, the rest is. Raises
+    With the id of a job that is done nothing is written; with that of one that was interrupted, the rest is. Raises
     InvalidInput, NotFound and Refused for what cannot be loaded, with nothing changed; Conflict where another run loads
     one of the columns, the source changes, or the table is changed so that the load cannot continue. `is_new`: the id
     was made just now. `cluster` is asked for the sizes of a local session when the load turns out to need Spark (None:

@@ -67,7 +67,7 @@ class ComputedFiles:
         """Returns what computed the fragment's values, without columns that others wrote or removed since it `was`;
         values of which they wrote inputs are outdated.
 
-        `is_recorded`: the state has the fragment. Where it is not known how that was, all may be from others.
+        `is_recorded`: the state has the fragment. Where it is unknown how that was, all may be from others.
         """
         text = self.texts.get(file.fragment_id, file.computed)
         before = self.left.get(file.fragment_id, was)

@@ -250,7 +250,7 @@ def _end_runs(store: StateStore, members: Sequence[_Member], give_up: GiveUp | N
                 to_give_up_restore(run.run_id),
             )
         else:
-            reason = f"its holder {run.holder} is taken for dead"
+            reason = f"its holder {run.holder} is considered dead"
             ended = RunEnded(run.run_id, "FAILED", reason=reason)
             required = [*to_give_up_restore(run.run_id), *to_fail_dead_run(run.run_id, run.lease_until or 0)]
         parts.append(Part(each.state.table_id, [ended], required))
@@ -268,7 +268,7 @@ def end_dead_restores(store: StateStore, root: str, state: TableState) -> bool:
             ended |= settle_together(store, root, job_id, intent.together) != "pending"
             continue
         with suppress(Conflict):  # another process did, or it was renewed
-            reason = f"its holder {run.holder} is taken for dead"
+            reason = f"its holder {run.holder} is considered dead"
             update = RunEnded(run.run_id, "FAILED", reason=reason)
             store.commit(state.table_id, [update], to_fail_dead_run(run.run_id, run.lease_until or 0))
             ended = True

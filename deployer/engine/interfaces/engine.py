@@ -53,7 +53,7 @@ class StepStarted:
 class StepProgress:
     """How far the step of a resource is, every now and then: a text for what is being done, and how many of its parts.
 
-    `total` is None where it is not known; a plugin reports only `doing`.
+    `total` is None where it is unknown; a plugin reports only `doing`.
     """
 
     urn: str

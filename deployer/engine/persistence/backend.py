@@ -2,7 +2,7 @@
 
 The layout is the CLI's (version 1, by project): `.pulumi/meta.yaml`, `.pulumi/stacks/PROJECT/STACK.json`,
 `.pulumi/history/PROJECT/STACK/…`, `.pulumi/locks/organization/PROJECT/STACK/UUID.json`; the same in a folder and in a
-bucket. Beside the checkpoint lies `STACK.journal` while this engine's run is under way, or after one was killed (see
+bucket. Beside the checkpoint lies `STACK.journal` while this engine's run is running, or after one was killed (see
 `deployer.engine.persistence.journal`).
 """
 

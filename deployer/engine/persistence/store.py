@@ -121,7 +121,7 @@ class StackStore:
         found = read_journal(self._journal, opened.secrets.reveal)
         if found is None:
             if fold:
-                self._journal.remove()  # what a removal that was cut off may have left
+                self._journal.remove()  # what a removal that was interrupted may have left
             return opened
         base, entries, folded = found
         read = fingerprint(self._read.raw)

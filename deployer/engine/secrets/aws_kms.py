@@ -53,7 +53,7 @@ def parse_kms(url: str) -> KmsUrl:
     seen: set[str] = set()
     for name, value in settings:
         if name in seen:
-            raise _invalid(f"`{name}` is there twice")
+            raise _invalid(f"`{name}` occurs twice")
         seen.add(name)
         if name.startswith("context_"):
             context[name.removeprefix("context_")] = value

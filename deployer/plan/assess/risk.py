@@ -75,7 +75,7 @@ def assess(
         case c.DeleteInstance():
             return Assessment(Risk.SAFE, why="only an instance without tables can be deleted")
         case c.ChangeRoot(found=True) | c.ChangeStateBackend(found=True):
-            return Assessment(Risk.SAFE, why="it is there already")
+            return Assessment(Risk.SAFE, why="it exists already")
         case c.ChangeRoot():
             return Assessment(Risk.DESTROYS, why="tables stay behind at the old root")
         case c.ChangeStateBackend():

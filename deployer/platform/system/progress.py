@@ -10,7 +10,7 @@ from dataclasses import dataclass
 class Progress:
     """What is being done, and how many of its parts: rows, unless `unit` says otherwise.
 
-    `total` is None where it is not known. `rows` are those gone through so far where `unit` is something else.
+    `total` is None where it is unknown. `rows` are those gone through so far where `unit` is something else.
     """
 
     doing: str

@@ -44,7 +44,7 @@ class Declared:
         return (CheckFailure("", f"{what}; change the specs, and let the program register them as they are"),)
 
     def refuse_deletion(self, address: str, outputs: Properties) -> None:
-        """Raises Refused for what the specs declare, but for a deletion that was cut off and comes first."""
+        """Raises Refused for what the specs declare, but for a deletion that was interrupted and comes first."""
         if address in self._inputs() and outputs.get("status") != "deleting":
             raise Refused(
                 "the specs declare it, and the program does not register it, so it is not deleted",

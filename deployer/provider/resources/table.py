@@ -52,7 +52,7 @@ class TableKind:
 
     def diff(self, olds: Properties, news: Properties) -> Difference:
         if olds.get("status") == "deleting":
-            # a deletion that was cut off and a spec that has the table again: finish the one, then do the other
+            # a deletion that was interrupted and a spec that has the table again: finish the one, then do the other
             return Difference({"name": "update"}, ("name",), delete_before_replace=True)
         before = {name: value for name, value in olds.items() if name not in _OWN_OUTPUTS}
         if before == news:

@@ -181,4 +181,8 @@ def _require_repeatable(entry: TableEntry, outcome: NotTaken | InDoubt) -> None:
 
 
 def _moved(entry: TableEntry, why: str) -> Conflict:
-    return Conflict(f"fragments were rewritten in vain: {why}", where=f"table/{entry.full_name}", remedy="run it again")
+    return Conflict(
+        f"the rewrite lost a race, and its result was discarded: {why}",
+        where=f"table/{entry.full_name}",
+        remedy="run it again",
+    )

@@ -68,7 +68,7 @@ class Undoing:
 def preview_restore(store: StateStore, root: str, entries: Iterable[TableEntry], name: str) -> list[Undoing]:
     """Returns what going back to the savepoint would undo of those of the tables that have it.
 
-    Raises NotFound when none has it, Refused where its version or its state is not there any more.
+    Raises NotFound when none has it, Refused where its version or its state does not exist any more.
     """
     tables = tables_with(store, root, entries, name)
     return [undoing(table, RestorePoint.of_savepoint(table.state.savepoints[name])) for table in tables]

@@ -30,7 +30,7 @@ Nodes = Mapping[str, Node]
 @dataclass(frozen=True, slots=True)
 class Defaults:
     """What an instance declares for its tables' services. `clusters` is None where not all are known. `root` is the
-    lake's, as declared; empty where it is not known."""
+    lake's, as declared; empty where it is unknown."""
 
     services: Node | None = None
     clusters: Collection[str] | None = ()
@@ -141,10 +141,10 @@ def _trigger(kind: str, properties: Nodes, report: Report) -> Trigger | None:
         remedy = f"did you mean {near}?" if near else "use a name such as UTC or Europe/Berlin"
         report(zone.at, Rule.UNKNOWN_TIME_ZONE, f"unknown time zone `{zone.value}`", remedy)
     elif zone is not None and str(zone.value)[0] in "+-":
-        what, remedy = f"`{zone.value}` is an offset and no time zone", "use a name such as UTC or Europe/Berlin"
+        what, remedy = f"`{zone.value}` is an offset, not a time zone", "use a name such as UTC or Europe/Berlin"
         report(zone.at, Rule.UNKNOWN_TIME_ZONE, what, remedy)
     elif zone is not None and schedule is None:
-        what = "a time zone without a schedule says nothing"
+        what = "a time zone without a schedule has no effect"
         report(zone.key_at, Rule.SERVICE_TRIGGER, what, "add `schedule:`, or remove it")
     if not parts:
         what = f"the trigger of {kind} has no condition"

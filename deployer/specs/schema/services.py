@@ -136,7 +136,7 @@ _KINDS: Mapping[str, _Kind] = {
         {"rows": 100_000},
     ),
     "REFRESH": _Kind(
-        "Makes a view the result of its query again, by what changed in the tables that it reads. For views alone.",
+        "Makes a view the result of its query again, by what changed in the tables that it reads. For views only.",
         {
             "full": flag("Whether all rows are computed again, whatever changed.", False),
             "max_rows_per_fragment": count(

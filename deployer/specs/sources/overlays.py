@@ -127,7 +127,7 @@ def _not_there(item: Node, names: Sequence[str]) -> Problem:
     name = item.value["name"].value if "name" in item.value else ""
     near = nearest(name, names)
     remedy = f"did you mean {near}?" if near else "leave it out, or name what the target declares itself"
-    return Problem(item.at, f"`{name}` is not there to be removed", remedy, Rule.BAD_REMOVAL)
+    return Problem(item.at, f"`{name}` does not exist, so it cannot be removed", remedy, Rule.BAD_REMOVAL)
 
 
 def _bad_removals(node: Node) -> Iterator[Problem]:

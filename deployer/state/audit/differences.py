@@ -96,7 +96,7 @@ def _table(state: TableState, where: str) -> Iterator[Difference]:
         yield Difference(where, wrong)
     for job_id in state.jobs:
         if job_id in state.intents:
-            yield Difference(where, f"job {job_id} is done, and its commit is under way")
+            yield Difference(where, f"job {job_id} is done, and its commit is unfinished")
         if state.jobs[job_id].lance_version > state.lance_version and not state.datasets:
             yield Difference(where, f"job {job_id} is of a dataset version above the newest recorded")
     yield from (Difference(where, what) for what in _services(state))

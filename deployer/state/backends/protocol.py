@@ -99,7 +99,7 @@ class Backend(LogReader, Protocol):
         that may have forgotten it, and then also all that came after it.
 
         It may be False also when writers met at one moment, or the backend admitted no writer for a while; and True for
-        records that are there already just as they are.
+        records that exist already just as they are.
         OutcomeUnknown: it may have been written, or may be yet; any other error: it was not and will not be.
         """
         ...

@@ -160,7 +160,7 @@ def _apply_to_table(state: TableState, update: TableUpdate, entry: LogEntry) -> 
             return replace(_seen(state, lance_version), files=_with_files(state.files, (), removed))
         case CommitAbandoned(job_id):
             if job_id not in state.intents:
-                raise Inapplicable(f"job {job_id} has no commit under way")
+                raise Inapplicable(f"job {job_id} has no unfinished commit")
             return replace(state, intents=layered(state.intents).changed({}, [job_id]))
         case PartitionSplit(partition_id, split_point, left_id, right_id):
             try:

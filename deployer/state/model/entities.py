@@ -148,7 +148,7 @@ class Job:
     """A job that is done; kept until the table is emptied, so that the same job id adds nothing twice.
 
     `rows` is how many it wrote, or touched where it changed rows. `sources` are the files that a load read, or what a
-    backfill was asked for, as JSON; empty when they are not known. `counts` are those of a change of rows (update,
+    backfill was asked for, as JSON; empty when they are unknown. `counts` are those of a change of rows (update,
     delete, merge), None for others.
     """
 

@@ -230,7 +230,7 @@ def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Returns a part with the types of its columns; columns of newer releases may be missing. Raises an Arrow error,
     ValueError."""
     if unknown := set(table.column_names) - set(schema.names):
-        raise ValueError(f"it has columns that are not known: {', '.join(sorted(unknown)[:5])}")
+        raise ValueError(f"it has columns that are unknown: {', '.join(sorted(unknown)[:5])}")
     known = pa.schema([field for field in schema if field.name in table.column_names])
     chosen = table.select(known.names)
     return chosen if chosen.schema == known else chosen.cast(known)  # a cast imports pyarrow.compute: 25 ms

@@ -115,7 +115,7 @@ class ViewInfo:
     """The query of a view, the functions that it calls (as their sources), how late it may be, and how late it is.
 
     `lineage` names, for each column, the tables' columns of which it is made, and the indexes on it. `unknown` says
-    why it is not known how current the view is.
+    why it is unknown how current the view is.
     """
 
     query: str

@@ -134,7 +134,7 @@ def decide(
 
 
 def _change_of(source: Source, read: ViewSource, since: SourceVersion) -> SourceChange | str | None:
-    """Returns what changed of a source; a text says why that is not known, or is not to be taken over."""
+    """Returns what changed of a source; a text says why that is unknown, or is not to be taken over."""
     table, line = source.table, source.line
     begin = Position(since.dataset, since.lance_version)
     if begin == source.position:
@@ -156,14 +156,14 @@ def _change_of(source: Source, read: ViewSource, since: SourceVersion) -> Source
 
 
 def _other_identity(source: Source, since: SourceVersion) -> str:
-    """Returns why rows of a source that was rewritten since are not known again; empty where they are."""
+    """Returns why rows of a source that was rewritten since are unknown again; empty where they are."""
     rewritten = f"{source.name} was rewritten since"
     if not source.row_keys:
         return f"{rewritten}, and its rows have no keys by which they are known"
     try:
         before = source.table.store.table(since.table_id, at=since.state_version).properties.row_keys
     except NotFound:
-        return f"{rewritten}, and the row keys of before are not known any more"
+        return f"{rewritten}, and its former row keys are unknown"
     return "" if before == source.row_keys else f"{source.name} has other row keys since"
 
 

@@ -272,9 +272,7 @@ def test_policies_say_what_they_could_not_judge(project: Path, root: Path, deplo
     Path("specs/planes.yaml").unlink()
     ran = in_words(deployer("preview", "--policy-only", "--format", "json"))
     [note] = ran.json["policy"]["notes"]
-    assert note.startswith(
-        "table/air.planes cannot be read, so no rule was asked about changes to it, and none is made"
-    )
+    assert note.startswith("table/air.planes cannot be read, so no rule checked changes to it, and none is made")
 
 
 def test_a_saved_plan_is_refused_once_a_table_can_be_read_again(

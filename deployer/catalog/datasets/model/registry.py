@@ -31,7 +31,7 @@ _ATTEMPTS = 20
 
 
 class AlreadyThere(Conflict):
-    """Something of that name, id or place is there already."""
+    """Something of that name, id or place exists already."""
 
     kind = "AlreadyThere"
 

@@ -46,7 +46,7 @@ def _print(found: DriftResult) -> None:
         _line(f"Targeted: {describe_targets(found.targets)}")
     for table in found.unreadable:
         _line(table.address, "bold")
-        _line(f"  unreadable, so whether it differs is not known: {table.why}", "red")
+        _line(f"  unreadable, so whether it differs is unknown: {table.why}", "red")
     if not found.items and not found.undeclared:
         if found.unreadable:
             _line("")
@@ -61,7 +61,7 @@ def _print(found: DriftResult) -> None:
             address = item.address
             _line(address, "bold")
         origin = item.origin
-        by = f"  {origin.who}, {origin.at:%Y-%m-%d %H:%M:%S} UTC" if origin else "  by whom is not known"
+        by = f"  {origin.who}, {origin.at:%Y-%m-%d %H:%M:%S} UTC" if origin else "  by an unknown author"
         version = f" (version {origin.version})" if origin and origin.version else ""
         _line(f"  {describe(item.change)}{by}{version}")
     for each in found.undeclared:

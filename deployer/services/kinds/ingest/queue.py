@@ -168,7 +168,7 @@ def _url_of(client: Any, queue: str) -> str:
 
 def _refused(error: ClientError | BotoCoreError, queue: str) -> DeployerError:
     return DeployerError(
-        f"SQS gives no messages: {str(error).splitlines()[0]}",
+        f"SQS returned no messages: {str(error).splitlines()[0]}",
         where=queue,
         remedy="check the queue, and that the role may sqs:ReceiveMessage, sqs:DeleteMessage and sqs:GetQueueUrl",
     )

@@ -50,7 +50,7 @@ def with_copied_definitions(
     written: Sequence[WrittenFragment], state: TableState, before: LanceDataset, after: str
 ) -> Sequence[WrittenFragment]:
     """Returns the files of rows that were copied into the dataset at `after`, with the definitions that computed values
-    of the table: which of the rows are in which file is not known, and Lance's field ids are others there."""
+    of the table: which of the rows are in which file is unknown, and Lance's field ids are others there."""
     text = joined(file.computed for file in state.files)
     if not text:
         return written

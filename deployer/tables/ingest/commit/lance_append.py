@@ -108,7 +108,7 @@ def fence_appends(location: str, job_id: str) -> None:
 
 def _unknown(why: str, location: str, job_id: str) -> OutcomeUnknown:
     return OutcomeUnknown(
-        f"whether another process committed the rows is not known, and cannot be found out: {why}",
+        f"whether another process committed the rows is unknown, and cannot be found out: {why}",
         where=location,
         remedy=f"run the ingest again with --job-id {job_id}: it adds nothing twice",
     )
