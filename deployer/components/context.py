@@ -1,4 +1,4 @@
-"""What the components of one lake have in common: its project, what is of AWS, tags and options."""
+"""The context that the components of one lake share: its project, AWS settings, tags and options."""
 
 from __future__ import annotations
 

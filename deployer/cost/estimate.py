@@ -43,7 +43,8 @@ class StoredData:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What is paid for: the instance as declared, its tables, and the bytes of its state's table (None: not known).
+    """The resources that cost money: the instance as declared, its tables, and the bytes of its state's table (None:
+    not known).
 
     `managed` is what of AWS the stack declares: all, table or none.
     """

@@ -42,7 +42,7 @@ _BY_TYPE = ("ec2", "emr")
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """A price for what is below `up_to` units a month (None: without end) and above the tier before."""
+    """A price for what is below `up_to` units a month (None: no upper limit) and above the tier before."""
 
     price: float
     up_to: float | None = None

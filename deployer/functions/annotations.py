@@ -70,7 +70,7 @@ _SEQUENCES = (list, tuple, Sequence, typing.Sequence)
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """What an annotation says of values: their type, None where it is not said.
+    """The type of values in an annotation, None where it has none.
 
     `exact`: columns must have this type or a narrower one, and not only one of its kind. `python`: the annotated type
     without Optional and Annotated; values are made into it where it is a structure or numpy's.

@@ -1,4 +1,4 @@
-"""What a function is, what it reads and makes, and what a call gives back."""
+"""The model of a function: its inputs, its outputs, and the result of a call."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What a function made of a batch: a row for each row of it, null in all columns where the function failed."""
+    """The result of a function for a batch: a row for each row of it, null in all columns where the function failed."""
 
     values: pa.RecordBatch
     failures: tuple[Failure, ...] = ()

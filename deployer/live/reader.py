@@ -87,7 +87,7 @@ def lake_of(instance: InstanceState, tables: Iterable[LiveTable | UnfinishedTabl
 
 
 def active_tables(store: StateReader, only: Collection[str] | None = None) -> ActiveTables:
-    """Returns the active tables, read at once; `only` those at these addresses. Of others there may be no log."""
+    """Returns the active tables, read at once; `only` those at these addresses. Other tables may have no log."""
     entries = {table_id: entry for table_id, entry in _entries(store, only) if entry.status == "active"}
     states, failures = store.each_table(tuple(entries))
     found = {table_id: (entry, states[table_id]) for table_id, entry in entries.items() if table_id in states}

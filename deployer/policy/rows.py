@@ -1,4 +1,4 @@
-"""What a rule sees: a row for each planned change, each declared resource and each declared column."""
+"""The rows that a rule reads: one for each planned change, each declared resource and each declared column."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def _globs(text: str | None) -> tuple[str, ...]:
 
 
 class _Wrong(Exception):
-    """What is wrong with a rule's SQL, and what to do about it."""
+    """An error in a rule's SQL, and its remedy."""
 
     def __init__(self, what: str, remedy: str) -> None:
         self.what, self.remedy = what, remedy

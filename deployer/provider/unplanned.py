@@ -1,4 +1,4 @@
-"""What the policies of a project say of a run that deployer did not plan: a plain `pulumi up`, `preview` or `destroy`.
+"""The verdict of a project's policies on a run that deployer did not plan: a plain `pulumi up`, `preview` or `destroy`.
 
 The verdict is that of `deployer preview`, whose code makes it, from the specs and live state, in a process: planning
 is above the provider. It keeps people from mistakes and not from malice: who runs Pulumi may change the project, and

@@ -27,7 +27,7 @@ _NO_ANSWER = steady(0.5)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a transaction does to one log."""
+    """The part of a transaction in one log."""
 
     log: str
     updates: Sequence[Update]

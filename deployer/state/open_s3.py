@@ -48,7 +48,7 @@ INLINE_PARTS = 128 * 1024  #: bytes of a snapshot's small files that are read wi
 
 @dataclass(frozen=True, slots=True)
 class _Sign:
-    """What store.json says. `made_table`: the table goes with the store."""
+    """The content of store.json. `made_table`: the table goes with the store."""
 
     store_id: str
     table: TableAddress

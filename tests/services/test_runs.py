@@ -138,7 +138,7 @@ def test_a_dead_run_is_failed_by_one_of_those_who_look_and_its_holder_is_told(
     with ThreadPoolExecutor(3) as pool:
         failed = [run for found in pool.map(lambda s: fail_dead_runs(s, TABLE, time_.ms), others) for run in found]
     assert [(run.run_id, run.status) for run in failed] == [("run-1", "FAILED")]
-    assert "taken for dead: the lease was over for 1 s" in failed[0].reason
+    assert "considered dead: the lease was over for 1 s" in failed[0].reason
     again = start_run(others[0], TABLE, queued(others[0], "run-2"), clock=time_.clock)
     for call in (working.renew, working.look, working.finish):
         with pytest.raises(Conflict, match="run run-1 is FAILED, not RUNNING"):

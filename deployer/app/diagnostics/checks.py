@@ -25,7 +25,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found, as a sentence; `details` is for machines."""
+    """The result of a check as a sentence; `details` is for machines."""
 
     status: Status
     what: str
@@ -51,7 +51,7 @@ def not_applicable(why: str) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Something to look at. `look` may raise: a DeployerError counts as wrong, with its own message."""
+    """A check. `look` may raise: a DeployerError counts as wrong, with its own message."""
 
     group: str
     name: str

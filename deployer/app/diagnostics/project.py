@@ -31,7 +31,7 @@ _LITTLE, _TOO_LITTLE = 5_000_000_000, 200_000_000  #: bytes that are free
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What could be read of the project. `root` is a path or s3://…, empty where it is unknown."""
+    """The readable parts of the project. `root` is a path or s3://…, empty where it is unknown."""
 
     project: Finding
     specs: Finding

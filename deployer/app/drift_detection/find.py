@@ -75,7 +75,7 @@ class DriftItem:
 
 @dataclass(frozen=True, slots=True)
 class Undeclared:
-    """Something in the lake that no specs declare."""
+    """A resource in the lake that no specs declare."""
 
     what: str
     why: str
@@ -86,7 +86,7 @@ class Drift:
     """Differences by address, and what is there besides; `live` is what they were found in.
 
     `tables` are the live tables by the addresses that they were applied at, whatever they are called now; those that
-    are gone are left out. Of tables that are `unreadable` it is unknown whether they differ.
+    are gone are left out. Whether tables that are `unreadable` differ is unknown.
     """
 
     items: tuple[DriftItem, ...]

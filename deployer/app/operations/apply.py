@@ -62,8 +62,8 @@ class ApplyResult:
 
 
 class PlanMoved(Refused):
-    """What a plan read is different now, so nothing was changed. `moved` says each thing; `file` is the saved plan's,
-    None where it was given as a value."""
+    """The state that a plan read has changed, so nothing was applied. `moved` lists each change; `file` is the saved
+    plan's, None where it was given as a value."""
 
     kind = "Refused"
 

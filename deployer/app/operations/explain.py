@@ -22,8 +22,8 @@ _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What is known of one topic. `facts` are lines such as `risk: safe`, `text` is what it does or means, `advice` is
-    what to do, and `page` is the page of the documentation with more."""
+    """The explanation of one topic. `facts` are lines such as `risk: safe`, `text` is what it does or means, `advice`
+    is what to do, and `page` is the page of the documentation with more."""
 
     kind: TopicKind
     name: str

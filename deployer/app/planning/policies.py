@@ -1,4 +1,4 @@
-"""What the rules of `policies/` say of a command's plan. Without such a folder nothing of them is loaded."""
+"""The verdict of the rules of `policies/` on a command's plan. Without such a folder nothing of them is loaded."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _MANY = (Column, LiveTable, Storage, TableSpec, TableStatistics)
 
 @dataclass(frozen=True, slots=True)
 class Prefetched:
-    """What was read ahead: the lake at `root`, an absolute path, and what Pulumi's state holds."""
+    """The state that was read ahead: the lake at `root`, an absolute path, and what Pulumi's state holds."""
 
     root: str
     live: LiveLake

@@ -62,7 +62,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class DriftView:
-    """What the page says of drift: `lines` one for each difference, `undeclared` what is there besides, and why.
+    """The drift on the page: `lines` has one for each difference, `undeclared` other resources, and why.
 
     `unreadable` are tables of which it is unknown, and why. `unknown` is why drift could not be looked for; empty
     where it was.

@@ -29,7 +29,7 @@ _UNSETTLED = ("delete", "external", "initErrors", "pendingReplacement", "taint")
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What Pulumi's state of a stack says of the lake: its instance's root, and its resources' ids and URNs by address.
+    """The lake in Pulumi's state of a stack: its instance's root, and its resources' ids and URNs by address.
 
     `settled`: nothing in the state is unfinished or of another provider. `aws` is what the stack was applied with, as
     far as its resources tell; None where there is no state.

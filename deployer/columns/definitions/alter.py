@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """What becomes another one of a column; None: it stays. `using` is SQL that converts values to the new type."""
+    """The new properties of a column; None: the property stays. `using` is SQL that converts values to the new type."""
 
     column: str
     rename: str | None = None

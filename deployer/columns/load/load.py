@@ -38,7 +38,8 @@ LOAD_COLUMNS: ServiceKind = "LOAD_COLUMNS"
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """What a load wrote. `already_done`: the job was done before, and nothing was written. `added` are new columns."""
+    """The result of a load. `already_done`: the job was done before, and nothing was written. `added` are new
+    columns."""
 
     job_id: str
     run_id: str = ""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ComputedFiles:
-    """What is known of fragments that got values of columns since the state."""
+    """Fragments that got values of columns since the state."""
 
     columns: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  #: as `ids_by_column` has them
     inputs: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  #: columns that computed columns read, by id

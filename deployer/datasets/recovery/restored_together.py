@@ -258,7 +258,7 @@ def _end_runs(store: StateStore, members: Sequence[_Member], give_up: GiveUp | N
 
 
 def end_dead_restores(store: StateStore, root: str, state: TableState) -> bool:
-    """Ends restores that keep others from committing and whose holders are taken for dead; whether any was."""
+    """Ends restores that keep others from committing and whose holders are considered dead; whether any was."""
     now, ended = Clock().now(), False
     for job_id, intent in state.intents.items():
         run = state.runs.get(job_id)

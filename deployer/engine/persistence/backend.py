@@ -67,7 +67,7 @@ def stack_files(stack: StackRef) -> StackFiles:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a stack's file holds: the deployment (version 3), the bytes, and their tag. None, nothing and None where
+    """The content of a stack's file: the deployment (version 3), the bytes, and their tag. None, nothing and None where
     there is none."""
 
     deployment: dict[str, Any] | None

@@ -26,7 +26,7 @@ _KEY = re.compile(r"[A-Za-z0-9:/_-]{1,2048}")
 
 @dataclass(frozen=True, slots=True)
 class KmsUrl:
-    """What a URL of a key says."""
+    """The parts of a key's URL."""
 
     key: str
     region: str | None = None

@@ -1,6 +1,6 @@
 """A stack's secrets: encrypted in its state and configuration, and decrypted by runs that change something.
 
-Previews decrypt nothing. In them a stored secret is *sealed*: `{SIG: SECRET, "ciphertext": …}`, as the state has it.
+Previews decrypt nothing. In them a stored secret is *sealed*: `{SIG: SECRET, "ciphertext": …}`, as the state stores it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class StackKeys:
-    """What a stack's configuration says of its key: which `provider`, and the key once there is one. `save` keeps a
+    """The key in a stack's configuration: which `provider`, and the key once there is one. `save` keeps a
     key that had to be made."""
 
     provider: str = PASSPHRASE

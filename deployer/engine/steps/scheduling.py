@@ -45,7 +45,7 @@ def leave_program_thread(run: Run, rest: Callable[[], Registered]) -> None:
 class StepExecutor(ThreadPoolExecutor):
     """Calls in the caller's thread first; a call that raises `Postponed` is made again in a worker.
 
-    Who is called keeps what `Postponed` carries, and takes it up the second time.
+    The callee keeps what `Postponed` carries, and takes it up the second time.
     """
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:

@@ -23,8 +23,8 @@ from deployer.specs.types.view import ViewSpec, staleness_text
 
 
 class Risk(StrEnum):
-    """In rising order: `safe` changes no data, `rewrites` rewrites data, `external` publishes the table to a catalog
-    beyond the lake, `destroys` loses data."""
+    """The risks, in rising order: `safe` changes no data, `rewrites` rewrites data, `external` publishes the table to a
+    catalog beyond the lake, `destroys` loses data."""
 
     SAFE = "safe"
     REWRITES = "rewrites"

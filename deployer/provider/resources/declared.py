@@ -1,4 +1,4 @@
-"""What the specs declare, held against what the program registers: the plan that people saw is made from the specs."""
+"""Compares what the specs declare with what the program registers: the plan that people saw is made from the specs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Commits rewritten fragments in the place of others, by the protocol of `deployer.datasets.commit.protocol`.
 
-Appends are no conflict. Another change of the same fragments is one: it stays, and this rewrite is discarded.
+Appends do not conflict. Another change of the same fragments is one: it stays, and this rewrite is discarded.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def commit_rewritten(
     `keep_order`: fragments that follow get new numbers, without being written, as Lance has them in that order.
 
     Raises Conflict when another process changed or removed one of the old fragments, the table was rewritten, or others
-    commit without end: nothing is committed then. Raises OutcomeUnknown when Lance did not answer and the outcome
+    commit continuously: nothing is committed then. Raises OutcomeUnknown when Lance did not answer and the outcome
     cannot be found.
     """
     now, state = current(store, root, entry, store.table(entry.table_id))

@@ -30,7 +30,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is sent for a path."""
+    """The response for a path."""
 
     status: HTTPStatus
     kind: str

@@ -1,4 +1,4 @@
-"""What an erasure has to change: every dataset of the table is read, and what needs its versions is looked up."""
+"""The plan of an erasure: every dataset of the table is read, and what needs its versions is looked up."""
 
 from __future__ import annotations
 

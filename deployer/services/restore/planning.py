@@ -1,4 +1,4 @@
-"""What a restore would undo, table by table, and whether it can: found out before anything is changed."""
+"""The plan of a restore: what it would undo in each table, and whether it can, before anything is changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is not as it must be, within a state and between two: each thing named."""
+"""Lists faults within a state and between two states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the state store needs of the place that keeps it, as a protocol that each backend fulfils.
+"""The protocol that each backend of the state store implements.
 
 A log is a dense run of records, version 1 onwards. Records at or below its *floor* have been removed, because a
 snapshot replaces them. The one primitive: put version n+1 of a log unless that version exists, and only above
@@ -40,7 +40,7 @@ class SnapshotRecord:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What a reader is missing, as of one moment.
+    """The entries that a reader lacks, as of one moment.
 
     Records follow `snapshot`, the newest, when `from_snapshot`, else the version that the reader asked for; only then
     may `snapshot` be left out. They are dense. `snapshot_version` is that of the newest snapshot (0: none).

@@ -28,7 +28,7 @@ SHOWN = 5  #: duplicate keys that a message names
 
 
 class KnownTable(Protocol):
-    """What is needed of the table that rows are for."""
+    """The properties of the table that receives rows."""
 
     @property
     def address(self) -> str: ...

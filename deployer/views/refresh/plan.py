@@ -1,4 +1,4 @@
-"""What a refresh of a view would do now: decided from logs and manifests, without opening a data file."""
+"""The plan of a refresh of a view: decided from logs and manifests, without opening a data file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_BYTES = 1 << 30  #: of changed rows, which are in memory at once
 
 @dataclass(frozen=True, slots=True)
 class RefreshPlan:
-    """What a refresh would do. `reason` says why it is a full one, or that there is nothing to do.
+    """The plan of a refresh. `reason` is why it is a full one, or that there is nothing to do.
 
     `fragments`, `rows` and `bytes` are of the sources, and are read: all of them in a full refresh, else those that
     commits have touched since the last one. `stored_rows` are those that the view has. `reflects` and `would_reflect`
@@ -45,7 +45,7 @@ class RefreshPlan:
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """What changed of one source: the commits that touched rows, and what is read of them."""
+    """The changes of one source: the commits that touched rows, and what is read of them."""
 
     source: Source
     reading: Reading
@@ -85,7 +85,7 @@ class SourceChange:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """How a refresh is done. `changes` are those of the sources that have some, for an incremental one."""
+    """The kind of a refresh. `changes` are those of the sources that have some, for an incremental one."""
 
     mode: RefreshMode
     reason: str

@@ -40,7 +40,7 @@ def test_datasets_are_made_and_listed_without_the_client(command: Command, tmp_p
     again = command("register", "drives", two, bad, "--layer", "raw", code=1)
     assert [each["layer"] for each in again["registered"]] == ["raw"]
     [failed] = again["failed"]
-    assert failed["url"] == bad and "there is no such file" in failed["error"]
+    assert failed["url"] == bad and "the file does not exist" in failed["error"]
     [dataset] = command("datasets")["datasets"]
     assert [dataset[name] for name in ("name", "segments", "layers", "chunks")] == ["drives", 2, 2, 4]
     segments = command("segments", "drives")["segments"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Which(StrEnum):
-    """Which files are listed."""
+    """The files to list."""
 
     ALL = "all"
     LOADED = "loaded"

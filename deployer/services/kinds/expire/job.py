@@ -84,7 +84,7 @@ def expire(
 def _planned(
     table: OpenTable, dataset: LanceDataset, cutoff: Cutoff, files: Deletions, run_tasks: RunTasks, *, dry_run: bool
 ) -> tuple[ExpiredFiles, RowPlan]:
-    """Returns the files that are dropped whole, and the plan for all expired rows. Of a table with holds, every file
+    """Returns the files that are dropped whole, and the plan for all expired rows. In a table with holds, every file
     that may hold expired rows is read, since any may hold rows that stay."""
     field = field_of(dataset, cutoff.column)
     found = expired_files(table.state, cutoff, None if field is None else field.id())

@@ -22,7 +22,7 @@ def with_load_definitions(
 ) -> Sequence[WrittenFragment]:
     """Returns the files of new rows with the definitions that computed columns of them as they were loaded.
 
-    `schema` is the table's, as the state has it. A function may have left rows out, by its error policy: where its
+    `schema` is the table's, as the state stores it. A function may have left rows out, by its error policy: where its
     column is null in some row, no definition is known for some, so that a backfill computes those that are null.
     """
     if COMPUTED_NOTE not in schema:  # most tables have none, and small appends come often
