@@ -43,7 +43,7 @@ Clusters = Mapping[str, ServerlessCluster | EmrCluster]
 
 @dataclass(frozen=True, slots=True)
 class AlarmsArgs:
-    """`schedules` are those of the lake's services, if any has one."""
+    """The arguments of Alarms. `schedules` are those of the lake's services, if any has one."""
 
     context: LakeContext
     clusters: Clusters

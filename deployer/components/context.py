@@ -22,8 +22,8 @@ GUARD = pulumi.ResourceOptions(retain_on_delete=True)
 
 @dataclass(frozen=True, slots=True)
 class LakeContext:
-    """`key_arn` is of the lake's KMS key, if it has one. `prefix` begins the names of the lake's resources in Pulumi:
-    empty for the lake that `deployer:specs` names, else such as `eu/`."""
+    """The context of a lake's components. `key_arn` is of the lake's KMS key, if it has one. `prefix` begins the names
+    of the lake's resources in Pulumi: empty for the lake that `deployer:specs` names, else such as `eu/`."""
 
     lake: LakeSpec
     tags: Mapping[str, str]

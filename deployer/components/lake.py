@@ -87,7 +87,7 @@ class Lake(pulumi.ComponentResource):
         self.register_outputs({})
 
     def export(self, prefix: str = "") -> None:
-        """Export what deployer's commands look for in the outputs of the stack, and the names of what was made."""
+        """Exports what deployer's commands read from the outputs of the stack, and the names of what was made."""
         found = {
             "root": self.root,
             "bucket": self.bucket,

@@ -313,7 +313,7 @@ def has_unique_keys(state: TableState) -> bool:
 
 
 def retention_of(state: TableState) -> Retention | None:
-    """Returns how long rows of the table are kept; None: for ever. Raises InvalidInput for what no spec could say."""
+    """Returns how long rows of the table are kept; None: forever. Raises InvalidInput for what no spec could say."""
     return retention_from_json(state.properties.declared.get(RETENTION))
 
 

@@ -84,7 +84,7 @@ def create_on_s3(root: str, options: Mapping[str, object], instance: str) -> Sta
 
 
 def remove_on_s3(root: str) -> None:
-    """Removes the store at `root` for ever; nothing to do when there is none.
+    """Removes the store at `root` forever; nothing to do when there is none.
 
     `store.json` is untrusted, so this raises Refused for the store of another root. The DynamoDB table goes only when
     no other store is in it.

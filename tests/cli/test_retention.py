@@ -72,7 +72,7 @@ def test_retention_is_previewed_applied_and_run(command: Run) -> None:
     assert "safe" in out and "rows are kept longer" in out
     declared("")
     code, out, _ = command("preview")
-    assert "retention 400d by day → none" in out and "rows are kept for ever" in out
+    assert "retention 400d by day → none" in out and "rows are kept forever" in out
     assert command("up", "--yes")[0] == 0
     assert "EXPIRE" not in command("service", "list")[1]
 

@@ -672,7 +672,7 @@ ENDLESS = "while True:\n    pass\n"
 def test_a_file_of_rules_that_never_ends_is_ended(
     branch: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """F24: a preview waited for it for ever."""
+    """F24: a preview waited for it forever."""
     monkeypatch.setattr(load, "PythonRules", partial(PythonRules, seconds=0.1))
     (branch / "policies" / "a.py").write_text(ENDLESS)
     ran = deployer("preview", "--policy-only")

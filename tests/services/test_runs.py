@@ -186,7 +186,7 @@ def test_queueing_and_starting_can_be_repeated_by_who_did_it(store: StateStore, 
 
 
 def test_a_run_that_begins_at_once_is_never_seen_queued(store: StateStore) -> None:
-    """Who is killed leaves it running, with a lease that ends; a queued run would keep all others out for ever."""
+    """Who is killed leaves it running, with a lease that ends; a queued run would keep all others out forever."""
     before = store.table(TABLE).version
     [working] = begin_runs(store, [TABLE], "CLEAN", cause="on demand", run_id="once")
     assert (working.run.status, store.table(TABLE).version) == ("RUNNING", before + 1)

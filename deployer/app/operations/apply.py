@@ -36,7 +36,7 @@ Approve = Callable[[PlanResult], bool]
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """What was applied.
+    """The result of `apply` or `apply_plan`.
 
     `summary` counts the engine's operations by kind, `operations` has each of them. `old_datasets` are those that
     rewrites left and whose time is over: removed, or kept for a reason.
@@ -101,12 +101,12 @@ def apply(
     install_missing: InstallMissing | None = None,
     reporter: Reporter = SILENT,
 ) -> ApplyResult:
-    """Plans and applies what the specs declare. Other runs on the stack are kept off from the plan on.
+    """Plans and applies what the specs declare. Other runs on the stack are refused until it ends.
 
-    The arguments are those of `plan`. `on_plan` is given the plan first. Then `approve` is asked, unless the plan is
-    empty; a no raises Interrupted. `lock_timeout` is how long to wait while another run holds the stack, such as
-    `"90s"`; Conflict is raised then, at once by default. `install_missing` is given a provider's plugin that the
-    program needs and that is not installed.
+    The arguments are those of `plan`. `on_plan` receives the plan first. Then `approve` is called, unless the plan is
+    empty; Interrupted is raised if it returns False. `lock_timeout` is how long to wait while another run holds the
+    stack, such as `"90s"`; Conflict is raised then, at once by default. `install_missing` is given a provider's plugin
+    that the program needs and that is not installed.
 
     Raises PlanRefused for a plan with refused changes, EngineFailed where a step fails; what was done is saved then.
     """
@@ -141,12 +141,12 @@ def apply_plan(
     install_missing: InstallMissing | None = None,
     reporter: Reporter = SILENT,
 ) -> ApplyResult:
-    """Applies exactly this plan, of `plan` or of a file of `save_plan`, unless something that it read moved since.
+    """Applies exactly this plan, of `plan` or of a file of `save_plan`, unless something that it read changed since.
 
     Of a file, `expect` is the digest that it has to have; it has to be signed where DEPLOYER_PLAN_PUBLIC_KEY is set.
     `approve` is asked only where the plan takes something away. Other arguments are those of `apply`.
 
-    Raises PlanMoved with everything that moved, Refused for a plan of another project, stack, digest or signature,
+    Raises PlanMoved with everything that changed, Refused for a plan of another project, stack, digest or signature,
     Corrupt for a file that was damaged or edited, and what `apply` raises.
     """
     with masking.scope() as secrets:

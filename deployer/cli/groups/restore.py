@@ -56,7 +56,7 @@ def restore(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Make tables as they were at a savepoint or, with --at, a table as it was at a version or a time: rows, columns,
+    """Restore tables to a savepoint or, with --at, a table to a version or a time: rows, columns,
     partitions, keys, settings and services.
 
     Shows what that undoes, and asks. All tables are restored, or none: also when the process is killed, or when others

@@ -102,7 +102,7 @@ def settle_together(
             if (outcome := _settled(store, root, run_id, tables, give_up)) is not None:
                 return outcome
     raise CommitTimedOut(
-        f"others commit faster to the tables of restore {run_id} than it can be settled",
+        f"other processes commit faster to the tables of restore {run_id} than it can be settled",
         where=", ".join(f"table {each}" for each in tables),
         attempts=ATTEMPTS,
     )

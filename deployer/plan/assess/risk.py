@@ -206,7 +206,7 @@ def _rebuilt(statistics: TableStatistics, before: ViewSpec | None, after: ViewSp
 def _expiring(statistics: TableStatistics, before: Retention | None, after: Retention | None) -> Assessment:
     """Returns the rows that go are counted by `deployer.app.planning.expiring`, where files' key ranges tell."""
     if after is None:
-        return Assessment(Risk.SAFE, why="rows are kept for ever")
+        return Assessment(Risk.SAFE, why="rows are kept forever")
     if before == after:
         return Assessment(Risk.SAFE, why="it follows its column")
     longer = before is not None and parse_duration(after.keep) >= parse_duration(before.keep)

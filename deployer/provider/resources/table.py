@@ -154,7 +154,7 @@ class TableKind:
             raise Refused(
                 f"Pulumi's state has the id of {entry.address} for it, so it is not deleted",
                 where=address,
-                remedy="`pulumi refresh`, then look at what it is called",
+                remedy="`pulumi refresh`, then check its name",
             )
         allowed = not stores.allow_destroy.isdisjoint((entry.address, address_of(urn)))
         delete_table(
@@ -221,7 +221,7 @@ def _resource(live: LiveTable | Unreadable, root: str) -> Resource:
 
 
 def _outputs(inputs: Properties, table_id: str, location: str, status: str) -> dict[str, Any]:
-    """Nothing that moves by itself, such as versions and sizes: those would show as changes for ever."""
+    """Nothing that moves by itself, such as versions and sizes: those would show as changes forever."""
     return {**inputs, "table_id": table_id, "location": location, "status": status}
 
 

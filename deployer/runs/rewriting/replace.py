@@ -117,7 +117,7 @@ def _committed(
             recorded = commits.record(outcome)
             reached("services.replace.after-state")
             return recorded
-    raise _moved(entry, "others commit to the table faster than it is compacted")
+    raise _moved(entry, "other processes commit to the table faster than it is compacted")
 
 
 def _committed_files(state: TableState, groups: Sequence[RewrittenGroup]) -> tuple[CommittedFile, ...]:

@@ -159,7 +159,7 @@ class RewriteRun:
             raise Conflict(
                 f"no portion could be committed, {ROUNDS} times: {self._refusal}",
                 where=table.address,
-                remedy="run it again when fewer delete or update rows; loads do not conflict",
+                remedy="run it again when fewer processes delete or update rows; loads do not conflict",
             )
 
     def _round(self, table: OpenTable, dataset: LanceDataset, tasks: Sequence[Task]) -> None:

@@ -252,7 +252,7 @@ TABLE = object_schema(
         },
         "embedding": EMBEDDING,
         "services": ref("services", "What keeps the table healthy; over what the instance declares for all tables."),
-        "retention": ref("retention", "How long rows are kept; for ever unless set."),
+        "retention": ref("retention", "How long rows are kept; forever unless set."),
         "ingest": ref("ingest", "Files that are loaded by themselves as they come, each once; none unless set."),
         "holds": list_of("Legal holds: rows that no request deletes or changes.", ref("hold"), default=[]),
         "retain_changes": duration(

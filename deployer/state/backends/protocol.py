@@ -143,6 +143,6 @@ class Backend(LogReader, Protocol):
     def truncate(self, log: str, floor: int) -> Sequence[SnapshotRecord]:
         """Raises the floor, removing records at or below it and pointers below it, in one step; gives those pointers.
 
-        A floor that is not above the log's own changes nothing. REMOVED removes all of the log for ever.
+        A floor that is not above the log's own changes nothing. REMOVED removes all of the log forever.
         """
         ...

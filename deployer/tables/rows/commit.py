@@ -203,7 +203,7 @@ class RowJob:
             self.files.discard(plan.changed)
             return RowChange(found, plan.counts, plan.leaves, plan.fragments, found.lance_version)
         self._discard(table, plan)
-        raise moved(table, f"others changed the same rows first, {ATTEMPTS} times")
+        raise moved(table, f"other processes changed the same rows first, {ATTEMPTS} times")
 
     def _now(self, table: OpenTable, intent: Intent) -> OpenTable:
         """Returns the table as the log has it with the intent; what Lance alone has is recorded first."""

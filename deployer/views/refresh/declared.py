@@ -93,9 +93,7 @@ def rebuild_view(
             # Its rows are other ones, not the former ones in another order: to change feeds, all of those are gone.
             if swap_in(table, build.create, [build.properties()], build.tree, forgets_jobs=True) is not None:
                 return
-    raise Conflict(
-        "the view was changed again and again while it was built", where=spec.address, remedy="run `deployer up` again"
-    )
+    raise Conflict("the view kept changing while it was built", where=spec.address, remedy="run `deployer up` again")
 
 
 def definition_of(spec: TableSpec) -> ViewDefinition:

@@ -71,7 +71,7 @@ def test_loads_by_many_processes_are_never_held_up_or_lost(lake: Lake, row_keys:
 
 
 def test_loads_wait_while_a_portion_is_committed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In Lance they would lose the race, and try again for ever longer."""
+    """In Lance they would lose the race, and try again forever longer."""
     table = lake.table(row_keys=()).opened
     append(lake, flights(60), 6)
     commit, waited = lance.LanceDataset.commit, list[bool]()

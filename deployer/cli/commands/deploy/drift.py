@@ -22,7 +22,7 @@ def drift(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Show what live state has otherwise than it was last applied, by whom and when.
+    """Show how live state differs from what was last applied, who changed it and when.
 
     With `--target` nothing is read of other tables, and `--write-spec` edits and takes over nothing else.
 

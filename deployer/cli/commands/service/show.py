@@ -34,7 +34,7 @@ def list_services(
     watch: Watch = False,
     as_json: AsJson = False,
 ) -> int:
-    """List the services of tables: when they run, whether they did, and what their newest runs came to."""
+    """List the services of tables: their triggers, their newest runs and the outcomes."""
     from functools import partial
 
     from deployer.cli.console.watch import watched

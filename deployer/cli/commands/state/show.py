@@ -34,7 +34,7 @@ def show(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show the state as it is recorded: properties, partitions, files, jobs. Nothing is rolled forward by it.
+    """Show the state as it is recorded: properties, partitions, files, jobs. It rolls nothing forward.
 
     Exit codes: 0 shown, 1 an error, such as a version that is not kept any more.
     """

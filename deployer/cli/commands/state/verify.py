@@ -24,7 +24,7 @@ def verify(
 ) -> int:
     """Fold every log from its beginning, and compare with the snapshots and with the Lance datasets. Changes nothing.
 
-    Exit codes: 0 all is as it must be, 1 an error, 2 there are differences.
+    Exit codes: 0 everything agrees, 1 an error, 2 there are differences.
     """
     from contextlib import closing
 
@@ -88,9 +88,9 @@ def repair(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Record what Lance has and the log has not, give up commits that died, make damaged snapshots again.
+    """Record what Lance has and the log lacks, discard commits that died, and rebuild damaged snapshots.
 
-    Whatever was committed stays. Exit codes: 0 done, or nothing to do; 1 an error; 2 something cannot be put right, or
+    Whatever was committed stays. Exit codes: 0 done, or nothing to do; 1 an error; 2 something cannot be repaired, or
     with --dry-run there is something to do.
     """
     import time

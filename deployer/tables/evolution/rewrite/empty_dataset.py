@@ -71,7 +71,7 @@ def redeclare_empty(
         if swap_in(table, create, changed, declared_partitions(spec)) is not None:
             return recorded_table(store, root, store.instance().tables[live.table_id])
     raise CommitTimedOut(
-        "others commit to the table faster than it can be changed", where=spec.address, attempts=ATTEMPTS
+        "other processes commit to the table faster than it can be changed", where=spec.address, attempts=ATTEMPTS
     )
 
 

@@ -273,7 +273,9 @@ def committed(entry: TableEntry, root: str, commit: Callable[[LanceDataset], T])
             if reason != "conflict":
                 what = f"Lance could not change an index: {message_of(failure, location)}"
                 raise DeployerError(what, where=where, remedy="try again") from failure
-    raise Conflict("others commit to the table faster than its indexes are built", where=where, remedy="try again")
+    raise Conflict(
+        "other processes commit to the table faster than its indexes are built", where=where, remedy="try again"
+    )
 
 
 def remember(store: StateStore, table_id: str, remembered: RememberedIndex) -> None:
