@@ -187,7 +187,8 @@ def _fenced(table: OpenTable, where: str, values: Values, run_tasks: RunTasks) -
         commits.send(commits.prepare(table.state, dataset, Fence(), [metadata]))  # what was not taken is sent again
         table = table.refreshed()
     raise Conflict(
-        "other processes commit to the table faster than the rows are erased; they are deleted, and earlier versions have them",
+        "other processes commit to the table faster than the rows are erased; the rows are deleted, and earlier "
+        "versions have them",
         where=table.address,
         remedy="run it again",
     )

@@ -1,4 +1,4 @@
-"""`deployer state verify` and `state repair`: whether the state is whole, and what can be put right."""
+"""`deployer state verify` and `state repair`: checks the state and repairs it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def verify(
         print_json({"logs": listed, "differences": total})
     elif total:
         stdout().print()
-        stdout().print(f"{count(total, 'difference')}; `deployer state repair --dry-run` shows what can be put right")
+        stdout().print(f"{count(total, 'difference')}; `deployer state repair --dry-run` shows what can be repaired")
     return 2 if total else 0
 
 
