@@ -179,5 +179,5 @@ def _taken(name: str) -> AlreadyThere:
 
 def _busy(dataset_id: str) -> Conflict:
     return Conflict(
-        "others change the dataset all the time", where=dataset_id, remedy="try again when there are fewer writers"
+        "other writers keep changing the dataset", where=dataset_id, remedy="try again when there are fewer writers"
     )
