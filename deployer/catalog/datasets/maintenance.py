@@ -58,8 +58,8 @@ def maintain(datasets: Datasets, searches: Searches, dataset_id: str, wanted: Ma
 
 
 def remove_leftovers(datasets: Datasets, searches: Searches) -> list[str]:
-    """Removes what no log names and nobody has written to for a while: folders of datasets that were deleted, and of
-    indexes that were replaced, by processes that were killed."""
+    """Removes what no log names and no process has written to for a while: folders of deleted datasets and replaced
+    indexes that killed processes left."""
     known = {each.dataset_id: each for each in datasets.all()}
     named = {searches.place(each.dataset_id, search) for each in known.values() for search in each.searches}
     catalog = f"{datasets.root.rstrip('/')}/{FOLDER}"

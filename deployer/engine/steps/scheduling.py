@@ -37,7 +37,7 @@ def in_program_thread() -> bool:
 
 
 def leave_program_thread(run: Run, rest: Callable[[], Registered]) -> None:
-    """Goes on with `rest` in a worker; does nothing in a worker, and in a preview, which changes nothing."""
+    """Continues with `rest` in a worker; does nothing in a worker, and in a preview, which changes nothing."""
     if in_program_thread() and not run.settings.dry_run:
         raise Postponed(rest)
 
