@@ -59,6 +59,7 @@ WRITES_COLUMNS: tuple[ServiceKind, ...] = ("LOAD_COLUMNS", "BACKFILL")
 LEASE = "reader-"  #: what the names of savepoints begin with that are leases of readers
 SHARED_LEASE = f"{LEASE}shared-"  #: those that readers do not release, of which tables that go need not wait for any
 CHANGES_LEASE = f"{SHARED_LEASE}changes-"  #: those that all versions after theirs are kept for, too
+REFRESH_LEASE = f"{CHANGES_LEASE}refresh-"  #: those of refreshes of views: none outlives its process
 
 RUNS_KEPT = 100  #: ended runs of each service that a table's state keeps
 
