@@ -149,7 +149,7 @@ def root(
 
 
 def _trust_packages() -> Callable[[], None]:
-    """Lets this command, and the jobs that it starts, run packaged functions; returns what takes that back."""
+    """Allows this command, and the jobs that it starts, to run packaged functions; returns what takes that back."""
     import os
 
     from deployer.platform.isolation.trusted_functions import PACKAGES_VARIABLE

@@ -95,7 +95,7 @@ def test_expire_is_checked_paused_and_run_by_the_agent(command: Run) -> None:
     assert command("up", "--yes", "--allow-destroy", "table/air.days")[0] == 0
     assert command("ingest", "days", "old.csv", "--no-services")[0] == 0
     code, out, _ = command("service", "check", "--grace", "0s")
-    assert code == 2 and out.startswith("air.days EXPIRE: OVERDUE: its condition holds since")
+    assert code == 2 and out.startswith("air.days EXPIRE: OVERDUE: its condition has been true since")
     listed = json.loads(command("service", "list", "--json")[1])["services"]
     assert [(each["service"], each["status"], each["due"]) for each in listed] == [("EXPIRE", "DUE", "3 commits")]
     assert "air.days EXPIRE: 3 commits" in command("service", "run", "--all", "--dry-run")[1]

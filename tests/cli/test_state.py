@@ -81,7 +81,7 @@ def test_log_lists_entries_in_words(filled: Path, deployer: Deployer) -> None:
 
 def test_show_and_log_tell_services_runs_and_savepoints(filled: Path, deployer: Deployer) -> None:
     table, before = table_id(filled), " ".join(deployer("state", "show", "flights").out.split())
-    assert "services none runs none under way, 0 ended savepoints none" in before
+    assert "services none runs none running, 0 ended savepoints none" in before
     with closing(open_store(root(filled))) as store:
         create_service(store, table, Service("COMPACT", "AUTOMATIC", {"commits": 10}))
         queue_run(store, table, "COMPACT", cause="on demand", run_id="first")

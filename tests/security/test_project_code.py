@@ -307,16 +307,16 @@ TURNS = {
     "drops_a_column": (
         "from dataclasses import replace as _r\n"
         "lake = _r(lake, tables=tuple(_r(t, columns=t.columns[:1]) for t in lake.tables))",
-        "the program registers it otherwise than the specs declare it: columns",
+        "the program registers it differently from the specs: columns",
     ),
     "takes_protection_off": (
         "from dataclasses import replace as _r\n"
         "lake = _r(lake, tables=tuple(_r(t, deletion_protection=False) for t in lake.tables))",
-        "otherwise than the specs declare it: deletion_protection",
+        "differently from the specs: deletion_protection",
     ),
     "moves_the_lake": (
         "from dataclasses import replace as _r\nlake = _r(lake, instance=_r(lake.instance, root='lakes/other'))",
-        "otherwise than the specs declare it: root",
+        "differently from the specs: root",
     ),
     "adds_a_table": (
         "from dataclasses import replace as _r\n"
@@ -697,7 +697,7 @@ def test_a_rule_that_never_ends_is_ended(slow: str, tmp_path: Path) -> None:
     with pytest.raises(RuleFailed) as failed:
         list(first.check(plan))
     assert str(failed.value.problem) == ("a.py:2:1: the rule f takes more than 0.1 s and was ended; make it faster")
-    with pytest.raises(RuleFailed, match="the rule g was not asked"):
+    with pytest.raises(RuleFailed, match="the rule g did not run"):
         list(second.check(plan))
     rules.close()
 

@@ -138,7 +138,7 @@ def test_a_dead_run_is_failed_by_one_of_those_who_look_and_its_holder_is_told(
     with ThreadPoolExecutor(3) as pool:
         failed = [run for found in pool.map(lambda s: fail_dead_runs(s, TABLE, time_.ms), others) for run in found]
     assert [(run.run_id, run.status) for run in failed] == [("run-1", "FAILED")]
-    assert "considered dead: the lease was over for 1 s" in failed[0].reason
+    assert "considered dead: its lease expired 1 s ago" in failed[0].reason
     again = start_run(others[0], TABLE, queued(others[0], "run-2"), clock=time_.clock)
     for call in (working.renew, working.look, working.finish):
         with pytest.raises(Conflict, match="run run-1 is FAILED, not RUNNING"):
@@ -151,7 +151,7 @@ def test_a_dead_run_is_failed_by_one_of_those_who_look_and_its_holder_is_told(
 
 
 def test_a_lease_that_was_renewed_meanwhile_is_left(store: StateStore, time_: Time) -> None:
-    """Who found the run dead decided on a state of before the holder renewed it."""
+    """Who found the run dead decided on a state before the holder renewed it."""
     working = held(store, time_)
     time_.pass_by(61)
     stale = store.table(TABLE)

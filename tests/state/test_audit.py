@@ -152,11 +152,11 @@ def test_a_damaged_entry_that_a_snapshot_stands_for_costs_only_the_past(filled: 
     assert newest(filled) == state
     assert said(filled) == [f"entry 25 of log {TABLE}: the checksum does not match"]
     [step] = fix(filled)
-    assert step.left and "some states of before version 30 cannot be read" in step.what
+    assert step.left and "some states before version 30 cannot be read" in step.what
     assert said(filled)
     assert store_at(filled).table(TABLE, at=24).version == 24
     [step] = fix(filled, drop_history=True)
-    assert str(step) == f"log {TABLE}: removed what is kept of before version 30, which could not be read whole"
+    assert str(step) == f"log {TABLE}: removed the states before version 30, which could not be read completely"
     assert said(filled) == [] and newest(filled) == state
     with pytest.raises(NotFound, match="is not kept any more"):
         store_at(filled).table(TABLE, at=24)
@@ -209,7 +209,7 @@ def test_what_makes_no_sense_in_the_newest_state_is_named(root: str) -> None:
         f"the newest state of log {TABLE}: fragment 2 has keys outside of its partition root",
     ]
     [step] = fix(root)
-    assert step.left and "was committed so" in step.what
+    assert step.left and "was committed with this fault" in step.what
 
 
 def test_a_savepoint_whose_dataset_is_gone_is_named(root: str) -> None:

@@ -170,7 +170,7 @@ class _Once:
 
 def _wants_a_code() -> DeployerError:
     remedy = "assume the role by `aws sts assume-role`, then try again"
-    return DeployerError("the profile wants a code (MFA)", remedy=remedy)
+    return DeployerError("the profile needs a code (MFA)", remedy=remedy)
 
 
 def _never_ask(session: Any) -> None:

@@ -99,8 +99,8 @@ class Drift:
 
 
 def find_drift(workspace: Workspace, given: Sequence[str] = ()) -> Drift:
-    """Returns what live state has otherwise than this stack last applied; `given` are the targets, if not everything is
-    one.
+    """Returns the differences between live state and what this stack last applied; `given` are the targets, if not
+    everything is one.
 
     Raises NotFound when it never applied anything, Refused when another stack manages the lake then, or when its state
     store is missing.

@@ -1,4 +1,4 @@
-"""`drift`: what live state has otherwise than it was last applied, and into the specs with it."""
+"""`drift`: differences between live state and what was last applied, and writing them into the specs."""
 
 from __future__ import annotations
 

@@ -260,7 +260,7 @@ def what(version: TableVersion) -> str:
 
 
 def label(version: TableVersion, versions: Sequence[TableVersion]) -> str:
-    """Returns a version's number as `query --at` takes it: versions of before a rewrite have their dataset's before
+    """Returns a version's number as `query --at` takes it: versions before a rewrite have their dataset's before
     it."""
     return str(version.version) if version.dataset == versions[0].dataset else f"{version.dataset}:{version.version}"
 

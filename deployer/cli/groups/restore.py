@@ -115,7 +115,7 @@ def restore(
     if saved:
         note(f"`deployer restore {saved}` undoes it, for 30 days")
     if any(one.undone.changes for one in done):
-        note("what specs declare otherwise is drift now: `deployer preview` shows what the next `up` would change back")
+        note("differences from the specs are drift now: `deployer preview` shows what the next `up` would change back")
     return 0
 
 

@@ -100,7 +100,7 @@ class StackStore:
     def rekey(self, opened: Opened, secrets: Secrets) -> None:
         """Puts what was opened in place of the checkpoint, if there is one, its secrets encrypted with another key.
 
-        Of the checkpoint before a `.bak` is kept, whose secrets have the key of before.
+        Of the checkpoint before a `.bak` is kept, whose secrets have the former key.
         """
         if self._read.deployment is not None:
             deployment = to_deployment(opened.snapshot, secrets, opened.metadata)

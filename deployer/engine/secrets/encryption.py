@@ -168,7 +168,7 @@ class Secrets:
         if keeper is None or self._is_new_provider:
             keeper, crypter = new_keeper(self._keys.provider)
             self._configured, self._crypters[keeper] = keeper, crypter
-            self._kept.clear()  # what is kept has the key of before
+            self._kept.clear()  # what is kept has the former key
             self._keys.save(keeper)
         if keeper not in self._given:
             self._refuse_unconfigured(keeper)

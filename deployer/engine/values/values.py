@@ -176,7 +176,7 @@ def _is_as_secret(new: Any, known: Any) -> bool:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Deep equality that tells booleans from numbers (Python does not) and ignores what is secret.
+    """Deep equality that distinguishes booleans from numbers (Python does not) and ignores what is secret.
 
     A sealed secret counts as the same as whatever is in its place: it cannot be compared
     (`deployer.engine.providers.sealed`).

@@ -40,7 +40,7 @@ class Declared:
         )
         if not names:
             return ()
-        what = f"the program registers it otherwise than the specs declare it: {', '.join(names)}"
+        what = f"the program registers it differently from the specs: {', '.join(names)}"
         return (CheckFailure("", f"{what}; change the specs, and let the program register them as they are"),)
 
     def refuse_deletion(self, address: str, outputs: Properties) -> None:

@@ -164,7 +164,7 @@ def _in_place(
 
 
 def _require_repeatable(entry: TableEntry, outcome: NotTaken | InDoubt) -> None:
-    """Raises what a commit that Lance does not have came to, unless it can be prepared again."""
+    """Raises the error of a commit that Lance does not have, unless it can be prepared again."""
     failure = outcome.failure
     said = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
     match outcome:

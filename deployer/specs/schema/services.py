@@ -189,7 +189,7 @@ _OPTIONS = (
 _COMMON: Mapping[str, Json] = {
     "enabled": flag("Whether the table has it; false leaves out what the instance declares for all tables.", True),
     "trigger_mode": choice("Whether triggers start it, or only people and programs.", MODES, default="AUTOMATIC"),
-    "cluster": ref("dashed_name", "The cluster that runs it; the one that jobs have otherwise unless set."),
+    "cluster": ref("dashed_name", "The cluster that runs it; by default the one of jobs."),
 }
 
 

@@ -1,4 +1,4 @@
-"""Overlays: what a stack has otherwise than the others, merged into the document that `target` names.
+"""Overlays: what differs in one stack, merged into the document that `target` names.
 
 Mappings are merged, null removes (as in JSON Merge Patch, RFC 7386), lists of things with names (columns, fields,
 clusters) are merged by name, where `{name: x, remove: true}` removes one, anything else is replaced. Every value keeps

@@ -21,7 +21,7 @@ K = TypeVar("K")
 class Difference:
     """One thing that is not as it must be. `where` names the stored thing, `what` says what is wrong with it.
 
-    `lasting`: it is damage of the data itself, that no change of the state can put right.
+    `lasting`: it is damage of the data itself, that no change of the state can repair.
     """
 
     where: str

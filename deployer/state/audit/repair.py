@@ -42,7 +42,7 @@ def mend_log(
     if audit.state is None or first is None:
         yield Step(f"log {log}", f"its newest state cannot be rebuilt from intact entries; {_RESTORE}", left=True)
     elif not drop_history:
-        what = f"some states of before version {first} cannot be read, and nothing newer rests on them"
+        what = f"some states before version {first} cannot be read, and nothing newer rests on them"
         yield Step(f"log {log}", f"{what}; --drop-history removes all of them", left=True)
     else:
         if not dry_run:

@@ -200,7 +200,7 @@ def from_parts(parts: Parts, version: int, at: int) -> State:
         for r in _rows(parts, "partitions", PARTITIONS)
     }
     intents = {row["job_id"]: _intent(row) for row in _rows(parts, "intents", INTENTS)}
-    # snapshots of before the first rewrite there was have no such column
+    # snapshots before the first rewrite there was have no such column
     datasets = tuple(decode(Dataset, each) for each in json.loads(row.get("datasets") or "[]"))
     _require(fault_of_datasets(row["table_id"], datasets))
     return TableState(

@@ -219,7 +219,7 @@ class RowJob:
         return CommitMetadata(intent.job_id, self.kind, plan.counts.changed, files, self.sources, plan.counts)
 
     def _require_repeatable(self, table: OpenTable, plan: RowPlan, outcome: NotTaken | InDoubt) -> None:
-        """Raises what a commit that Lance does not have came to, unless it can be prepared again."""
+        """Raises the error of a commit that Lance does not have, unless it can be prepared again."""
         failure = outcome.failure
         said = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
         match outcome:

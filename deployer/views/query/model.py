@@ -149,11 +149,11 @@ class SourceChanges(Protocol):
         ...
 
     def before(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yields rows that were deleted or updated, with the values of before; columns as of `SourceReader.read`."""
+        """Yields rows that were deleted or updated, with their former values; columns as of `SourceReader.read`."""
         ...
 
     def after(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yields rows that were inserted or updated, with the values of after."""
+        """Yields rows that were inserted or updated, with their new values."""
         ...
 
 

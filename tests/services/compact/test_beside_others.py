@@ -143,7 +143,9 @@ def test_rows_that_are_deleted_again_and_again_end_the_run_in_words(
     append(lake, flights(300), 6)
     location, numbers = lake.open().opened.location, iter(range(100, 1000, 120))
     before_commit(monkeypatch, lambda: lance.dataset(location).delete(f"flight >= {1000 - next(numbers)}"), 99)
-    with pytest.raises(Conflict, match=r"no portion could be committed, 6 times: .*somebody changed or deleted rows"):
+    with pytest.raises(
+        Conflict, match=r"no portion could be committed, 6 times: .*another process changed or deleted rows"
+    ):
         compact_table(lake.root, "flights")
     assert (last_run(lake).status, lake.open().opened.state.intents) == ("FAILED", {})
     assert differences(lake.root) == []

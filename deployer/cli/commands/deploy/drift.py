@@ -1,4 +1,5 @@
-"""`deployer drift`: what live state has otherwise than it was last applied, by whom, and into the specs with it."""
+"""`deployer drift`: differences between live state and what was last applied, with their authors, and into the specs
+with it."""
 
 from __future__ import annotations
 

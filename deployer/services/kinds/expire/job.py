@@ -59,9 +59,9 @@ def expire(
     stay = f"; {count(kept, 'expired row stays', 'expired rows stay')} under legal hold" if kept else ""
     why = stay.removeprefix("; ")
     if not done.rows:
-        why = f"no row of before {moment} is left to remove{stay}"
+        why = f"no row before {moment} is left to remove{stay}"
     elif dry_run:
-        why = f"dry run: would remove {count(done.rows, 'row')} of before {moment}{stay}"
+        why = f"dry run: would remove {count(done.rows, 'row')} before {moment}{stay}"
     return ExpireResult(
         table.entry.full_name,
         run_id,

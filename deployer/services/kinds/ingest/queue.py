@@ -50,7 +50,7 @@ class Messages:
                 raise _refused(error, self.queue) from None
 
     def release(self) -> None:
-        """Lets the next run have the messages at once, as far as SQS allows it; else they come again later."""
+        """Makes the messages available to the next run at once, as far as SQS allows it; else they come again later."""
         for first in range(0, len(self.handles), MESSAGES):
             part = self.handles[first : first + MESSAGES]
             entries = [{"Id": str(i), "ReceiptHandle": handle, "VisibilityTimeout": 0} for i, handle in enumerate(part)]

@@ -84,7 +84,7 @@ def build_index(
 ) -> bool:
     """Build the index, in the place of one of that name, and of the one named `replaced`, in one commit.
 
-    False when it is left pending for want of rows; the index in whose place it is to come stays until then. Raises
+    False when it is left pending for lack of rows; the index in whose place it is to come stays until then. Raises
     Conflict when others keep committing, DeployerError with what Lance says, and what ends a build elsewhere.
     """
     entry = store.instance().tables[table_id]
