@@ -23,7 +23,7 @@ MESSAGES = {
     "api error ValidationException: The execution role you provide must allow AWS EventBridge Scheduler to assume the "
     "role.": ROLE,
     "An error occurred (NoSuchEntity) when calling the PutRolePolicy operation: Role a not found": ROLE,
-    "api error OperationAborted: A conflicting conditional operation is currently in progress": "another process is changing",
+    "api error OperationAborted: A conflicting conditional operation is in progress": "another process is changing",
     "api error TooManyBuckets: You have attempted to create more buckets than allowed": "a quota of the account",
     "dial tcp: lookup s3.eu-nowhere-1.amazonaws.com: no such host": "AWS cannot be reached from here",
     "No valid credential sources found": "AWS does not know the credentials",
