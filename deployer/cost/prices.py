@@ -120,7 +120,7 @@ def _checked(data: bytes, source: str) -> PriceList:
     if not isinstance(dated, str) or not _is_date(dated):
         raise wrong("`dated` is not a date such as 2025-06-30")
     if not isinstance(currency, str):
-        raise wrong("`currency` is not a text such as USD")
+        raise wrong("`currency` is not a string such as USD")
     if not isinstance(pages, dict):
         raise wrong("`pages` is not a mapping")
     regions = document.get("regions")

@@ -81,7 +81,7 @@ def test_prices_of_this_release(on_aws: MakeProject, deployer: Deployer, monkeyp
     assert shown.code == 0 and "vCPUs of" not in shown.out
     assert "eu-central-1; prices of 20" in shown.out and "2 lines are unknown" in shown.out
     monkeypatch.setenv("AWS_REGION", "us-east-1")
-    assert "not known" not in deployer("cost").out
+    assert "unknown" not in deployer("cost").out
 
 
 def test_without_region_or_credentials(

@@ -236,7 +236,7 @@ def _as_of(state: TableState, update: TableRestored | TableRebuilt, jobs: Iterab
 def _dataset(state: TableState, number: int, *statuses: str) -> Dataset:
     found = next((each for each in state.datasets if each.number == number), None)
     if found is None or found.status not in statuses:
-        raise Inapplicable(f"dataset {number} of the table is {found.status if found else 'not known'}")
+        raise Inapplicable(f"dataset {number} of the table is {found.status if found else 'unknown'}")
     return found
 
 
