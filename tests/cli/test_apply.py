@@ -205,7 +205,7 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
 def test_an_answer_of_no_changes_nothing(project: Path, deployer: Deployer, answer: Callable[[str], None]) -> None:
     answer("n")
     ran = deployer("up")
-    assert (ran.code, "nothing was changed" in ran.err) == (130, True)
+    assert (ran.code, "Nothing was changed" in ran.err) == (130, True)
     assert not (project / "lakes").exists()
     answer("y")
     assert deployer("up").code == 0
@@ -216,7 +216,7 @@ def test_destroy_asks_for_the_name(project: Path, deployer: Deployer, answer: Ca
     deployer("up", "--yes")
     answer("dmeo")
     ran = deployer("destroy")
-    assert (ran.code, "nothing was changed" in ran.err) == (130, True)
+    assert (ran.code, "Nothing was changed" in ran.err) == (130, True)
     assert (project / "lakes" / "demo").exists()
     answer("demo")
     assert deployer("destroy").code == 0

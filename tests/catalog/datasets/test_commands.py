@@ -89,7 +89,7 @@ def test_words_and_vectors_are_searched_without_the_client(command: Command, roo
     [
         (["register", "none", "x.rrd"], "NotFound", "Entry name 'none' not found"),
         (["segments", "none"], "NotFound", "Entry name 'none' not found"),
-        (["register", "none", "void", "--prefix"], "InvalidInput", "no such folder"),
+        (["register", "none", "void", "--prefix"], "InvalidInput", "the folder does not exist"),
         (["search", "none", "/log:text"], "InvalidInput", "for words or for a vector"),
         (["search", "none", "log", "--text", "a"], "InvalidInput", "is not a component column"),
         (["search", "none", "/log:text", "--vector", "a"], "NotFound", "Entry name 'none' not found"),
