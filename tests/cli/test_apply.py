@@ -216,7 +216,7 @@ def test_destroy_asks_for_the_name(project: Path, deployer: Deployer, answer: Ca
     deployer("up", "--yes")
     answer("dmeo")
     ran = deployer("destroy")
-    assert (ran.code, "Nothing was changed" in ran.err) == (130, True)
+    assert (ran.code, "nothing was changed" in ran.err) == (130, True)
     assert (project / "lakes" / "demo").exists()
     answer("demo")
     assert deployer("destroy").code == 0
