@@ -208,7 +208,7 @@ FORGED = {
     "no_message": (_CHANNEL + "channel.send(b'C' + bytes(5) + b'\\x06' + b'\\xff' * 9)", 1, "cannot be read"),
     "too_long": (_CHANNEL + "channel._socket.sendall(b'\\x7f\\xff\\xff\\xff')", 1, "bytes, and at most"),
     "half_a_frame": (
-        _CHANNEL + "import os; channel._socket.sendall(b'\\x00\\x00\\x00\\x09D'); os._exit(0)", 1, "was interrupted",
+        _CHANNEL + "import os; channel._socket.sendall(b'\\x00\\x00\\x00\\x09D'); os._exit(0)", 1, "is incomplete",
     ),
     "a_pickle": (_CHANNEL + "import pickle; channel.send(pickle.dumps(print))", 1, "a message of an unknown kind"),
     "an_error": (_CHANNEL + "channel.send(b'F[]')", 1, "its process did not say how"),
