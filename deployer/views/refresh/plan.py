@@ -156,7 +156,7 @@ def _change_of(source: Source, read: ViewSource, since: SourceVersion) -> Source
 
 
 def _other_identity(source: Source, since: SourceVersion) -> str:
-    """Returns why rows of a source that was rewritten since are unknown again; empty where they are."""
+    """Returns why rows of a source that was rewritten since cannot be identified again; empty where they can."""
     rewritten = f"{source.name} was rewritten since"
     if not source.row_keys:
         return f"{rewritten}, and its rows have no keys by which they are known"
