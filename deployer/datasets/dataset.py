@@ -133,7 +133,7 @@ def create_dataset(
 
 
 def _require_files(location: str) -> None:
-    """Raises Corrupt where a pipe or a device is among the manifests on a disk: Lance would wait for it for ever."""
+    """Raises Corrupt where a pipe or a device is among the manifests on a disk: Lance would wait for it forever."""
     if "://" in location:
         return
     with suppress(FileNotFoundError, NotADirectoryError, PermissionError), os.scandir(f"{location}/_versions") as found:

@@ -59,7 +59,8 @@ class LiveDataset:
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedTable:
-    """A table whose creation or deletion was cut off. `owner` is empty when its log is not there any more, or yet.
+    """A table whose creation or deletion was interrupted. `owner` is empty when its log does not exist any more, or
+    yet.
 
     `rows` are from its log, None without one; `former` its datasets beside the current one.
     """
@@ -104,7 +105,7 @@ class LiveLake:
     """An instance and its tables by address; `instance` is None when there is none at this root.
 
     `unreadable` are tables, by address too, that are there and not known otherwise: they are not missing. `owner` is
-    the `project/stack` that manages the instance, empty when that is not known. `read`: it was read at the root that
+    the `project/stack` that manages the instance, empty when that is unknown. `read`: it was read at the root that
     the specs declare, and not made of specs to compare with. `unfinished` are tables that are being created or deleted,
     which `tables` has not.
 

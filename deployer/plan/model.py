@@ -44,7 +44,7 @@ class PlannedChange:
 
 @dataclass(frozen=True, slots=True)
 class ResourcePlan:
-    """What happens to one resource; no changes means `same`."""
+    """The plan of one resource; no changes means `same`."""
 
     address: str
     action: Action

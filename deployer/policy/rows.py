@@ -1,4 +1,4 @@
-"""What a rule sees: a row for each planned change, each declared resource and each declared column."""
+"""The rows that a rule reads: one for each planned change, each declared resource and each declared column."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ChangeRow:
 
     `rows` and `bytes` are what it rewrites or destroys; `sizes_known` is False in `preview --against`. `before` and
     `after` are texts: a name, a type, keys with commas between them, else JSON. `added_at` (UTC) is when a column that
-    is dropped was added, None when that is not known. `tags` are the table's as declared, else as they are live.
+    is dropped was added, None when that is unknown. `tags` are the table's as declared, else as they are live.
     `sends_to` are the catalogs beyond the lake that the change begins to publish to: hosts, or `KIND:PLACE`.
     """
 

@@ -21,7 +21,7 @@ from deployer.provider.urn import DATASET_TYPE, INSTANCE_TYPE, TABLE_TYPE, addre
 
 
 class Kind(Protocol):
-    """What the provider needs of a kind of resource, which is one module."""
+    """The protocol of a kind of resource, which is one module."""
 
     def check(self, news: Properties) -> tuple[Properties, tuple[CheckFailure, ...]]:
         """Returns the inputs in canonical form, and what makes them none of the kind's."""

@@ -1,4 +1,4 @@
-"""What a Pulumi URN says of a lake's resource. Form: `urn:pulumi:STACK::PROJECT::[PARENT$]TYPE::NAME`."""
+"""Pulumi URNs of a lake's resources. Form: `urn:pulumi:STACK::PROJECT::[PARENT$]TYPE::NAME`."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def _columns(known: Sequence[Column], schema: StructType, address: str) -> tuple
 
 
 class TablePartition(InputPartition):
-    """What one task reads."""
+    """The input of one task."""
 
     def __init__(self, task: TaskPlan) -> None:
         super().__init__(None)

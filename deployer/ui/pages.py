@@ -225,7 +225,7 @@ class _Pages:
     async def refused(self, request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         texts = {
-            404: "There is no such page.",
+            404: "This page does not exist.",
             405: "This server is read-only here: the page takes no such request.",
             413: "The form is too long.",
         }

@@ -90,7 +90,7 @@ class Protection:
 
 
 class FormTokens:
-    """The token of the forms of one server. It is in every form, and is no cookie: other sites cannot send it."""
+    """The token of the forms of one server. It is in every form, and is not a cookie: other sites cannot send it."""
 
     def __init__(self) -> None:
         self.value = secrets.token_urlsafe(32)

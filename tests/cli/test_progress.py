@@ -40,7 +40,7 @@ class Clock:
         pytest.param(("writing", 1_200, 3_400, "rows"), "writing: 1,200 of 3,400 rows (35%)", id="part"),
         pytest.param(("writing", 3_400, 3_400, "rows"), "writing: 3,400 of 3,400 rows", id="whole"),
         pytest.param(("reading", 0, 3_400, "rows"), "reading: 0 of 3,400 rows (0%)", id="nothing yet"),
-        pytest.param(("reading", 12, None, "rows"), "reading: 12 rows", id="of how many is not known"),
+        pytest.param(("reading", 12, None, "rows"), "reading: 12 rows", id="of how many is unknown"),
         pytest.param(("copying 3 of 4", 0, None, ""), "copying 3 of 4", id="words alone"),
     ],
 )

@@ -17,7 +17,7 @@ LISTS = (("service", "list"), ("job", "list"))
 
 
 def read_until(terminal: int, text: str) -> str:
-    """Returns what the terminal shows, up to `text`; the test's own timeout ends a wait for ever."""
+    """Returns what the terminal shows, up to `text`; the test's own timeout ends a wait forever."""
     shown = ""
     while text not in shown:
         shown += os.read(terminal, 65536).decode("utf-8", "replace")

@@ -81,7 +81,7 @@ def leaks(lake: Lake) -> Iterator[None]:
     gc.collect()
     before, children = open_files(), child_processes()
     yield
-    deadline = time.monotonic() + 300  # a run gives way to whoever else needs the processor
+    deadline = time.monotonic() + 300  # a run yields to other processes that need the processor
     while (left := (child_processes() - children, open_files() - before)) != (set(), Counter()):
         assert time.monotonic() < deadline, left
         gc.collect()

@@ -111,7 +111,7 @@ def test_transactions_over_several_logs_in_any_order_are_all_or_nothing(root: st
             for writer in [threads.submit(write, number) for number in range(2)]:
                 writer.result()
         except BaseException:
-            failed.set()  # or the reader would wait for it for ever
+            failed.set()  # or the reader would wait for it forever
             raise
         assert reader.result() == 25
     assert torn == []

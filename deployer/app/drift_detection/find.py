@@ -77,7 +77,7 @@ class DriftItem:
 
 @dataclass(frozen=True, slots=True)
 class Undeclared:
-    """Something in the lake that no specs declare."""
+    """A resource in the lake that no specs declare."""
 
     what: str
     why: str
@@ -88,7 +88,7 @@ class Drift:
     """Differences by address, and what is there besides; `live` is what they were found in.
 
     `tables` are the live tables by the addresses that they were applied at, whatever they are called now; those that
-    are gone are left out. Of tables that are `unreadable` it is not known whether they differ.
+    are gone are left out. Whether tables that are `unreadable` differ is unknown.
     """
 
     items: tuple[DriftItem, ...]
@@ -102,8 +102,8 @@ class Drift:
 
 
 def find_drift(workspace: Workspace, given: Sequence[str] = ()) -> Drift:
-    """Returns what live state has otherwise than this stack last applied; `given` are the targets, if not everything is
-    one.
+    """Returns the differences between live state and what this stack last applied; `given` are the targets, if not
+    everything is one.
 
     Raises NotFound when it never applied anything, Refused when another stack manages the lake then, or when its state
     store is missing.

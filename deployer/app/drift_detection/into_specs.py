@@ -209,7 +209,7 @@ def _is_mended(change: c.Change, declared: TableSpec) -> bool:
 
 
 def _declared(lake: Lake, name: str) -> TableSpec | None:
-    """Returns the table that was applied under that name; it may be declared as renamed from it by now."""
+    """Returns the table that was applied under that name; it may be declared as renamed from it meanwhile."""
     return lake.table(name) or next((table for table in lake.tables if table.former_name == name), None)
 
 

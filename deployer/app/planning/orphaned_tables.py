@@ -1,5 +1,5 @@
 """What a plan deletes and no engine does: tables and datasets that this stack manages and Pulumi's state does not know,
-such as of `deployer table add`, tables that cannot be read, and tables whose deletion was cut off."""
+such as of `deployer table add`, tables that cannot be read, and tables whose deletion was interrupted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def finish_deletions(workspace: Workspace, planned: Planned, reporter: Reporter) -> dict[str, str]:
     """Deletes all of them that the plan shows, which nothing refused, and notes each.
 
-    Returns the addresses of the tables whose deletion was cut off, by the tables' ids.
+    Returns the addresses of the tables whose deletion was interrupted, by the tables' ids.
     """
     ended = _end_deletions(workspace, planned)
     for address in ended.values():
@@ -30,7 +30,7 @@ def finish_deletions(workspace: Workspace, planned: Planned, reporter: Reporter)
 
 
 def _end_deletions(workspace: Workspace, planned: Planned) -> dict[str, str]:
-    """Ends the deletions that were cut off. Returns their addresses by the tables' ids."""
+    """Ends the deletions that were interrupted. Returns their addresses by the tables' ids."""
     unfinished = {each.table_id: each.address for each in planned.plan.removals if each.kind == "deleting"}
     if not unfinished:
         return {}

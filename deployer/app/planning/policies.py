@@ -1,4 +1,4 @@
-"""What the rules of `policies/` say of a command's plan. Without such a folder nothing of them is loaded."""
+"""The verdict of the rules of `policies/` on a command's plan. Without such a folder nothing of them is loaded."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _judged(
     verdict = evaluate(policies, view)
     if targets is not None:
         verdict = replace(
-            verdict, notes=(f"rules were asked about the targets alone: {describe_targets(targets)}", *verdict.notes)
+            verdict, notes=(f"the rules checked the targets only: {describe_targets(targets)}", *verdict.notes)
         )
     return replace(plan, verdict=replace(verdict, ref=ref))
 

@@ -110,7 +110,7 @@ def _faults(lake: Lake) -> Iterator[str]:
     for table in lake.tables:
         yield from (f"{table.address}: {found.reason}" for found in check_table(table))
         if table.address in seen:
-            yield f"{table.address} is there twice"
+            yield f"{table.address} occurs twice"
         seen.add(table.address)
     for dataset in lake.datasets:
         yield from (f"{dataset.address}: {found.what}" for found in problems_of_dataset(dataset))

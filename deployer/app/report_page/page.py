@@ -63,9 +63,9 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class DriftView:
-    """What the page says of drift: `lines` one for each difference, `undeclared` what is there besides, and why.
+    """The drift on the page: `lines` has one for each difference, `undeclared` other resources, and why.
 
-    `unreadable` are tables of which it is not known, and why. `unknown` is why drift could not be looked for; empty
+    `unreadable` are tables of which it is unknown, and why. `unknown` is why drift could not be looked for; empty
     where it was.
     """
 
@@ -263,7 +263,7 @@ def what(version: TableVersion) -> str:
 
 
 def label(version: TableVersion, versions: Sequence[TableVersion]) -> str:
-    """Returns a version's number as `query --at` takes it: versions of before a rewrite have their dataset's before
+    """Returns a version's number as `query --at` takes it: versions before a rewrite have their dataset's before
     it."""
     return str(version.version) if version.dataset == versions[0].dataset else f"{version.dataset}:{version.version}"
 

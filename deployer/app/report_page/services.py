@@ -57,7 +57,7 @@ class RunDrawing:
 
 @dataclass(frozen=True, slots=True)
 class ServicesView:
-    """What the page says of one table."""
+    """The services of one table on the page."""
 
     report: ServicesReport
     runs: RunDrawing | None

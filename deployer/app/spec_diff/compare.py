@@ -28,8 +28,8 @@ from deployer.specs.serialized.specs import table_from_json, table_to_json
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a command compares: the options `--project`, `--stack`, `--specs`, `--against` and `--target` as the user
-    gave them."""
+    """The request of a comparison: the options `--project`, `--stack`, `--specs`, `--against` and `--target` as the
+    user gave them."""
 
     project: Path | None
     stack: str

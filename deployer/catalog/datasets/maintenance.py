@@ -63,8 +63,8 @@ def maintain(datasets: Datasets, searches: Searches, dataset_id: str, wanted: Ma
 def remove_leftovers(
     datasets: Datasets, searches: Searches, grace: dt.timedelta = RECENT, *, dry_run: bool = False
 ) -> list[str]:
-    """Removes what no log names and nobody has written to for `grace`: folders of datasets that were deleted, and of
-    indexes that were replaced, by processes that were killed, or that only a savepoint had that is gone. Returns the
+    """Removes what no log names and no process has written to for `grace`: folders of deleted datasets and replaced
+    indexes that killed processes left, or that only a deleted savepoint had. Returns the
     folders."""
     records = [*datasets.all(), *datasets.saved()]
     known = {each.dataset_id for each in records}

@@ -49,7 +49,7 @@ class ReadSource:
 def below(prefix: str, layer: str = BASE) -> list[Source]:
     """Returns the recordings below a folder or a prefix in S3, by name.
 
-    Raises InvalidInput where there is no such folder, for a file, and where no recording is.
+    Raises InvalidInput where the folder does not exist, for a file, and where no recording is.
     """
     parsed = urlsplit(prefix)
     if parsed.scheme == "s3":
@@ -75,7 +75,7 @@ def _files(folder: Path, prefix: str) -> Sequence[Path]:
     if folder.is_file():
         raise _not_a_folder(prefix)
     if not folder.is_dir():
-        raise InvalidInput(f"there is no such folder: {prefix}", remedy="check the path")
+        raise InvalidInput(f"the folder does not exist: {prefix}", remedy="check the path")
     return sorted(each for each in folder.rglob("*") if each.is_file())
 
 

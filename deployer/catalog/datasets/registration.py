@@ -84,7 +84,9 @@ class Registration:
             if plan is not None:
                 return list(plan.tasks)
         raise Conflict(
-            "others register all the time", where=dataset_id, remedy="try again when there are fewer writers"
+            "other writers keep registering recordings",
+            where=dataset_id,
+            remedy="try again when there are fewer writers",
         )
 
     def _attempted(

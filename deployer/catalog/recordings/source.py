@@ -145,7 +145,7 @@ def _opened(path: str | Path) -> int:
     try:
         return open_regular(path)
     except FileNotFoundError:
-        raise NotFound("there is no such file", where=path, remedy="check the path") from None
+        raise NotFound("the file does not exist", where=path, remedy="check the path") from None
     except OSError as failure:
         raise InvalidInput(str(failure.strerror), where=path, remedy="give a file that can be read") from None
 
@@ -153,5 +153,5 @@ def _opened(path: str | Path) -> int:
 def _object(url: str, bucket: S3Objects, key: str) -> _Object:
     found = bucket.about(key)
     if found is None:
-        raise NotFound("there is no such object", where=url, remedy="check the bucket and the key")
+        raise NotFound("the object does not exist", where=url, remedy="check the bucket and the key")
     return _Object(url, found.bytes, found.tag, bucket, key)

@@ -163,7 +163,7 @@ def _whole(requests: Iterator[Any], context: Any, connections: LiveConnections) 
     yield from received(requests, PATIENCE)
     time.sleep(_GRACE)
     if not (connections.has(context.peer()) and context.is_active()):
-        raise InvalidInput("the stream of requests was broken off", remedy="send all of it again")
+        raise InvalidInput("the stream of requests was interrupted", remedy="send all of it again")
 
 
 def _single(call: Call, connections: LiveConnections | None) -> Callable[[Any, Any], Any]:

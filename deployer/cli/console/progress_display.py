@@ -60,7 +60,7 @@ class Meter:
         self._live.stop()
 
     def begin(self, name: str, title: str) -> None:
-        """Work that is under way from now on; `title` says what and on what: `updating table/nyc.flights`."""
+        """Work that is running from now on; `title` says what and on what: `updating table/nyc.flights`."""
         with self._lock:
             self._pieces[name] = _Piece(title, self._clock())
 

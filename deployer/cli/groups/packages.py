@@ -30,7 +30,7 @@ def _group(name: str, about: str, commands: Mapping[str, Callable[..., Any]]) ->
 
 table_group = _group(
     "table",
-    "Add, rename, empty, split, look into, clean and delete single tables.",
+    "Add, rename, empty, split, inspect, clean and delete single tables.",
     {
         "add": add.add,
         "rename": flags.rename,
@@ -125,7 +125,7 @@ catalog_group = _group(
 )
 state_group = _group(
     "state",
-    "Look into the state store, verify and repair it, rebuild it when it is lost, and move it.",
+    "Inspect the state store, verify and repair it, rebuild it when it is lost, and move it.",
     {
         "log": log.log,
         "show": show_state.show,

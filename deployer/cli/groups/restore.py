@@ -57,9 +57,8 @@ def restore(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Make tables as they were at a savepoint or, with --at, a table as it was at a version or a time: rows, columns,
-    partitions, keys, settings and services. A savepoint of the catalog restores its entries too, unless `--table` names
-    tables.
+    """Restore tables to a savepoint or, with --at, a table to a version or a time: rows, columns, partitions, keys,
+    settings and services. A savepoint of the catalog restores its entries too, unless `--table` names tables.
 
     Shows what that undoes, and asks. All tables are restored, or none: also when the process is killed, or when others
     commit meanwhile. It is a new version of each table, so that it can be undone. It works while the specs have
@@ -133,7 +132,7 @@ def restore(
     if saved:
         note(f"`deployer restore {saved}` undoes it, for 30 days")
     if any(one.undone.changes for one in done):
-        note("what specs declare otherwise is drift now: `deployer preview` shows what the next `up` would change back")
+        note("differences from the specs are drift now: `deployer preview` shows what the next `up` would change back")
     return 0
 
 

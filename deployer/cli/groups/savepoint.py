@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="savepoint",
-    help="Name moments of tables: kept by every clean-up, and gone back to by `deployer restore`.",
+    help="Name savepoints of tables, which clean-ups keep and `deployer restore` returns to.",
     no_args_is_help=True,
 )
 
@@ -154,8 +154,7 @@ def delete(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Delete a savepoint of all tables that have it, and of the catalog. What only it kept goes with the next
-    clean-up."""
+    """Delete a savepoint of all tables that have it, and of the catalog. The next clean-up removes what only it kept."""
     from contextlib import closing
 
     from deployer.cli.console.output import print_json, stdout

@@ -36,7 +36,7 @@ ROUNDS = 100  #: how often fragments are looked for that are new since the round
 
 @dataclass(frozen=True, slots=True)
 class FillSizes:
-    """How much is done at once: fragments of a commit (None: all that there are), fragments at the same time, and rows
+    """The sizes of the work: fragments of a commit (None: all that there are), fragments at the same time, and rows
     of a fragment."""
 
     commit_granularity: int | None = None
@@ -46,7 +46,7 @@ class FillSizes:
 
 @dataclass(frozen=True, slots=True)
 class FillStats:
-    """What a run wrote: rows with values, fragments, commits, and bytes of the files; `reused` fragments had
+    """The figures of a run: rows with values, fragments, commits, and bytes of the files; `reused` fragments had
     checkpoints of an earlier run."""
 
     rows: int = 0

@@ -40,7 +40,7 @@ class NamedVersion:
 
 
 def add_rows(location: str, named: NamedVersion, rows: pa.Table, *, in_place: bool = False) -> NamedVersion:
-    """Returns a version with the rows of the named one, then these. Raises Conflict where others write all the time.
+    """Returns a version with the rows of the named one, then these. Raises Conflict where others write continuously.
 
     No other process changes that version; only the caller's log may name it. `in_place` keeps the rows
     where they are, and so the dataset's indexes.

@@ -104,7 +104,7 @@ def settle_together(
             if (outcome := _settled(store, root, run_id, tables, give_up)) is not None:
                 return outcome
     raise CommitTimedOut(
-        f"others commit faster to the tables of restore {run_id} than it can be settled",
+        f"other processes commit faster to the tables of restore {run_id} than it can be settled",
         where=", ".join(f"table {each}" for each in tables),
         attempts=ATTEMPTS,
     )
@@ -262,7 +262,7 @@ def _end_runs(store: StateStore, members: Sequence[_Member], give_up: GiveUp | N
                 to_give_up_restore(run.run_id),
             )
         else:
-            reason = f"its holder {run.holder} is taken for dead"
+            reason = f"its holder {run.holder} is considered dead"
             ended = RunEnded(run.run_id, "FAILED", reason=reason)
             required = [*to_give_up_restore(run.run_id), *to_fail_dead_run(run.run_id, run.lease_until or 0)]
         parts.append(Part(each.state.table_id, [ended], required))
@@ -270,7 +270,7 @@ def _end_runs(store: StateStore, members: Sequence[_Member], give_up: GiveUp | N
 
 
 def end_dead_restores(store: StateStore, root: str, state: TableState) -> bool:
-    """Ends restores that keep others from committing and whose holders are taken for dead; whether any was."""
+    """Ends restores that keep others from committing and whose holders are considered dead; whether any was."""
     now, ended = Clock().now(), False
     for job_id, intent in state.intents.items():
         run = state.runs.get(job_id)
@@ -280,7 +280,7 @@ def end_dead_restores(store: StateStore, root: str, state: TableState) -> bool:
             ended |= settle_together(store, root, job_id, intent.together) != "pending"
             continue
         with suppress(Conflict):  # another process did, or it was renewed
-            reason = f"its holder {run.holder} is taken for dead"
+            reason = f"its holder {run.holder} is considered dead"
             update = RunEnded(run.run_id, "FAILED", reason=reason)
             store.commit(state.table_id, [update], to_fail_dead_run(run.run_id, run.lease_until or 0))
             ended = True

@@ -23,8 +23,8 @@ from deployer.specs.types.view import ViewSpec, staleness_text
 
 
 class Risk(StrEnum):
-    """In rising order: `safe` changes no data, `rewrites` rewrites data, `external` publishes the table to a catalog
-    beyond the lake, `destroys` loses data."""
+    """The risks, in rising order: `safe` changes no data, `rewrites` rewrites data, `external` publishes the table to a
+    catalog beyond the lake, `destroys` loses data."""
 
     SAFE = "safe"
     REWRITES = "rewrites"
@@ -77,7 +77,7 @@ def assess(
         case c.DeleteInstance():
             return Assessment(Risk.SAFE, why="only an instance without tables can be deleted")
         case c.ChangeRoot(found=True) | c.ChangeStateBackend(found=True):
-            return Assessment(Risk.SAFE, why="it is there already")
+            return Assessment(Risk.SAFE, why="it exists already")
         case c.ChangeRoot():
             return Assessment(Risk.DESTROYS, why="tables stay behind at the old root")
         case c.ChangeStateBackend():
@@ -227,7 +227,7 @@ def _rebuilt(statistics: TableStatistics, before: ViewSpec | None, after: ViewSp
 def _expiring(statistics: TableStatistics, before: Retention | None, after: Retention | None) -> Assessment:
     """Returns the rows that go are counted by `deployer.app.planning.expiring`, where files' key ranges tell."""
     if after is None:
-        return Assessment(Risk.SAFE, why="rows are kept for ever")
+        return Assessment(Risk.SAFE, why="rows are kept forever")
     if before == after:
         return Assessment(Risk.SAFE, why="it follows its column")
     longer = before is not None and parse_duration(after.keep) >= parse_duration(before.keep)

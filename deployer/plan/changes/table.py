@@ -104,7 +104,7 @@ class ChangeEmbedding:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRetention:
-    """How long rows are kept; None: for ever. `before` has the column's name of after a rename."""
+    """How long rows are kept; None: forever. `before` has the column's name after a rename."""
 
     kind = "ChangeRetention"
 

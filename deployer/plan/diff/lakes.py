@@ -164,8 +164,8 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[TableAlteration
 
 
 def makes_other_rows(live: TableSpec, desired: TableSpec) -> bool:
-    """Returns whether the rows of a view are to be made otherwise: by another query, or of columns of other names
-    or types by now."""
+    """Returns whether the rows of a view must be computed again: its query changed, or its columns have other names or
+    types."""
     if live.view is None or desired.view is None:
         return live.view is not desired.view
     shapes = ([(column.name, format_type(column.type)) for column in each.columns] for each in (live, desired))

@@ -89,7 +89,8 @@ class MovedFact:
 def facts(plan: Plan, live: LiveLake, desired: Lake, owner: str) -> dict[str, dict[str, JSON]]:
     """Returns what the plan depends on: the instance, and each table that is declared or that `owner` manages.
 
-    `live` has the plan's targets alone, where there are any. Of an instance that is not one, only its place counts.
+    `live` has the plan's targets alone, where there are any. For an instance outside the targets, only its place
+    counts.
     """
     read: dict[str, dict[str, JSON]] = {}
     if live.instance is not None:

@@ -211,14 +211,14 @@ class S3Objects:
             kind = DeployerError if refusal.is_final else OutcomeUnknown
             return kind(f"{refusal.what} ({asked})", where=self._root, remedy=refusal.remedy)
         return OutcomeUnknown(
-            f"the bucket gave no answer: {message[:200]} ({asked})",
+            f"the bucket did not answer: {message[:200]} ({asked})",
             where=self._root,
             remedy="check the endpoint, then try again",
         )
 
     def _no_bucket(self) -> NotFound:
         return NotFound(
-            "there is no such bucket",
+            "the bucket does not exist",
             where=self._root,
             remedy="create the bucket, or check the name (`root`, or the backend's URL)",
         )

@@ -60,6 +60,6 @@ class Deletions:
         raise Refused(
             f"the plan of this run does not delete it, so neither does Pulumi ({root})",
             where=address,
-            remedy="write `renamed_from` where it has another name now; else look at `deployer stack export`: Pulumi's "
+            remedy="write `renamed_from` where it has another name now; else check `deployer stack export`: Pulumi's "
             "state has a resource that this lake does not have under that name",
         )

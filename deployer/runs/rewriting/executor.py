@@ -111,7 +111,7 @@ def collected(session: SparkSession, frame: Any, location: str, rows: int, on_ro
 
 
 class _Task:
-    """What a Spark task does: the jobs whose numbers it is given."""
+    """The function of a Spark task, which does the jobs of the given numbers."""
 
     def __init__(self, location: str, jobs: tuple[Work[Any], ...]) -> None:
         self._location, self._jobs = location, jobs

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deployer.state.store import StateStore
 
 BEFORE = "before-restore-"  #: of the names of savepoints that are made before a restore
-KEPT = dt.timedelta(days=30)  #: how long the savepoint of before a restore is there
+KEPT = dt.timedelta(days=30)  #: how long the savepoint before a restore is there
 ATTEMPTS = 5  #: how often a restore that is forced begins again because others commit meanwhile
 
 

@@ -39,7 +39,7 @@ from deployer.tables.open_table import OpenTable, open_entry
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What became of one table. SKIPPED: it is as it was then. `lance_version` is the new one."""
+    """The outcome for one table. SKIPPED: the table already had that content. `lance_version` is the new one."""
 
     table: str
     run_id: str

@@ -153,7 +153,7 @@ def check_times(schedule: Node | None, zone: Node | None, report: Report) -> boo
         report(zone.at, Rule.UNKNOWN_TIME_ZONE, f"unknown time zone `{zone.value}`", remedy)
         return False
     if zone is not None and str(zone.value)[0] in "+-":
-        what, remedy = f"`{zone.value}` is an offset and no time zone", "use a name such as UTC or Europe/Berlin"
+        what, remedy = f"`{zone.value}` is an offset, not a time zone", "use a name such as UTC or Europe/Berlin"
         report(zone.at, Rule.UNKNOWN_TIME_ZONE, what, remedy)
         return False
     return True

@@ -32,7 +32,7 @@ def load_lake(
 
     A relative `specs_path` is relative to `project_dir`; positions name files relative to it. `stack` chooses overlays
     and the values of variables, over which `values` go: those of the stack's Pulumi configuration, as texts. Raises
-    InvalidSpecs with every problem at once, and NotFound when there is no such file or folder.
+    InvalidSpecs with every problem at once, and NotFound when the file does not exist or folder.
     """
     project = Path(project_dir).resolve()
     path = project / specs_path

@@ -76,9 +76,9 @@ VARIABLES = object_schema(
 
 OVERLAY = object_schema(
     "Overlay",
-    "What stacks have otherwise. Mappings are merged, null removes a property, lists of things with names (columns, "
-    "fields, indexes, clusters) are merged by name, an item `{name: x, remove: true}` removes one, anything else is "
-    "replaced.",
+    "Fields that one stack sets differently. Mappings are merged, null removes a property, lists of things with names "
+    "(columns, fields, indexes, clusters) are merged by name, an item `{name: x, remove: true}` removes one, anything "
+    "else is replaced.",
     ("kind", "stack", "target", "set"),
     {
         "kind": constant("Overlay", "Declares an overlay."),

@@ -8,7 +8,7 @@ from deployer.specs.schema.tables import TABLE
 
 VIEW_COLUMN = object_schema(
     "View column",
-    "What is said of a column that the query gives.",
+    "Properties of a column that the query returns.",
     ("name",),
     {
         "name": ref("column_name", "Name of the column in the query."),
@@ -70,7 +70,7 @@ VIEW = object_schema(
             patternErrorMessage="write it as 90s, 15m, 1h or 7d",
         ),
         "columns": list_of(
-            "What is said of columns that the query gives, in any order.", ref("view_column"), default=[]
+            "Properties of columns that the query returns, in any order.", ref("view_column"), default=[]
         ),
         **{name: TABLE["properties"][name] for name in _OF_TABLES},
     },

@@ -1,4 +1,4 @@
-"""Overlays: what a stack has otherwise than the others, merged into the document that `target` names.
+"""Overlays: what differs in one stack, merged into the document that `target` names.
 
 Mappings are merged, null removes (as in JSON Merge Patch, RFC 7386), lists of things with names (columns, fields,
 clusters) are merged by name, where `{name: x, remove: true}` removes one, anything else is replaced. Every value keeps
@@ -132,7 +132,7 @@ def _not_there(item: Node, names: Sequence[str]) -> Problem:
     name = item.value["name"].value if "name" in item.value else ""
     near = nearest(name, names)
     remedy = f"did you mean {near}?" if near else "leave it out, or name what the target declares itself"
-    return Problem(item.at, f"`{name}` is not there to be removed", remedy, Rule.BAD_REMOVAL)
+    return Problem(item.at, f"`{name}` does not exist, so it cannot be removed", remedy, Rule.BAD_REMOVAL)
 
 
 def _bad_removals(node: Node) -> Iterator[Problem]:

@@ -27,7 +27,7 @@ def create_instance(root: str, spec: InstanceSpec, owner: str, *, new_state: boo
     """Create the instance's state store. When `owner` created it before, its properties are brought up to `spec`.
 
     Raises Conflict when another instance, or one of another owner, is at this root; Refused where datasets show that
-    the state store of before was lost, unless `new_state`.
+    the former state store was lost, unless `new_state`.
     """
     if not new_state:
         _refuse_lost(root)

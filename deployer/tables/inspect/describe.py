@@ -103,7 +103,7 @@ class TableDescription:
     state_version: int
     indexes: tuple[IndexInfo, ...] = ()
     dataset: int = 1  #: the number of its Lance dataset: a rewrite makes the next
-    retired: tuple[str, ...] = ()  #: where datasets of before a rewrite are kept
+    retired: tuple[str, ...] = ()  #: where datasets before a rewrite are kept
     unique: bool = False  #: no two rows may have the same row keys
     computed: tuple[ComputedColumnInfo, ...] = ()
     retain_changes: str | None = None  #: how long changes can be read; None: as long as versions are kept
@@ -115,7 +115,7 @@ class ViewInfo:
     """The query of a view, the functions that it calls (as their sources), how late it may be, and how late it is.
 
     `lineage` names, for each column, the tables' columns of which it is made, and the indexes on it. `unknown` says
-    why it is not known how current the view is.
+    why it is unknown how current the view is.
     """
 
     query: str

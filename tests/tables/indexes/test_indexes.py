@@ -313,7 +313,7 @@ def assert_used(dataset: Any, index: IndexSpec) -> None:
     if index.kind.startswith("ivf_"):
         near = {"column": column, "q": [1.0] * SIZE, "k": 3}
         assert f"ANNSubIndex: name={column}_ivf" in dataset.scanner(nearest=near).explain_plan()
-    elif index.kind == "inverted":  # whose parameters tell: without the index there is no such search
+    elif index.kind == "inverted":  # whose parameters tell: without the index the search does not exist
         assert dataset.to_table(full_text_query=lance.query.PhraseQuery("cancelled by", column)).num_rows
         assert not dataset.to_table(full_text_query="fog").num_rows
     else:

@@ -120,7 +120,7 @@ def test_folders_give_columns_there_too(given: str, tmp_path: Path, upload: Uplo
         ("{place}/none.csv", NotFound, "no such object"),
         ("{place}/*.none", NotFound, "no such object, folder or glob on S3; check the address"),
         ("s3:///x.csv", InvalidInput, "there is no bucket in the address; write s3://BUCKET/PATH"),
-        ("s3://no-such-bucket-of-tests/x.csv", NotFound, "there is no such bucket"),
+        ("s3://no-such-bucket-of-tests/x.csv", NotFound, "the bucket does not exist"),
         ("{place}/a.zip", InvalidInput, "zip archives are not read"),
         ("{place}/bad.parquet", InvalidInput, "it cannot be read as parquet"),
     ],

@@ -502,7 +502,7 @@ def test_history_and_time_travel_go_back_before_a_rewrite(lake: Lake) -> None:
     assert table.count_where(at=before[0].at) == 20
     with pytest.raises(NotFound, match="there is no version 9"):
         table.scan(at="1:9")
-    with pytest.raises(NotFound, match=r"no version 9; .*kept: 1 to 3; of before it was rewritten: 1:1 to 1:3"):
+    with pytest.raises(NotFound, match=r"no version 9; .*kept: 1 to 3; before it was rewritten: 1:1 to 1:3"):
         table.scan(at=9)
     with pytest.raises(NotFound, match=r"rows of 2000-01-01.* are not kept; it was created at"):
         table.scan(at="2000-01-01")

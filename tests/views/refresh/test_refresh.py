@@ -221,7 +221,7 @@ def test_rows_without_keys_and_ids(views: Views) -> None:
     done = views.refresh()
     assert (done.mode, done.reason) == (
         "full",
-        "air.loose has neither row keys nor stable row ids, so rows of the view are not known again",
+        "air.loose has neither row keys nor stable row ids, so rows of the view cannot be identified again",
     )
     assert len(views.rows()) == 59
     views.add(rows(60, 61), "loose")

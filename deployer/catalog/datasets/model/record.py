@@ -130,7 +130,7 @@ def _of(value: JSON) -> DatasetRecord:
         record: DatasetRecord = decode(DatasetRecord, value)
     except Mismatch as error:
         raise Corrupt(
-            f"what the instance's log has of a dataset of recordings is not valid: {error}",
+            f"the entry of a dataset of recordings in the instance's log is not valid: {error}",
             where="the instance",
             remedy=FORGED,
         ) from None

@@ -35,7 +35,7 @@ _LOG = re.compile(r"[0-9a-f]{32}-\d+")  #: the names of logs of datasets
 
 
 class AlreadyThere(Conflict):
-    """Something of that name, id or place is there already."""
+    """Something of that name, id or place exists already."""
 
     kind = "AlreadyThere"
 
@@ -198,5 +198,5 @@ def _taken(name: str) -> AlreadyThere:
 
 def _busy(dataset_id: str) -> Conflict:
     return Conflict(
-        "others change the dataset all the time", where=dataset_id, remedy="try again when there are fewer writers"
+        "other writers keep changing the dataset", where=dataset_id, remedy="try again when there are fewer writers"
     )

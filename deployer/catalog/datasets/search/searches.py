@@ -66,7 +66,7 @@ class Searches:
                 return made
             remove_folder(self.place(dataset_id, made))
         raise Conflict(
-            "others change the dataset all the time", where=dataset_id, remedy="try again when there are fewer writers"
+            "other writers keep changing the dataset", where=dataset_id, remedy="try again when there are fewer writers"
         )
 
     def rebuild(self, dataset_id: str, search: SearchIndex) -> SearchIndex:
@@ -85,7 +85,7 @@ class Searches:
                 self._remove_unsaved(dataset_id, old)
                 return old
         raise Conflict(
-            "others change the dataset all the time", where=dataset_id, remedy="try again when there are fewer writers"
+            "other writers keep changing the dataset", where=dataset_id, remedy="try again when there are fewer writers"
         )
 
     def _remove_unsaved(self, dataset_id: str, searches: Sequence[SearchIndex]) -> None:
@@ -191,7 +191,7 @@ class Searches:
         dimension = 0 if is_text else int(rows.schema.field("instance").type.list_size)
         if isinstance(wanted.index, VectorIndex) and dimension % wanted.index.sub_vectors:
             raise InvalidInput(
-                f"vectors of {dimension} numbers cannot be parted into {wanted.index.sub_vectors} sub-vectors",
+                f"vectors of {dimension} numbers cannot be divided into {wanted.index.sub_vectors} sub-vectors",
                 remedy="choose `num_sub_vectors` that divides their length",
             )
         named = build_instances(self.place(record.dataset_id, search), rows, wanted.index)
@@ -238,7 +238,7 @@ def wanted_again(search: SearchIndex) -> NewSearch:
                 index = decode(VectorIndex, {**search.settings, "metric": search.metric})
     except Mismatch as error:
         raise Corrupt(
-            f"what the log has of a search index is not valid: {error}", where=search.entity, remedy="delete the index"
+            f"the log's entry of a search index is not valid: {error}", where=search.entity, remedy="delete the index"
         ) from None
     return NewSearch(search.entity, search.component, search.timeline, index, search.config)
 

@@ -48,7 +48,7 @@ def agent(
     """Watch the triggers of all services, those of datasets among them, and run what is due on this machine.
 
     Several agents may watch one instance: each run is done once. SIGTERM ends it when its runs have ended; a second
-    one, or Ctrl-C, stops them, and what they have committed stands. What is on clusters on AWS is left to AWS.
+    one, or Ctrl-C, stops them, and their commits are kept. AWS starts the services on clusters on AWS.
     """
     import gc
     from contextlib import closing, nullcontext

@@ -21,7 +21,7 @@ def rebuild(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Make a lost state store again from the datasets under the instance's root.
+    """Rebuild a lost state store from the datasets under the instance's root.
 
     Tables get their ids, names, keys, partitions, settings, services and savepoints from the record in each dataset,
     and their rows and jobs from the dataset's versions. No data is changed. Runs of services and the authors of

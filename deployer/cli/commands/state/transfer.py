@@ -33,7 +33,7 @@ def export(
 
     root = root_to_read(project, stack, specs)
     if file.exists() and not force:
-        raise Refused("the file is there already", where=file, remedy="give another name, or --force")
+        raise Refused("the file exists already", where=file, remedy="give another name, or --force")
     if not file.absolute().parent.is_dir():
         raise InvalidInput("no such folder", where=file.absolute().parent, remedy="make it first")
     with closing(open_reader(root)) as store:

@@ -1,4 +1,4 @@
-"""`deployer state verify` and `state repair`: whether the state is whole, and what can be put right."""
+"""`deployer state verify` and `state repair`: checks the state and repairs it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def verify(
 ) -> int:
     """Fold every log from its beginning, and compare with the snapshots and with the Lance datasets. Changes nothing.
 
-    Exit codes: 0 all is as it must be, 1 an error, 2 there are differences.
+    Exit codes: 0 everything agrees, 1 an error, 2 there are differences.
     """
     from contextlib import closing
 
@@ -66,7 +66,7 @@ def verify(
         print_json({"logs": listed, "differences": total})
     elif total:
         stdout().print()
-        stdout().print(f"{count(total, 'difference')}; `deployer state repair --dry-run` shows what can be put right")
+        stdout().print(f"{count(total, 'difference')}; `deployer state repair --dry-run` shows what can be repaired")
     return 2 if total else 0
 
 
@@ -88,9 +88,9 @@ def repair(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Record what Lance has and the log has not, give up commits that died, make damaged snapshots again.
+    """Record what Lance has and the log lacks, discard commits that died, and rebuild damaged snapshots.
 
-    Whatever was committed stays. Exit codes: 0 done, or nothing to do; 1 an error; 2 something cannot be put right, or
+    Whatever was committed stays. Exit codes: 0 done, or nothing to do; 1 an error; 2 something cannot be repaired, or
     with --dry-run there is something to do.
     """
     import time

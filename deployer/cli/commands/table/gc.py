@@ -42,8 +42,8 @@ def gc(
 ) -> int:
     """Remove files that no version needs and commits that were never made, such as of loads that failed or were killed.
 
-    Without names of tables, packages of functions go too that no column of the instance is computed by, and folders of
-    the catalog that neither a dataset nor a savepoint has. Every version stays, and so do files younger than the grace
+    Without names of tables, it also removes packages of functions that no column of the instance uses, and folders of
+    the catalog that neither a dataset nor a savepoint uses. Every version stays, and so do files younger than the grace
     period: a load that runs may commit them yet.
     """
     from contextlib import closing

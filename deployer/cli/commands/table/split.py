@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from deployer.tables.importing.split_estimate import Estimate
     from deployer.tables.layout.partitions.split import SplitResult
 
-split_points = typer.Typer(name="split-points", help="Where a table could be split.", no_args_is_help=True)
+split_points = typer.Typer(name="split-points", help="Estimate split points of a table.", no_args_is_help=True)
 
 
 def split(

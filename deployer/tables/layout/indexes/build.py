@@ -84,7 +84,7 @@ def build_index(
 ) -> bool:
     """Build the index, in the place of one of that name, and of the one named `replaced`, in one commit.
 
-    False when it is left pending for want of rows; the index in whose place it is to come stays until then. Raises
+    False when it is left pending for lack of rows; the index in whose place it is to come stays until then. Raises
     Conflict when others keep committing, DeployerError with what Lance says, and what ends a build elsewhere.
     """
     entry = store.instance().tables[table_id]
@@ -273,7 +273,9 @@ def committed(entry: TableEntry, root: str, commit: Callable[[LanceDataset], T])
             if reason != "conflict":
                 what = f"Lance could not change an index: {message_of(failure, location)}"
                 raise DeployerError(what, where=where, remedy="try again") from failure
-    raise Conflict("others commit to the table faster than its indexes are built", where=where, remedy="try again")
+    raise Conflict(
+        "other processes commit to the table faster than its indexes are built", where=where, remedy="try again"
+    )
 
 
 def remember(store: StateStore, table_id: str, remembered: RememberedIndex) -> None:
