@@ -64,8 +64,8 @@ def remove_leftovers(
     datasets: Datasets, searches: Searches, grace: dt.timedelta = RECENT, *, dry_run: bool = False
 ) -> list[str]:
     """Removes what no log names and no process has written to for `grace`: folders of deleted datasets and replaced
-    indexes that killed processes left, or that only a deleted savepoint had. Returns the
-    folders."""
+    indexes that killed processes left, or that only a deleted savepoint had. Returns the folders.
+    """
     records = [*datasets.all(), *datasets.saved()]
     known = {each.dataset_id for each in records}
     named = {searches.place(each.dataset_id, search) for each in records for search in each.searches}

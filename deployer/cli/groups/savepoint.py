@@ -154,7 +154,10 @@ def delete(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Delete a savepoint of all tables that have it, and of the catalog. The next clean-up removes what only it kept."""
+    """Delete a savepoint of all tables that have it, and of the catalog.
+
+    The next clean-up removes what only the savepoint kept.
+    """
     from contextlib import closing
 
     from deployer.cli.console.output import print_json, stdout

@@ -132,7 +132,7 @@ def _trigger(kind: str, properties: Nodes, report: Report) -> Trigger | None:
         return Trigger(**default_trigger(kind))
     schedule, zone = parts.get("schedule"), parts.get("timezone")
     if check_times(schedule, zone, report) and zone is not None and schedule is None:
-        what = "a time zone without a schedule says nothing"
+        what = "a time zone without a schedule has no effect"
         report(zone.key_at, Rule.SERVICE_TRIGGER, what, "add `schedule:`, or remove it")
     if not parts:
         what = f"the trigger of {kind} has no condition"
