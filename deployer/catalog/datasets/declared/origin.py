@@ -6,12 +6,13 @@ import datetime as dt
 from collections.abc import Iterator
 
 from deployer.catalog.datasets.declared.live import live_of
-from deployer.catalog.datasets.model.record import RECORDS, DatasetRecord
+from deployer.catalog.datasets.model.record import DatasetRecord
 from deployer.live.provenance import Origin
 from deployer.plan import changes as c
 from deployer.state.log.codec import Mismatch, decode
 from deployer.state.log.entries import LogEntry
 from deployer.state.log.updates import SetInstanceProperties
+from deployer.state.model.declared_properties import RECORDINGS
 from deployer.state.model.entities import INSTANCE_LOG, JSON
 from deployer.state.reader import StateReader
 
@@ -30,7 +31,7 @@ def dataset_origin(store: StateReader, dataset_id: str, change: c.Change) -> Ori
 
 def _values(store: StateReader, dataset_id: str) -> Iterator[tuple[LogEntry, JSON]]:
     """Yields each transaction that changed the dataset's record, with the record after it; the newest first."""
-    key = RECORDS + dataset_id
+    key = RECORDINGS + dataset_id
     for entry in reversed(store.log(INSTANCE_LOG)):
         for update in reversed(entry.updates):
             if isinstance(update, SetInstanceProperties) and key in update.changes:
