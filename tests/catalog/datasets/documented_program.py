@@ -72,7 +72,8 @@ def plain(value):
         return {str(key): plain(each) for key, each in value.items()}
     text = str(value).replace(url, "URL").replace(str(folder), "/FOLDER")
     said = re.search(r'self: "(.*)", metadata', text)
-    text = re.sub("[0-9a-fA-F]{32}", "ID", said[1] if said else text)
+    text = (said[1] if said else text).partition(", metadata: {")[0]  # their order varies
+    text = re.sub("[0-9a-fA-F]{32}", "ID", text)
     return re.sub(r"127\.0\.0\.1:\d+", "ADDRESS", text)
 
 
