@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.catalog import PYTHON
+from benchmarks.recordings.measured import PYTHON
 from tests.benchmarks.test_scripts import benchmark, tables
 
 pytestmark = pytest.mark.full

@@ -15,7 +15,6 @@ from deployer.errors import InvalidInput, NotFound
 from deployer.platform.files.reading import open_regular
 from deployer.platform.storage.s3_objects import S3Objects
 
-
 _FILE = "file://"
 #: The URL of a file as `Path.as_uri` gives it, of a path without characters to be quoted: most are.
 _PLAIN = re.compile(r"file://(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)+")
