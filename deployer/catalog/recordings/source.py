@@ -66,6 +66,12 @@ class _Object:
         return self.bucket.get_range(self.key, offset, end) if end > offset else b""
 
 
+def url_of_file(path: str) -> str:
+    """Returns the `file://` URL of an absolute path."""
+    url = f"{_FILE}{path}"
+    return url if _PLAIN.fullmatch(url) else Path(path).as_uri()
+
+
 @contextmanager
 def open_source(url: str) -> Iterator[ByteSource]:
     """Opens a path, a `file://` URL or `s3://bucket/key` for the time of a block.
