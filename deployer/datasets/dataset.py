@@ -77,6 +77,11 @@ def version_of(manifest: str) -> int:
     return _LARGEST - int(stem) if len(stem) == 20 else int(stem)
 
 
+def load_lance() -> None:
+    """Imports Lance, which takes a second, before the first dataset is opened."""
+    import lance  # noqa: F401
+
+
 def open_dataset(location: str, version: int | None = None) -> lance.LanceDataset:
     """Returns the dataset at its newest or the given version. Raises NotFound for a dataset or version that is not
     there."""

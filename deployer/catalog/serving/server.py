@@ -22,6 +22,7 @@ from deployer.catalog.serving.datasets import DatasetService
 from deployer.catalog.serving.front_port import LiveConnections, front_port
 from deployer.catalog.serving.service import Call, CatalogService, Unsupported
 from deployer.catalog.serving.versions import UnsupportedClient, require_served
+from deployer.datasets.dataset import load_lance
 from deployer.errors import Conflict, DeployerError, InvalidInput, NotFound, Refused
 from deployer.platform.files.temporary import temporary_folder
 from deployer.state.store import StateStore
@@ -73,9 +74,9 @@ def served(store: StateStore, root: str, host: str = "127.0.0.1", port: int = 0)
 
 def _load() -> None:
     """Imports what the first calls need, which takes a second: while the first client connects."""
-    import lance  # noqa: F401
     import pyarrow as pa
 
+    load_lance()
     pa.array([0]).to_numpy()  # arrow imports pandas for this, where it is installed
 
 
