@@ -79,8 +79,9 @@ def cold(url: str, folder: Path, options) -> None:
 
 
 def everything(url: str, folder: Path, options) -> None:
-    """Makes all calls of the dataset of segments, for the memory that they leave in the server."""
-    dataset = CatalogClient(url).get_dataset("small")
+    """Registers the segments and makes all calls of them, for the memory that they leave in the server."""
+    dataset = CatalogClient(url).create_dataset("small")
+    dataset.register_prefix((folder / "small").as_uri()).wait()
     for kind, call in READS.values():
         if kind == "small":
             call(dataset)

@@ -128,8 +128,8 @@ def comparison(folder: Path, root: str, sizes: Sizes) -> Iterator[Figure]:
         name = f"{call} of {sizes.segments:,}, cold server"
         yield Figure(name, best, peer=warm[f"{call}, warm"], most_ratio=0.5, most=500)
     yield Figure(
-        f"memory with {sizes.segments:,} segments read, above an empty server",
-        _memory("everything", folder, root) - _memory("empty", folder, f"{root}-empty"),
+        f"memory after {sizes.segments:,} segments are registered and read, above an empty server",
+        _memory("everything", folder, f"{root}-memory") - _memory("empty", folder, f"{root}-empty"),
         "MiB",
         most=250,
     )
