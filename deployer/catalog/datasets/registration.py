@@ -86,7 +86,9 @@ class Registration:
                     del read
                     release_memory()
                 return list(plan.tasks)
-        raise Conflict("others register all the time", where=dataset_id, remedy="try again when fewer write")
+        raise Conflict(
+            "others register all the time", where=dataset_id, remedy="try again when there are fewer writers"
+        )
 
     def _attempted(
         self, dataset_id: str, read: Sequence[ReadSource], on_duplicate: OnDuplicate, task_prefix: str
