@@ -21,8 +21,10 @@ from deployer.catalog.datasets.search.searches import Searches
 from deployer.datasets.files.named_rows import add_rows, read_rows
 from deployer.errors import Conflict, InvalidInput, NotFound
 from deployer.platform.system.failpoints import reached
+from deployer.platform.system.memory import release_memory
 from deployer.state.commits import LOST_RACE
 
+_MANY = 1000  #: files whose registration leaves much memory behind
 _ATTEMPTS = 40  #: how often a registration is planned again because others changed the dataset first
 
 
@@ -82,6 +84,9 @@ class Registration:
             with self.datasets.store.turn(dataset_id):
                 plan = self._attempted(dataset_id, read, on_duplicate, f"{dataset_id}-{call}")
             if plan is not None:
+                if len(read) >= _MANY:
+                    del read
+                    release_memory()
                 return list(plan.tasks)
         raise Conflict(
             "other writers keep registering recordings",

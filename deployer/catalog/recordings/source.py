@@ -105,6 +105,12 @@ def open_known(url: str, size: int, tag: str) -> Iterator[ByteSource]:
         yield opened
 
 
+def url_of_file(path: str) -> str:
+    """Returns the `file://` URL of an absolute path."""
+    url = f"{_FILE}{path}"
+    return url if _PLAIN.fullmatch(url) else Path(path).as_uri()
+
+
 @contextmanager
 def open_source(url: str) -> Iterator[ByteSource]:
     """Opens a path, a `file://` URL or `s3://bucket/key` for the time of a block.

@@ -38,7 +38,7 @@ CLIENT = "x-rerun-client-version"
 _LOG = logging.getLogger("deployer.catalog")
 _FIRST_STATIC = -(2**63)  #: the time of a query that wants static values alone
 _STATUS_SINCE = 30  #: the minor release of clients that want the status of registrations
-_PIECE = 4 << 20  #: bytes of an answer from which it is sent
+_PIECE = 1 << 20  #: bytes of an answer from which it is sent, while they are in the processor's cache
 _ROWS = 100_000  #: of an answer that are sent at once
 
 _REGISTERED = pa.schema(

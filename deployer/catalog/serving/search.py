@@ -87,6 +87,7 @@ class SearchService:
                 )
             case "vector":
                 count = request.properties.vector.top_k
+                count = min(count, 1) if limit == 0 else count
                 found = self.searches.search_vectors(record, entity, component, _vector(request.query), count)
             case other:
                 raise Unsupported(f"this server has no search by {other or 'an unspecified index'}")

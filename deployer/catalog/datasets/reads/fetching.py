@@ -20,7 +20,8 @@ from deployer.catalog.recordings.source import ByteSource, ChangedObject, open_k
 from deployer.errors import DeployerError, InvalidInput, NotFound
 from deployer.platform.storage.objects import Missing
 
-AT_ONCE = 8 << 20  #: bytes that are read at once, unless one chunk is larger
+AT_ONCE = 8 << 20  #: bytes of an object that are read at once, unless one chunk is larger
+_OF_FILE = 1 << 20  #: the same of a file: what is sent before it leaves the processor's cache
 _SOURCE = itemgetter(0, 1)  #: of a key
 _GAP = 64 << 10  #: bytes between two chunks that are read with them rather than apart
 
@@ -66,7 +67,7 @@ def chunks_of_source(index: DatasetIndex, source: int, keys: Sequence[ChunkKey])
         with open_known(url, size, tag) as opened:
             if (opened.size, opened.tag) != (size, tag):
                 raise _changed(url, "was changed")
-            for run in _runs(keys):
+            for run in _runs(keys, _OF_FILE if url.startswith("file://") else AT_ONCE):
                 yield _read(opened, run)
     except ChangedObject:
         raise _changed(url, "was changed") from None
@@ -102,11 +103,12 @@ def _changed(url: str, what: str) -> ChangedSource:
     )
 
 
-def _runs(keys: Sequence[ChunkKey]) -> Iterator[list[ChunkKey]]:
-    """Yields chunks that are read at once: they follow each other in the file."""
+def _runs(keys: Sequence[ChunkKey], most: int) -> Iterator[list[ChunkKey]]:
+    """Yields chunks that are read at once: they follow each other in the file, and have at most so many bytes, unless
+    it is one."""
     run, start, end = list[ChunkKey](), 0, 0
     for each in keys:
-        if run and not (end <= each.offset <= end + _GAP and each.offset + each.length - start <= AT_ONCE):
+        if run and not (end <= each.offset <= end + _GAP and each.offset + each.length - start <= most):
             yield run
             run = []
         if not run:
