@@ -90,6 +90,7 @@ def column_from_json(form: Mapping[str, JSON]) -> Column:
         using=optional_text(form, "using"),
         source=optional_text(form, "source"),
         computed=_computed(form),
+        sensitive=flag(form, "sensitive", False),
     )
     fields = mapping(form, "fields", {})
     return replace(column, type=_type_with_notes(column.type, fields)) if fields else column
@@ -116,6 +117,8 @@ def _notes(column: Column) -> dict[str, JSON]:
         form["using"] = column.using
     if column.source is not None:
         form["source"] = column.source
+    if column.sensitive:
+        form["sensitive"] = True
     if column.computed is not None:
         form["computed"] = computed_to_json(column.computed)
     if fields := {child.name: notes for child in children(column.type) if (notes := _notes(child))}:
@@ -132,6 +135,7 @@ def _with_notes(column: Column, form: Mapping[str, JSON]) -> Column:
         using=optional_text(form, "using"),
         source=optional_text(form, "source"),
         computed=_computed(form),
+        sensitive=flag(form, "sensitive", False),
     )
     fields = mapping(form, "fields", {})
     return replace(column, type=_type_with_notes(column.type, fields)) if fields else column
