@@ -17,11 +17,13 @@ from deployer.datasets.files.local_files import require_whole
 from deployer.errors import DeployerError
 from deployer.live.reader import active_tables, live_table
 from deployer.runs.records import runs_of
-from deployer.services.agent.watch import Look, Watch
+from deployer.services.agent.watch import Look, Watch, WatchedTable
+from deployer.services.triggers.status import ServiceStatus
 from deployer.state.model.entities import TableEntry, TableState
 from deployer.state.reader import StateReader
 from deployer.tables.inspect.describe import TableSummary, summary_of
 from deployer.tables.inspect.report import TableReport, table_report
+from deployer.tables.inspect.sensitive import REASON, protected_columns
 from deployer.tables.open_table import ReadTable, find_entry, read_entry
 
 PAGE = 100  #: tables of one page
@@ -135,6 +137,12 @@ class LakeView:
         """Returns the status of all services, views and tables."""
         with self._watching:
             return self._watch.look(round(now.timestamp() * 1000))
+
+    def reason(self, table: WatchedTable, status: ServiceStatus) -> str:
+        """Returns why a service is not well, without the reason of a failed run that may have sensitive values."""
+        if status.failed and status.label == "FAILED" and protected_columns(self._store, table.state):
+            return REASON
+        return status.why
 
     def search(self, words: str) -> tuple[Sequence[Match], int]:
         """Returns the first tables whose name, description or columns have the words, and the number of all."""

@@ -158,7 +158,7 @@ class _Pages:
                 problems.append((name, "", "unknown" if table.freshness.unknown else "late", why))
             for each in table.service_statuses:
                 if not each.is_well:
-                    problems.append((name, each.service, each.label.lower(), each.why))
+                    problems.append((name, each.service, each.label.lower(), self._site.lake.reason(table, each)))
                 elif each.last is not None and each.last.is_open:
                     progress = ", ".join(f"{key} {value}" for key, value in each.last.progress.items())
                     active.append((name, each.service, each.label.lower(), progress or each.last.cause))
