@@ -126,8 +126,14 @@ class LakeView:
         report = self._once(("report", key), lambda: self._report(table))
         if report.description.view is not None:  # how late it is depends on other tables
             report = self._report(table)
-        services = self._once(("services", key, at // _FRESH), lambda: table_services(table, at))
-        return OpenedTable(table, report, services)
+        return OpenedTable(table, report, self._services(table, at))
+
+    def services(self, name: str, now: dt.datetime) -> ServicesView:
+        """Returns the services and runs of a table. Raises as `table` does."""
+        return self._services(self.open(name), round(now.timestamp() * 1000))
+
+    def _services(self, table: ReadTable, at: int) -> ServicesView:
+        return self._once(("services", _version_of(table), at // _FRESH), lambda: table_services(table, at))
 
     def _report(self, table: ReadTable) -> TableReport:
         with lance_errors(table.location):

@@ -48,8 +48,8 @@ class RowPreview:
     sensitive: tuple[str, ...]
 
 
-def preview_rows(opened: ReadTable, where: str, words: str) -> RowPreview:
-    """Reads at most `ROWS` rows: those that hold the SQL condition `where`, or have `words` by a full-text index.
+def preview_rows(opened: ReadTable, where: str, words: str, limit: int = ROWS) -> RowPreview:
+    """Reads at most `limit` rows: those that hold the SQL condition `where`, or have `words` by a full-text index.
 
     Both may be empty. Raises InvalidInput for a condition or for words that do not fit the table, and Refused for a
     condition on sensitive values. Sensitive columns are not read, and words are not looked for in them.
@@ -75,10 +75,10 @@ def preview_rows(opened: ReadTable, where: str, words: str) -> RowPreview:
                     where=opened.address,
                     remedy="search with `deployer search`",
                 )
-            found = search(target, words, None, "fts", fts_columns=searched).select(names).limit(ROWS + 1)
+            found = search(target, words, None, "fts", fts_columns=searched).select(names).limit(limit + 1)
             batches = found.to_arrow().select(names).to_batches()
         else:
-            batches = Table(opened).scan(where or None, names, limit=ROWS + 1).batches
+            batches = Table(opened).scan(where or None, names, limit=limit + 1).batches
         rows = [
             row
             for batch in batches
@@ -88,7 +88,7 @@ def preview_rows(opened: ReadTable, where: str, words: str) -> RowPreview:
             )
         ]
     sensitive = tuple(name for name in opened.visible_columns if name in protected)
-    return RowPreview(tuple(names), tuple(rows[:ROWS]), len(rows) > ROWS, len(visible) - len(names), sensitive)
+    return RowPreview(tuple(names), tuple(rows[:limit]), len(rows) > limit, len(visible) - len(names), sensitive)
 
 
 def _refuse_protected(where: str, protected: Collection[str], opened: ReadTable) -> None:
