@@ -16,12 +16,13 @@ from deployer.runs.records import queue_run, start_run
 from deployer.state import open_store
 from tests.projects import REPOSITORY
 from tests.ui.chromium import CHROMIUM, Tab, chromium
-from tests.ui.conftest import Browser
+from tests.ui.conftest import Browser, served
 from tests.ui.test_structure import WHOLE
 
 pytestmark = [pytest.mark.full, pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")]
 
 AXE = REPOSITORY / "build" / "axe" / "axe.min.js"
+needs_axe = pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: make build/axe/axe.min.js")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 FOCUS = """(() => { const at = document.activeElement, style = getComputedStyle(at); return {
     tag: at.tagName.toLowerCase(), text: at.textContent.trim(), href: at.getAttribute('href'),
@@ -38,12 +39,40 @@ def address(browser: Browser, path: str) -> str:
     return f"http://127.0.0.1:{browser.port}{path}"
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: make build/axe/axe.min.js")
+@needs_axe
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", WHOLE)
 def test_axe_finds_nothing(browser: Browser, tab: Tab, path: str, scheme: str) -> None:
     tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
     tab.open(address(browser, path))
+    assert_axe_finds_nothing(tab)
+
+
+@needs_axe
+@pytest.mark.parametrize("kind", ["plan", "drift", "cost"])
+def test_results_are_made_at_the_press_of_a_key_and_axe_finds_nothing(
+    browser: Browser, tab: Tab, project: Path, kind: str
+) -> None:
+    spec = project / "specs" / "flights.yaml"
+    spec.write_text(spec.read_text().replace("row_keys", "  - {name: gate, type: string}\nrow_keys"), encoding="utf-8")
+    tab.open(address(browser, f"/{kind}"))
+    while tab.value(FOCUS)["text"] not in ("Plan now", "Look for drift now", "Estimate now"):
+        tab.press("Tab")
+    tab.press("Enter")
+    tab.wait("document.querySelector('.result [role=status]').textContent.includes('As of')")
+    assert kind != "plan" or "add column gate" in tab.value("document.querySelector('main').textContent")
+    assert_axe_finds_nothing(tab)
+
+
+@needs_axe
+def test_axe_finds_nothing_where_runs_are_allowed(project: Path, tab: Tab) -> None:
+    with served(project, allow_runs=True) as found:
+        tab.open(address(found, "/table/air.flights"))
+        assert "Queue COMPACT" in tab.value("document.querySelector('main').textContent")
+        assert_axe_finds_nothing(tab)
+
+
+def assert_axe_finds_nothing(tab: Tab) -> None:
     tab.value(AXE.read_text(encoding="utf-8"))
     run = f"axe.run({{runOnly: {json.dumps(RULES)}}})"
     found = tab.value(
