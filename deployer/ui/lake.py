@@ -6,6 +6,7 @@ import datetime as dt
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -84,6 +85,15 @@ class LakeView:
         self._lock = threading.Lock()
         self._watching = threading.Lock()
         self._watch = Watch(store, root)
+
+    def prepare(self, now: dt.datetime) -> None:
+        """Reads what the first pages need, so that they come as fast as later ones. What fails, the pages say."""
+        with suppress(DeployerError):
+            names = [line.name for line in self.tables().tables if line.summary is not None]
+            self.search("a")
+            self.health(now)
+            if names:
+                self.table(names[0], now)
 
     def tables(self, words: str = "", first: int = 0) -> TableList:
         """Returns the tables by name whose name has `words`, `PAGE` of them from number `first`."""

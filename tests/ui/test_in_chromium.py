@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,7 +89,7 @@ def test_the_keyboard_reaches_everything_in_order(browser: Browser, tab: Tab) ->
     expected = tab.value(
         "[...document.querySelectorAll('a[href], button, input:not([type=hidden]):not([type=radio]), summary')].length"
     )
-    seen = []
+    seen: list[dict[str, Any]] = []
     tab.press("Tab")
     first = tab.value(FOCUS)
     assert (first["href"], first["text"]) == ("#main", "Skip to the content")

@@ -39,6 +39,8 @@ def maintain(
     from deployer.catalog.datasets.search.searches import Searches
     from deployer.cli.commands.catalog.options import root_of
     from deployer.cli.console.output import note, print_json, stdout
+    from deployer.cli.console.progress_display import progress_shown
+    from deployer.platform.system.progress import Progress
     from deployer.platform.text.units import parse_duration
     from deployer.state import open_store
 
@@ -47,11 +49,12 @@ def maintain(
     before = None if age is None else dt.datetime.now(dt.UTC) - age
     wanted = Maintenance(True, True, retrain_indexes, before)
     done: dict[str, list[str]] = {}
-    with closing(open_store(address)) as store:
+    with closing(open_store(address)) as store, progress_shown("maintaining", as_json=as_json) as report:
         datasets = Datasets(store, address)
         searches = Searches(datasets, Indexes(address))
         chosen = list(datasets.all()) if dataset is None else [datasets.by_name(dataset)]
-        for each in chosen:
+        for number, each in enumerate(chosen):
+            report(Progress("compacting and indexing", number, len(chosen), "datasets"))
             done[each.name] = maintain_dataset(datasets, searches, each.dataset_id, wanted)
         removed = remove_leftovers(datasets, searches) if dataset is None else []
     if as_json:
