@@ -13,7 +13,7 @@ RERUN_CLIENT := build/rerun/.ready
 # axe-core, by which tests in Chromium judge the pages; without npm these tests are skipped.
 AXE := build/axe/axe.min.js
 
-.PHONY: quickstart test test-rest test-all rerun-client rerun-clients test-spark-4.0 lint types docs distribution check lock clean
+.PHONY: quickstart test test-rest test-all rerun-client rerun-clients test-spark-4.0 lint types docs reference distribution check lock clean
 
 # Bytecode is written even where the environment says otherwise: eleven commands import the same packages.
 quickstart: $(RUNTIME)  ## Declare, preview, apply, load and query a lake, change it and apply the change
@@ -59,6 +59,9 @@ types: $(READY)
 
 docs: $(READY)  ## Build docs/ as a site under build/site; every warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+reference: $(READY)  ## Write the generated pages of docs/: commands, specs, errors and Python API
+	$(BIN)/python .ci/reference.py
 
 distribution: $(READY)  ## Build the wheel and the sdist, and use the wheel in an empty environment
 	$(BIN)/python .ci/check_distribution.py

@@ -1,6 +1,7 @@
-"""Writes docs/images/demo.svg: the demo of docs/index.md, run in a temporary folder, as a picture of its terminal.
+"""Writes docs/images/demo.svg and report.png: the terminal of the demo of docs/index.md, and a report of its lake.
 
-`python .ci/screenshots.py` in the environment of `make test`. A test checks that the picture has the page's commands.
+`python .ci/screenshots.py` in the environment of `make test` runs the demo in a temporary folder. The picture of the
+report needs Chromium on PATH. A test checks that the picture of the terminal has the page's commands.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import io
 import os
 import re
+import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -22,15 +25,27 @@ sys.path.insert(0, str(REPOSITORY))
 from tests.docs.tutorial import Command, Edit, Reader, steps_of  # noqa: E402 -- the repository is on the path now
 
 PAGE = REPOSITORY / "docs" / "index.md"
-PICTURE = REPOSITORY / "docs" / "images" / "demo.svg"
+IMAGES = REPOSITORY / "docs" / "images"
 WIDTH = 110  #: columns of the terminal
 LINES = 14  #: of a command's output; what is longer is cut and marked
 #: rich's picture without its fonts, which a reader would load from elsewhere, and without its address
 FORMAT = re.sub(r"@font-face \{\{.*?\}\}|<!--.*?-->", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
 
 
-def demo(folder: Path) -> Text:
-    """Returns what a terminal shows of the demo. Raises SystemExit when a command of it fails."""
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+REPORT_SIZE = (1200, 1400)  #: of the report's picture, in pixels
+#: The table of the report has services and more than one version.
+BEFORE_REPORT = (
+    "printf 'services: {compact: {trigger: {commits: 3}}, clean: {}}\\n' >> specs/trips.yaml",
+    "deployer up --yes",
+    *["deployer ingest trips data/trips.csv --rename distance=kilometres"] * 3,
+    "deployer column backfill trips miles",
+    "deployer report --html report.html",
+)
+
+
+def demo(folder: Path) -> tuple[Text, Reader]:
+    """Returns what a terminal shows of the demo, and its reader. Raises SystemExit when a command of it fails."""
     home = folder / "home"
     home.mkdir()
     environment = {
@@ -51,7 +66,7 @@ def demo(folder: Path) -> Text:
         elif isinstance(step, Edit):
             for line in step.text.splitlines(keepends=True):
                 shown.append(line, "red" if line[0] == "-" else "green")
-    return shown
+    return shown, reader
 
 
 def _cut(output: str) -> str:
@@ -59,13 +74,31 @@ def _cut(output: str) -> str:
     return "".join(lines if len(lines) <= LINES else [*lines[: LINES - 1], "…\n"])
 
 
+def picture_report(reader: Reader) -> None:
+    """Writes the top of the report of the demo's lake as PNG. Raises SystemExit when a command fails."""
+    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if browser is None:
+        raise SystemExit(f"install Chromium for the picture of the report; none of {', '.join(BROWSERS)} is on PATH")
+    for command in BEFORE_REPORT:
+        output = reader.take(Command(0, command, ""))
+        if reader.code:
+            raise SystemExit(f"{command} ends with {reader.code}:\n{output}")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    size = f"--window-size={REPORT_SIZE[0]},{REPORT_SIZE[1]}"
+    target = f"--screenshot={IMAGES / 'report.png'}"
+    page = (reader.folder / "report.html").as_uri()
+    subprocess.run([browser, *options, size, target, page], check=True, capture_output=True, timeout=120)
+
+
 def main() -> None:
+    IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         console = Console(record=True, width=WIDTH, file=io.StringIO())
-        console.print(demo(Path(folder)), end="")
-    PICTURE.parent.mkdir(exist_ok=True)
-    picture = console.export_svg(title="deployer", code_format=FORMAT, unique_id="demo")
-    PICTURE.write_text(picture, encoding="utf-8")
+        shown, reader = demo(Path(folder))
+        console.print(shown, end="")
+        picture = console.export_svg(title="deployer", code_format=FORMAT, unique_id="demo")
+        (IMAGES / "demo.svg").write_text(picture, encoding="utf-8")
+        picture_report(reader)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with the input: where it is, what it is and how to mend it."""
+    """One thing wrong with the input: where it is, what it is and how to fix it."""
 
     at: Position
     what: str
@@ -149,19 +149,19 @@ class Refused(DeployerError):
 
 
 class Conflict(DeployerError):
-    """Somebody else changed what this request was based on."""
+    """Another process changed the state that this request was based on."""
 
     kind = "Conflict"
 
 
 class KeysTaken(Conflict):
-    """Somebody else added rows with keys that this request is about to add to a table with unique keys."""
+    """Another process added rows with keys that this request adds to a table with unique keys."""
 
     kind = "KeysTaken"
 
 
 class Preempted(Conflict):
-    """Somebody else committed what a prepared commit must not follow; nothing is wrong with preparing it again."""
+    """Another process committed something that a prepared commit must not follow; the commit may be prepared again."""
 
     kind = "Preempted"
 

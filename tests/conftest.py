@@ -135,10 +135,10 @@ def update_golden() -> bool:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The one Spark session of this worker."""
+    """The one Spark session of this worker, of the default memory: others start and compile with twice the CPU time."""
     from deployer.compute.spark.local import LocalCluster, local_session, stop_session
 
-    yield local_session(LocalCluster(cores=2, memory="1g"))
+    yield local_session(LocalCluster(cores=2))
     stop_session()
 
 

@@ -21,7 +21,7 @@ def made(kind: type[DeployerError]) -> DeployerError:
         return kind(PROBLEMS)
     if issubclass(kind, CommitTimedOut):
         return kind("too slow", where="table/a.b", remedy="try again", attempts=3)
-    return kind("it broke", where=Position("a.yaml", 2), remedy="mend it")
+    return kind("it broke", where=Position("a.yaml", 2), remedy="fix it")
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

@@ -69,7 +69,7 @@ def open_workspace(
 ) -> Workspace:
     """Returns the workspace of a command's `--project`, `--stack` and `--specs`.
 
-    `confined`: for a project that somebody else wrote. Its files may not be, nor name, anything outside of its folder;
+    `confined`: for a project of an untrusted author. Its files may not be, nor name, anything outside of its folder;
     what options name is the user's.
     """
     project_dir = Path(project_dir) if project_dir is not None else None

@@ -60,8 +60,8 @@ from deployer.platform.text import masking
 app = typer.Typer(
     name="deployer",
     help="Infrastructure as code for lakehouse tables.",
-    epilog="Exit codes: 0 done, 1 error, 2 changes (preview --exit-code, drift, state verify) or services that are not "
-    "well (service check), 3 refused, 130 stopped.",
+    epilog="Exit codes: 0 done, 1 error, 2 changes (preview --exit-code, drift, state verify) or unhealthy "
+    "services (service check), 3 refused, 130 stopped.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -266,7 +266,7 @@ def _of_the_system(error: OSError) -> DeployerError | None:
         )
     if error.filename is not None:
         return DeployerError(
-            error.strerror or str(error), where=error.filename, remedy="look at the path and its rights"
+            error.strerror or str(error), where=error.filename, remedy="check the path and its permissions"
         )
     from deployer.platform.storage.s3_errors import refusal_in
 

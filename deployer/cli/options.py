@@ -11,7 +11,10 @@ import typer
 ProjectDir = Annotated[
     Path | None,
     typer.Option(
-        "--project", "-C", help="Folder of Pulumi.yaml; found upwards from here unless given.", show_default=False
+        "--project",
+        "-C",
+        help="Folder of Pulumi.yaml; by default, the nearest one from here upwards.",
+        show_default=False,
     ),
 ]
 StackName = Annotated[str, typer.Option("--stack", "-s", help="Pulumi stack.", envvar="DEPLOYER_STACK")]
@@ -72,7 +75,7 @@ TrustUdfs = Annotated[
     bool,
     typer.Option(
         "--trust-udfs",
-        help="Run packaged functions of the lake whoever made them: only where you trust all who can write the lake.",
+        help="Run packaged functions of the lake by any author. Use it only if you trust all who can write the lake.",
     ),
 ]
 

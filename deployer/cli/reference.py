@@ -1,8 +1,7 @@
-"""Writes docs/cli.md from the commands themselves: `python -m deployer.cli.reference > docs/cli.md`."""
+"""The pages of the command reference, made from the commands themselves. `make reference` writes them below docs/."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 import typer
@@ -10,28 +9,62 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from deployer.cli.main import app
 
+GENERATED = "<!-- Made by `make reference` from the code. Do not edit. -->"
 
-def reference() -> str:
-    """Returns the Markdown of every command that is not hidden, in the groups of the help: usage, arguments and
-    options."""
+
+def reference() -> Mapping[str, str]:
+    """Returns the Markdown of every command that is not hidden, by path below docs/.
+
+    `cli.md` has the options before a command and lists the pages; `commands/` has a page for each group of the help
+    and one for each command with commands of its own.
+    """
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)  # noqa: S101 -- an app with several commands is a group
     context = typer.Context(group, info_name="deployer")
-    lines = ["# Commands", "", "Made from the code by `python -m deployer.cli.reference`.", ""]
-    lines += [(group.epilog or "").strip(), ""]
     own = [
         row for parameter in group.params if isinstance(parameter, TyperOption) and (row := _row(parameter, context))
     ]
-    lines += ["Before the name of a command:", "", "| option | meaning |", "|---|---|", *own, ""]
+    overview = [
+        *("# Commands", "", GENERATED, "", (group.epilog or "").strip(), ""),
+        *("Before the name of a command:", "", "| option | meaning |", "|---|---|", *own, ""),
+    ]
+    pages: dict[str, str] = {}
     for title, names in groups(group, context).items():
-        lines += [f"## {title}", ""]
+        overview += [f"## {title}", "", "| command | what it does |", "|---|---|"]
+        path, single, nested = f"commands/{slug(title)}.md", list[str](), dict[str, str]()
         for name in names:
             command = group.get_command(context, name)
             if isinstance(command, TyperCommand):
-                lines += _command(command, typer.Context(command, info_name=name, parent=context))
+                overview.append(_listed(command, name, path))
+                single += _command(command, typer.Context(command, info_name=name, parent=context))
             elif isinstance(command, TyperGroup):
-                lines += _group(command, name, context)
+                own_path = f"commands/{name}.md"
+                overview.append(_listed(command, name, own_path))
+                nested[own_path] = _text(
+                    [f"# deployer {name}", "", GENERATED, "", *[*_group(command, name, context)][2:]]
+                )
+        pages |= {path: _text([f"# {title}", "", GENERATED, "", *single]), **nested} if single else nested
+        overview.append("")
+    return {"cli.md": _text(overview), **pages}
+
+
+def slug(title: str) -> str:
+    """Returns the file name of a page without its suffix: `plan-and-apply` for `Plan and apply`."""
+    return title.lower().replace(" ", "-")
+
+
+def _text(lines: Sequence[str]) -> str:
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _listed(command: TyperCommand | TyperGroup, name: str, path: str) -> str:
+    return f"| [`deployer {name}`]({path}#deployer-{name}) | {_first_line(command)} |"
+
+
+def _first_line(command: TyperCommand | TyperGroup) -> str:
+    """Returns the first sentence of a command's help."""
+    text = " ".join((command.help or "").split("\n\n")[0].split())
+    return text.partition(". ")[0].rstrip(".") + "."
 
 
 def groups(group: TyperGroup, context: typer.Context) -> Mapping[str, Sequence[str]]:
@@ -57,7 +90,7 @@ def _group(group: TyperGroup, name: str, context: typer.Context) -> Iterator[str
 
 def _command(command: TyperCommand | TyperGroup, context: typer.Context) -> Iterator[str]:
     usage = " ".join(piece for piece in command.collect_usage_pieces(context))
-    yield from (f"### deployer {context.info_name}", "", f"`deployer {context.info_name} {usage}`", "")
+    yield from (f"## deployer {context.info_name}", "", f"`deployer {context.info_name} {usage}`", "")
     yield from ((command.help or "").strip(), "")
     for title, kind in (("argument", TyperArgument), ("option", TyperOption)):
         rows = [
@@ -73,7 +106,3 @@ def _row(parameter: TyperArgument | TyperOption, context: typer.Context) -> str 
         return None
     name, text = (" ".join(part.split()).replace("|", "\\|") for part in record)
     return f"| `{name.replace(chr(92), '')}` | {text} |" if "|" not in name else f"| `{name}` | {text} |"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(reference())

@@ -135,7 +135,7 @@ class Alarms(pulumi.ComponentResource):
         )
 
     def _queue_of_successes(self, key_arn: Any) -> aws.sqs.Queue:
-        """What succeeds is sent to a queue without readers: SQS counts it, and CloudWatch has the number."""
+        """Declares a queue without readers for events of success: SQS counts them, and CloudWatch has the number."""
         name = self._label
         queue = aws.sqs.Queue(
             f"successes/{name}",

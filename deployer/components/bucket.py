@@ -170,7 +170,8 @@ def _prefix(instance: InstanceSpec) -> str:
 
 
 def _encryption(key_arn: Any) -> dict[str, object]:
-    """By S3's keys, or by the lake's, which S3 then asks for once for many objects (a bucket key) and not for each."""
+    """Returns the encryption: by S3's keys, or by the lake's, which S3 then asks for once for many objects (a bucket
+    key) and not for each."""
     if key_arn is None:
         return {"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}
     return {

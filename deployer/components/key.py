@@ -10,7 +10,7 @@ import pulumi_aws as aws
 from deployer.components.context import GUARD, KEPT, LakeContext, below
 from deployer.compute.iam.key import key_alias, key_policy
 
-#: Without the key the data is lost: it is kept as long as AWS allows, should somebody schedule its end.
+#: Without the key the data is lost: it is kept as long as AWS allows, if its deletion is scheduled.
 DELETION_DAYS = 30
 
 

@@ -108,9 +108,9 @@ class Lake(pulumi.ComponentResource):
         if given is not None:
             if declared is not None:
                 raise InvalidInput(
-                    "the program gives the lake a KMS key, and the specs say another in aws.kms_key",
+                    "the program gives the lake a KMS key, and the specs have another in aws.kms_key",
                     where=context.instance.address,
-                    remedy="leave out one of them",
+                    remedy="leave one of them out",
                 )
             self.kms_key = pulumi.Output.from_input(given)
         elif declared == "managed":

@@ -29,16 +29,16 @@ def local_cluster(clusters: Sequence[Cluster], name: str | None, where: str) -> 
     if not local:
         names = ", ".join(f"{each.name} ({each.kind})" for each in clusters)
         raise Refused(
-            f"no cluster of kind local is declared, and none of {names} is used without being asked for",
+            f"no cluster of kind local is declared, and none of {names} is used unless you name it",
             where=where,
-            remedy=f"say `--cluster {clusters[0].name}`, or declare one of kind local too",
+            remedy=f"give `--cluster {clusters[0].name}`, or declare one of kind local too",
         )
     chosen = local_default(clusters)
     if chosen is None:
         raise InvalidInput(
             f"the clusters {', '.join(each.name for each in local)} are declared, and none is called {DEFAULT}",
             where=where,
-            remedy=f"call one of them {DEFAULT}, or say which with `ingest --cluster NAME`",
+            remedy=f"call one of them {DEFAULT}, or choose one with `ingest --cluster NAME`",
         )
     return _sizes(chosen, where)
 

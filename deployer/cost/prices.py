@@ -91,10 +91,12 @@ def read_prices(file: Path | None = None) -> PriceList:
         return _checked(read_limited(file, MAX_BYTES), str(file))
     except FileNotFoundError:
         raise NotFound(
-            "there is no such file of prices", where=file, remedy="give --prices a file, see docs/cost.md"
+            "this price file does not exist", where=file, remedy="give --prices a file, see docs/cost.md"
         ) from None
     except OSError as error:
-        raise InvalidInput(f"it cannot be read: {error.strerror}", where=file, remedy="look at its rights") from error
+        raise InvalidInput(
+            f"it cannot be read: {error.strerror}", where=file, remedy="check its permissions"
+        ) from error
 
 
 def _checked(data: bytes, source: str) -> PriceList:

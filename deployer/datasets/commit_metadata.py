@@ -60,7 +60,7 @@ class CommitMetadata:
     computed: ComputedFragments | None = None
 
     def to_properties(self) -> dict[str, str]:
-        """As transaction properties; files are columns of one compact JSON object, keys in base64."""
+        """Returns the properties of the transaction; files are columns of one compact JSON object, keys in base64."""
         files = self.files
         columns = {
             "path": [file.path for file in files],

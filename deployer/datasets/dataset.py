@@ -91,6 +91,17 @@ def open_dataset(location: str, version: int | None = None) -> lance.LanceDatase
         raise _explained(failure, location, version) from failure
 
 
+def at_version(dataset: lance.LanceDataset, version: int) -> lance.LanceDataset:
+    """Returns an open dataset at another version, which shares its caches. Raises NotFound for a version that is not
+    there, Corrupt for one that cannot be read."""
+    try:
+        return dataset.checkout_version(version)
+    except BaseException as failure:
+        if not is_of_lance(failure):
+            raise
+        raise _explained(failure, str(dataset.uri), version) from failure
+
+
 def create_dataset(
     location: str, schema: pa.Schema, data_storage_version: str, *, stable_row_ids: bool
 ) -> lance.LanceDataset:

@@ -143,7 +143,7 @@ class EmbeddedEngine:
             StackStore(files, keys).restore(deployment)
 
     def cancel(self, stack: StackRef) -> tuple[str, ...]:
-        """Removes the stack's locks, whoever holds them, and says whose they were."""
+        """Removes the stack's locks of all holders, and returns their holders."""
         return break_locks(stack_files(stack))
 
     # --- one run

@@ -42,7 +42,7 @@ class UnpackedUDF:
             )
         if not isinstance(self.prefix, str):
             raise InvalidFunction(
-                f"prefix={self.prefix!r} is not a text", where="UnpackedUDF", remedy='use one such as "img_"'
+                f"prefix={self.prefix!r} is not a string", where="UnpackedUDF", remedy='use one such as "img_"'
             )
 
 
@@ -211,7 +211,7 @@ def _check_names(bound: Sequence[BoundOutput], table: Mapping[str, Column]) -> N
     for each in bound:
         where = f"column `{each.name}`"
         if not isinstance(each.name, str):
-            raise InvalidFunction(f"{each.name!r} is not a name", where="add_columns", remedy="use a text")
+            raise InvalidFunction(f"{each.name!r} is not a name", where="add_columns", remedy="use a string")
         if fault := name_fault(each.name):
             raise InvalidFunction(fault.what, where="add_columns", remedy=fault.remedy)
         if first := taken.get(alike(each.name)):

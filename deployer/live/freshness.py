@@ -68,7 +68,7 @@ def _freshness(store: StateReader, state: TableState, view: ViewSpec) -> Freshne
     for name in view.tables:
         entry = store.instance().by_name(name)
         if entry is None or entry.status != "active":
-            return Freshness(view.max_staleness, refreshed_at, {}, f"the view reads {name}, which is not there")
+            return Freshness(view.max_staleness, refreshed_at, {}, f"the view reads {name}, which does not exist")
         try:
             since = _first_change(store, entry.table_id, reflected.get(entry.table_id, 0))
         except DeployerError as error:

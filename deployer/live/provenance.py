@@ -125,8 +125,8 @@ def index_origin(store: StateReader, root: str, entry: TableEntry, name: str) ->
     """Returns the newest commit to Lance that built or dropped the index; None when no version that is kept did.
 
     A commit that leaves the index as it is declared, such as one that brings it up to date, is passed over where an
-    older one is known to have built it. Lance takes no metadata on such commits: `who` is somebody where the state log
-    does not show it either.
+    older one is known to have built it. Lance takes no metadata on such commits: `who` is `somebody` where the state
+    log does not show it either.
     """
     newest = open_dataset(dataset_location(root, entry))
     times = versions_of(newest)

@@ -47,7 +47,7 @@ def fault_of(service: Service) -> str:
 
 @lru_cache(1024)
 def _fault(kind: str, form: str) -> str:
-    """By text, since most tables of a lake have the same few services."""
+    """Returns the fault of a service; cached by text, since most tables of a lake have the same few services."""
     return fault_of_service(kind, json.loads(form))
 
 
@@ -77,7 +77,7 @@ def declared_service(spec: ServiceSpec, before: Service | None = None) -> Servic
 
 
 def trigger_of(service: Service) -> Trigger | None:
-    """When the service runs by itself; None: on demand only, or it is wrong (see `fault_of`)."""
+    """Returns the trigger; None: the service runs on demand only, or it is not valid (see `fault_of`)."""
     if service.trigger_mode != "AUTOMATIC" or fault_of(service):
         return None
     return trigger_from_json(service.kind, {"trigger_mode": service.trigger_mode, "trigger": service.trigger})

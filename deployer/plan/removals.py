@@ -11,7 +11,7 @@ from deployer.platform.text.formatting import count, size
 if TYPE_CHECKING:
     pass
 
-#: `replaced`: a rewrite or an emptying took its place; `unfinished`: a rewrite that was cut off; `deleted`: of a table
+#: `replaced`: a rewrite or an emptying took its place; `unfinished`: an interrupted rewrite; `deleted`: of a table
 #: that is deleted; `creating`, `deleting`: of a table whose creation or deletion was cut off.
 RemovalKind = Literal["replaced", "unfinished", "deleted", "creating", "deleting"]
 
@@ -35,7 +35,7 @@ class Removal:
 
     @property
     def name(self) -> tuple[str, int]:
-        """What it is known by, whenever it is asked for."""
+        """The key by which the removal is compared."""
         return self.table_id, self.number
 
 

@@ -133,13 +133,13 @@ def _date(node: Node | None, problems: list[Problem]) -> dt.date | None:
 
 
 def unknown_rule(approval: Approval, names: tuple[str, ...]) -> Problem:
-    """That an approval names a rule which is not there."""
+    """Returns the problem that an approval names a rule that does not exist."""
     what = f"an approval of {approval.rule}, and there is no rule of that name"
     return Problem(approval.at, what, one_of(approval.rule, names) if names else "remove it", Rule.UNKNOWN_VALUE)
 
 
 def repeated_name(name: str, at: Position, first: Position) -> Problem:
-    """That two rules have one name, by which approvals mean one of them."""
+    """Returns the problem that two rules have one name, by which approvals refer to one of them."""
     return Problem(
         at, f"a second rule is named {name}, as the one at {first}", "give it another `name`", "duplicate-rule"
     )

@@ -66,7 +66,7 @@ class PythonRules:
         if (problem := problem_of(document.get("problem")) if isinstance(document, dict) else None) is not None:
             problems.append(problem)
         elif listed is None or None in found:
-            problems.append(Problem(Position(file), "the file defines an invalid rule", "mend it", "rule-failed"))
+            problems.append(Problem(Position(file), "the file defines an invalid rule", "fix it", "rule-failed"))
         return [each for each in found if each is not None]
 
     def _policy(self, document: Any, file: str, number: int) -> Policy | None:
@@ -89,7 +89,7 @@ class PythonRules:
         return Policy(name, check, at, Enforcement(enforcement), text_of(description), tuple(stacks), tuple(addresses))
 
     def _check(self, name: str, number: int, at: Position) -> Callable[[PlanView], Iterator[Finding]]:
-        def failed(what: str, remedy: str = "mend the rule") -> RuleFailed:
+        def failed(what: str, remedy: str = "fix the rule") -> RuleFailed:
             return RuleFailed(Problem(at, f"the rule {name} {what}", remedy, "rule-failed"))
 
         def check(plan: PlanView) -> Iterator[Finding]:
@@ -119,7 +119,7 @@ class PythonRules:
     def _ask(self, request: Any) -> Any:
         """Returns the answer; None for one that cannot be read. Raises _NoAnswer."""
         if self._is_over:
-            raise _NoAnswer("was not asked: another rule ended its process", "mend that rule")
+            raise _NoAnswer("did not run: another rule ended its process", "fix that rule")
         self._send(request)
         channel = self._process.channel
         try:
@@ -129,12 +129,12 @@ class PythonRules:
         except TimeoutError:
             self._is_over = True
             self._process.end(0)
-            raise _NoAnswer(f"takes more than {channel.seconds:g} s and was ended", "let it take less time") from None
+            raise _NoAnswer(f"takes more than {channel.seconds:g} s and was ended", "make it faster") from None
         if frame is None:
             self._is_over = True
             ended = self._process.end(_PATIENCE_SECONDS)
             what = f"gave no answer: its process ended with {ended or 'exit code 0'}"
-            raise _NoAnswer(what, "let it end without ending its process")
+            raise _NoAnswer(what, "remove the call that ends its process")
         return json_of(frame)
 
     def _send(self, request: Any) -> None:

@@ -42,7 +42,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Somebody's word that a violation is wanted, to the end of the day `until` (UTC).
+    """An approval: a violation is accepted, to the end of the day `until` (UTC).
 
     No column: of any; no stacks: of all.
     """

@@ -64,7 +64,7 @@ def rule(
     It is named after the function, with `-` for `_`, unless `name` is given; its docstring's first line describes it.
     `enforcement` is mandatory, advisory or disabled; `stacks` and `addresses` are globs of where it holds.
     Raises ValueError for another enforcement, and a name that is not in small letters with `-` between words; TypeError
-    for globs that are one text.
+    for globs that are one string.
     """
     if isinstance(stacks, str) or isinstance(addresses, str):
         raise TypeError('stacks and addresses are lists, such as stacks=["prod"]')

@@ -52,7 +52,7 @@ class ChangeRow:
     at: Position | None = None
 
     def violation(self, message: str) -> Finding:
-        """That this change breaks the rule."""
+        """Returns the finding that this change breaks the rule."""
         return Finding(self.address, message, self.column, self.at)
 
 
@@ -79,7 +79,7 @@ class ResourceRow:
     at: Position | None = None
 
     def violation(self, message: str) -> Finding:
-        """That this resource breaks the rule."""
+        """Returns the finding that this resource breaks the rule."""
         return Finding(self.address, message, "", self.at)
 
 
@@ -102,7 +102,7 @@ class ColumnRow:
     at: Position | None = None
 
     def violation(self, message: str) -> Finding:
-        """That this column breaks the rule."""
+        """Returns the finding that this column breaks the rule."""
         return Finding(self.address, message, self.column, self.at)
 
 

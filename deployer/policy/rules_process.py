@@ -54,9 +54,9 @@ def _loaded(path: Path, file: str, rules: list[tuple[PythonRule, str]]) -> dict[
         exec(compile(path.read_bytes(), file, "exec"), module.__dict__)  # noqa: S102 -- the project's own rules
     except SyntaxError as error:
         at = Position(file, error.lineno or 1, error.offset or 1)
-        problem = Problem(at, f"this is not Python: {error.msg}", "mend it", "rule-syntax")
+        problem = Problem(at, f"this is not Python: {error.msg}", "fix it", "rule-syntax")
     except BaseException as error:
-        problem = Problem(_line(error, file), f"the file cannot be run: {_said(error)}", "mend it", "rule-failed")
+        problem = Problem(_line(error, file), f"the file cannot be run: {_said(error)}", "fix it", "rule-failed")
     found = [each for each in vars(module).values() if isinstance(each, PythonRule)]
     own = [each for each in found if getattr(each.function, "__module__", None) == module.__name__]
     own = list(dict.fromkeys(own))
@@ -81,7 +81,7 @@ def _asked(rule: PythonRule, file: str, view: PlanView) -> dict[str, Any]:
     try:
         found: list[object] = list(rule.function(view) or ())
     except BaseException as error:
-        return _failed(rule, _line(error, file, at), f"failed: {_said(error)}", "mend the rule")
+        return _failed(rule, _line(error, file, at), f"failed: {_said(error)}", "fix the rule")
     for other in (each for each in found if not isinstance(each, Finding)):
         remedy = "yield row.violation(…), or a Finding"
         return _failed(rule, at, f"gave {type(other).__name__} {other!r:.60}, which is not a Finding", remedy)

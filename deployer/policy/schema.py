@@ -12,11 +12,11 @@ from deployer.policy.model import NAME
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 1000}
 _GLOBS = {"type": "array", "items": _TEXT, "minItems": 1}
 _NAME = _TEXT | {"pattern": f"^{NAME}$", "patternErrorMessage": "use small letters and digits with - between words"}
-_STACKS = _GLOBS | {"description": "Globs of the stacks that it holds for; all unless given."}
+_STACKS = _GLOBS | {"description": "Globs of the stacks that it holds for; all by default."}
 _COMMON: Mapping[str, Any] = {
     "kind": {"const": "Policy"},
     "rule": {"type": "string", "enum": list(BUILTIN), "description": "A rule that is built in."},
-    "name": _NAME | {"description": "What violations and approvals call it; the rule's own name unless given."},
+    "name": _NAME | {"description": "What violations and approvals call it; the rule's own name by default."},
     "enforcement": {
         "type": "string",
         "enum": [each.value for each in Enforcement],
@@ -25,8 +25,7 @@ _COMMON: Mapping[str, Any] = {
     },
     "description": _TEXT,
     "stacks": _STACKS,
-    "addresses": _GLOBS
-    | {"description": 'Globs of what it holds for, such as "table/nyc.*"; everything unless given.'},
+    "addresses": _GLOBS | {"description": 'Globs of what it holds for, such as "table/nyc.*"; everything by default.'},
 }
 
 APPROVAL: Mapping[str, Any] = {

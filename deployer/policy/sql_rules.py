@@ -153,8 +153,8 @@ def _explained(failure: Exception, tables: Mapping[str, pa.Table]) -> _Wrong:
         name = missing[1].replace('"', "").rsplit(".", 1)[-1]
         near = nearest(name, sorted({column for table in tables.values() for column in table.column_names}))
         remedy = f"did you mean {near}?" if near else "docs/policy.md lists the columns"
-        return _Wrong(f"reads the column {name}, which is not there", remedy)
-    return _Wrong(f"cannot be run: {text:.200}", "mend its SQL")
+        return _Wrong(f"reads the column {name}, which does not exist", remedy)
+    return _Wrong(f"cannot be run: {text:.200}", "fix its SQL")
 
 
 def plan_tables(plan: PlanView) -> dict[str, pa.Table]:

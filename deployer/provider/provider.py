@@ -69,7 +69,9 @@ class LakeProvider:
     ) -> tuple[Properties, tuple[CheckFailure, ...]]:
         """Returns the inputs in canonical form, and why they are refused. `secret`: inputs that are or hold secrets."""
         if secret:
-            reason = "it is secret, or holds a secret, and a lake keeps in clear what declares it: leave the secret out"
+            reason = (
+                "it is secret, or holds a secret, and a lake stores its specs without encryption: leave the secret out"
+            )
             return news, tuple(CheckFailure(name, reason) for name in sorted(secret))
         if refusals := self._refusals(urn):
             return news, tuple(CheckFailure("", reason) for reason in refusals)

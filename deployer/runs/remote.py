@@ -38,7 +38,7 @@ def service_job(
 ) -> RemoteJob:
     """Returns the job that runs a service of `table` (`database.name`) at once, whether the table has it or not.
 
-    With a `run_id` it does that queued run; otherwise it begins one. The `job_id` is random unless given.
+    With a `run_id` it does that queued run; otherwise it begins one. The `job_id` is random by default.
     """
     queued = () if run_id is None else (f"--run={run_id}",)
     given = () if options is None else (f"--options={json.dumps(options)}",)

@@ -64,7 +64,7 @@ class SearchBuilder:
         return self._request.kind
 
     def limit(self, limit: int | None) -> Self:
-        """At most so many rows: 10 unless given. None, for all, is for a reading without a query only."""
+        """Returns at most so many rows, 10 by default. None, for all rows, needs a search without a query."""
         if limit is None and self._request.kind == "scan":
             return self._with(limit=None)
         return self._with(limit=self._whole("limit", limit))
@@ -81,7 +81,7 @@ class SearchBuilder:
         """
         if not isinstance(where, str):
             raise InvalidInput(
-                f"the condition is of type {type(where).__name__}", where=self._address, remedy="give a text of SQL"
+                f"the condition is of type {type(where).__name__}", where=self._address, remedy="give an SQL string"
             )
         check_condition(where, self._address, self._target.table.schema)
         added, before = Condition.typed(where, self._target.schema), self._request.condition
@@ -90,7 +90,7 @@ class SearchBuilder:
         return self._with(condition=added, prefilter=prefilter)
 
     def select(self, columns: Sequence[str] | Mapping[str, str]) -> Self:
-        """These columns only, or new ones by name with the SQL that gives each: `{"km": "miles * 1.609"}`.
+        """Selects these columns only, or new ones by name with the SQL of each: `{"km": "miles * 1.609"}`.
 
         The distance or score is always there too.
         """
@@ -110,7 +110,7 @@ class SearchBuilder:
         return self._with(row_id=with_row_id)
 
     def distance_type(self, distance_type: str) -> Self:
-        """Returns the metric: `l2`, `cosine` or `dot`, or `hamming` for vectors of uint8. Unless given, that of the
+        """Returns the metric: `l2`, `cosine` or `dot`, or `hamming` for vectors of uint8. By default, that of the
         column's index, or l2 without one. An index of another metric is not used."""
         metric = distance_type.lower() if isinstance(distance_type, str) else distance_type
         if metric not in METRICS:
@@ -145,7 +145,7 @@ class SearchBuilder:
     def nprobes(self, nprobes: int) -> Self:
         """Returns how many partitions of an index are read: more find more of the nearest rows, and take longer.
 
-        Unless given, 20, and more where a condition leaves too few rows.
+        By default, 20, and more where a condition leaves too few rows.
         """
         return self._ann("nprobes", nprobes=self._whole("nprobes", nprobes))
 
@@ -155,7 +155,7 @@ class SearchBuilder:
 
     def ef(self, ef: int) -> Self:
         """Returns how many candidates a search of a graph (hnsw) keeps: at least the rows wanted; 1.5 times those
-        unless given."""
+        by default."""
         return self._ann("ef", ef=self._whole("ef", ef))
 
     def bypass_vector_index(self) -> Self:
@@ -186,7 +186,7 @@ class SearchBuilder:
     ) -> Self:
         """Orders the rows by a reranker; `normalize` is how a hybrid search makes distances and scores comparable.
 
-        `query_string` is the query that the reranker is given: the text of the search unless given.
+        `query_string` is the query that the reranker is given: the text of the search by default.
         """
         if self._request.kind not in _RERANKERS:
             raise InvalidInput("a reading without a query has no order to change", where=self._address)
@@ -261,7 +261,7 @@ class SearchBuilder:
             return name
         if not isinstance(name, str) or not isinstance(sql, str):
             raise InvalidInput(
-                f"the column {name!r} is given as {sql!r}", where=self._address, remedy="give a text of SQL for a name"
+                f"the column {name!r} is given as {sql!r}", where=self._address, remedy="give an SQL string for a name"
             )
         try:
             check_expression(sql)

@@ -109,7 +109,7 @@ def checked(result: Any, reranker: object, address: str) -> pa.Table:
     raise InvalidInput(
         f"the reranker {type(reranker).__name__} returned {found}",
         where=address,
-        remedy=f"it is to return an Arrow table with the column {RELEVANCE}",
+        remedy=f"it must return an Arrow table with the column {RELEVANCE}",
     )
 
 

@@ -15,7 +15,7 @@ def read_text(query: Any, address: str) -> str:
         raise InvalidInput(
             f"the query of a full-text search is of type {type(query).__name__}",
             where=address,
-            remedy='give a text, or search a vector with query_type="vector"',
+            remedy='give a string, or search a vector with query_type="vector"',
         )
     if not query.strip(' \t\r\n"'):
         raise InvalidInput("the query text is empty", where=address, remedy="give the words to search")

@@ -1,4 +1,4 @@
-"""Query vectors in files: NumPy's `.npy`, a JSON list, or numbers parted by spaces, commas or lines."""
+"""Query vectors in files: NumPy's `.npy`, a JSON list, or numbers separated by spaces, commas or lines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_vector_file(path: Path) -> Any:
         raise InvalidInput(
             "the file has no vector",
             where=path,
-            remedy="give a .npy file, a JSON list of numbers, or numbers parted by spaces or commas",
+            remedy="give a .npy file, a JSON list of numbers, or numbers separated by spaces or commas",
         ) from None
 
 

@@ -125,7 +125,7 @@ def options_of(state: TableState, kind: ServiceKind, given: Mapping[str, Any] | 
         raise Refused(
             f"the {kind} service that the state holds is not valid, so it is not run: {wrong}",
             where=f"table {state.table_id}",
-            remedy="`deployer state log` says who put it there; `deployer up` puts back what the specs declare",
+            remedy="`deployer state log` shows who put it there; `deployer up` puts back what the specs declare",
         )
     if service.unsafe_raw:
         return options_from_text(kind, {name: str(value) for name, value in service.options.items()})

@@ -14,7 +14,7 @@ def arranged(frame: DataFrame, root: str, table: str, partitions: int | None = N
     """Returns the DataFrame with its rows in ranges of the table's row keys, one for each of its partitions.
 
     Spark writes a DataFrame in the partitions that it has. Where the rows of each are spread over all leaves, every
-    task writes a file into every leaf. `partitions` is their number; Spark chooses it unless given, by the size of the
+    task writes a file into every leaf. `partitions` is their number; Spark chooses it by default, by the size of the
     rows. A table without row keys has the DataFrame as it is. Raises NotFound for a table that is not there.
     """
     opened = open_table(root, table).opened

@@ -35,7 +35,7 @@ def open_store(root: str | Path) -> StateStore:
 
 
 def open_reader(root: str | Path) -> StateReader:
-    """As `open_store`, for who only reads: nothing is written, not even by SQLite, and no right to write is needed."""
+    """Opens the state store to read it: nothing is written, not even by SQLite, and no right to write is needed."""
     if _is_on_s3(root):
         from deployer.state.open_s3 import open_on_s3_to_read
 

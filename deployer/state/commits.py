@@ -59,7 +59,7 @@ class _Trial:
         return CommitTimedOut(
             f"{self.attempts} attempts within {self.timeout:g} s {why}",
             where=where,
-            remedy="try again when fewer write, or allow more time",
+            remedy="try again when there are fewer writers, or allow more time",
             attempts=self.attempts,
         )
 
@@ -163,7 +163,7 @@ class Committer:
         state = known.state
         for requirement in part.requirements:
             if (failure := requirement.failure(state)) is not None:  # type: ignore[arg-type]
-                raise Conflict(failure, where=_address(part.log), remedy="look at the newest state and decide again")
+                raise Conflict(failure, where=_address(part.log), remedy="read the newest state, and decide again")
         entry = LogEntry(
             log=part.log,
             version=state.version + 1,
@@ -177,7 +177,7 @@ class Committer:
             after = apply(state, entry)
         except Inapplicable as error:
             raise Conflict(
-                error.what, where=_address(part.log), remedy="look at the newest state and decide again"
+                error.what, where=_address(part.log), remedy="read the newest state, and decide again"
             ) from None
         record = to_record(entry)
         return _StagedCommit(entry, record, replace(known, state=after, log_bytes=known.log_bytes + len(record.body)))
@@ -192,7 +192,7 @@ class Committer:
         raise OutcomeUnknown(
             f"the answer to transaction {sent.txn_id} was lost, and the log is no longer kept at its version",
             where=_address(sent.log),
-            remedy="look at the state before trying again",
+            remedy="check the state before you try again",
         )
 
     def _pause(self, trial: _Trial) -> None:

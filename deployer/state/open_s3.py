@@ -1,7 +1,7 @@
 """The state store of an instance at `s3://bucket/prefix`: opening, making and removing it.
 
-`ROOT/_state/store.json` says which DynamoDB table the logs are in, so that whoever knows the root finds them, whatever
-the region of its own settings.
+`ROOT/_state/store.json` says which DynamoDB table the logs are in, so that every process that knows the root finds
+them, whatever the region of its own settings.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def open_on_s3(root: str, clock: Clock | None = None, policy: SnapshotPolicy | N
 
 
 def open_on_s3_to_read(root: str) -> StateReader:
-    """As `open_on_s3`, for who only reads: it sends no request that writes."""
+    """Opens a state store on S3 to read it: it sends no request that writes."""
     sign = _read_sign(root)
     if sign is None:
         raise _no_store(root)
@@ -86,8 +86,8 @@ def create_on_s3(root: str, options: Mapping[str, object], instance: str) -> Sta
 def remove_on_s3(root: str) -> None:
     """Removes the store at `root` for ever; nothing to do when there is none.
 
-    `store.json` may be anybody's, so raises Refused for the store of another root. The DynamoDB table goes only when no
-    other store is in it.
+    `store.json` is untrusted, so this raises Refused for the store of another root. The DynamoDB table goes only when
+    no other store is in it.
     """
     sign = _read_sign(root)
     if sign is None:
@@ -200,11 +200,11 @@ def _read_sign(root: str) -> _Sign | None:
         refuse_newer(found["format"], where)
         names = [found["store"], found["table"], found.get("region"), found.get("endpoint")]
         if not all(isinstance(each, str | None) for each in names) or not is_log_name(str(found["store"])):
-            raise ValueError("a name in it is none")
+            raise ValueError("a name in it is invalid")
         table = TableAddress(found["table"], found.get("region"), found.get("endpoint"))
         return _Sign(found["store"], table, found["made_table"] is True)
     except (AttributeError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise Corrupt(f"it does not have its shape: {error!r}", where=where, remedy=RECOVERY) from None
+        raise Corrupt(f"it has an unexpected structure: {error!r}", where=where, remedy=RECOVERY) from None
 
 
 def _to_json(sign: _Sign) -> bytes:

@@ -59,7 +59,7 @@ class StateReader:
         return {log: cast(TableState, each.state) for log, each in known.items()}
 
     def each_table(self, table_ids: Iterable[str]) -> tuple[dict[str, TableState], dict[str, DeployerError]]:
-        """As `tables`, and why there is none of those whose log cannot be read: they do not hide the others.
+        """Returns the states of all tables that can be read, and the errors of the others.
 
         Raises what concerns all of them, such as OutcomeUnknown.
         """
@@ -73,7 +73,7 @@ class StateReader:
         return [from_record(record) for record in self._logs.records(checked_log(log), after, limit)]
 
     def log_with_damage(self, log: str, after: int = 0, limit: int | None = None) -> list[LogEntry | DamagedEntry]:
-        """As `log`; an entry that cannot be read is reported and does not hide the others."""
+        """Returns the entries of a log, with a DamagedEntry for each that cannot be read."""
         return [read_or_damaged(record) for record in self._logs.records(checked_log(log), after, limit)]
 
     def logs(self) -> list[str]:

@@ -203,8 +203,8 @@ class StateStore(StateReader):
         """Takes a snapshot of the newest state now, whether or not one is due."""
         self._snapshot_writer.take(self._cache.refresh([checked_log(log)])[log].state)
 
-    def mend(self, audit: LogAudit, *, dry_run: bool = False, drop_history: bool = False) -> list[Step]:
-        """Puts right what the audit found, as far as nothing that was committed is lost by it (see `mend`)."""
+    def fix(self, audit: LogAudit, *, dry_run: bool = False, drop_history: bool = False) -> list[Step]:
+        """Puts right what the audit found, as far as nothing that was committed is lost by it (see `fix`)."""
         from deployer.state.audit.repair import mend_log
 
         steps = list(mend_log(audit, self._backend, self._snapshot_writer, dry_run=dry_run, drop_history=drop_history))

@@ -65,7 +65,7 @@ class BackfillMethods(OpenedTable):
         engine: str = "auto",
         cluster: str | None = None,
     ) -> BackfillJobResult:
-        """As `backfill_async`, and returns the result of the job when that has ended. Ctrl-C cancels it.
+        """Does what `backfill_async` does, waits for the job and returns its result. Ctrl-C cancels it.
 
         Logs the progress every `refresh_status_secs`. Raises TimeoutError where the job has not ended after `timeout`:
         the job continues, and can be resumed by its id.
@@ -226,7 +226,7 @@ class BackfillMethods(OpenedTable):
         if found.gone:
             names = ", ".join(_named(each) for each in found.gone[:10])
             more = f" and {len(found.gone) - 10} more" if len(found.gone) > 10 else ""
-            warnings.warn(f"rows of job {job_id} are not there any more: {names}{more}", UserWarning, stacklevel=2)
+            warnings.warn(f"rows of job {job_id} do not exist any more: {names}{more}", UserWarning, stacklevel=2)
         return list(found.addresses)
 
     def list_jobs(self) -> list[Job]:

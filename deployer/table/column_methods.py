@@ -32,7 +32,7 @@ class ColumnMethods(OpenedTable):
         job_id: str | None = None,
         engine: str = "auto",
     ) -> str:
-        """As `load_columns_async`, in this thread; returns the job's id. Ctrl-C cancels the job.
+        """Does what `load_columns_async` does, in this thread, and returns the job's id. Ctrl-C cancels the job.
 
         Logs the progress every `refresh_status_secs`.
         """

@@ -110,11 +110,11 @@ class TableReference:
         return Connection(self.root, open_store(self.root), self.trusted)
 
     async def open_db_async(self) -> Connection:
-        """As `open_db`, without holding up the event loop."""
+        """Does what `open_db` does, without blocking the event loop."""
         return await asyncio.to_thread(self.open_db)
 
     async def open_system_db_async(self) -> Connection:
-        """As `open_db_async`: the instance's state has the system tables too."""
+        """Does what `open_db_async` does: the instance's state has the system tables too."""
         return await self.open_db_async()
 
     def _entry(self, store: StateReader) -> TableEntry:

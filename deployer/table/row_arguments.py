@@ -11,7 +11,7 @@ def check_where(where: object, address: str, *, needed: bool = False) -> None:
     """Raises InvalidInput for a condition that is not a text, and for none where one is `needed`."""
     if isinstance(where, str) or (where is None and not needed):
         return
-    raise InvalidInput(f"the condition is of type {type(where).__name__}", where=address, remedy="give a text of SQL")
+    raise InvalidInput(f"the condition is of type {type(where).__name__}", where=address, remedy="give an SQL string")
 
 
 def check_names(name: str, given: object, address: str) -> None:
@@ -32,5 +32,5 @@ def check_values(values: object, values_sql: object, address: str) -> None:
             raise InvalidInput(
                 f"the expression of column {column!r} in `values_sql` is {sql!r}",
                 where=address,
-                remedy="give a text of SQL, or give the value in `values`",
+                remedy="give an SQL string, or give the value in `values`",
             )

@@ -92,7 +92,7 @@ class RowMethods(OpenedTable):
         allow_destroy: bool = False,
         indexes: bool = True,
     ) -> RowChange:
-        """Merges rows by the columns `on`, which are the row keys unless given, as one version.
+        """Merges rows by the columns `on`, which are the row keys by default, as one version.
 
         `rows` are as `add` has them, or a RecordBatchReader; more of them than a million, or 128 MiB, go through files
         in the folder of temporary files, so that memory does not limit how many they are.

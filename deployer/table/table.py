@@ -48,7 +48,7 @@ class Table(RowMethods, ColumnMethods, DefinitionMethods, BackfillMethods, Index
         return Reader(self._newest()).scan(where, columns).to_table()
 
     def to_pandas(self, columns: Sequence[str] | None = None, where: str | None = None) -> pd.DataFrame:
-        """As `to_arrow`, as a DataFrame of pandas."""
+        """Returns the rows as a DataFrame of pandas."""
         rows: pd.DataFrame = self.to_arrow(columns, where).to_pandas()
         return rows
 
@@ -60,7 +60,7 @@ class Table(RowMethods, ColumnMethods, DefinitionMethods, BackfillMethods, Index
         columns: Sequence[str] | None = None,
         where: str | None = None,
     ) -> ChangeFeed:
-        """Returns the rows that the commits after `since` and up to `until` (the newest version unless given) inserted,
+        """Returns the rows that the commits after `since` and up to `until` (the newest version by default) inserted,
         updated and deleted.
 
         Both are versions that `deployer history` lists, or times; 0 is before the first commit. The rows have the
@@ -87,7 +87,7 @@ class Table(RowMethods, ColumnMethods, DefinitionMethods, BackfillMethods, Index
         `query` is a vector (a list, a NumPy or Arrow array) or a text; without one, rows are read. `query_type` is
         `vector`, `fts` (full-text search), `hybrid` (both) or `auto`: a vector for a vector, and for a text a vector
         where the table declares an embedding function, else the words. `vector_column_name` may be left out where it is
-        clear. `fts_columns` are the columns whose words are searched: unless given, all with a full-text index; rows of
+        clear. `fts_columns` are the columns whose words are searched: by default, all with a full-text index; rows of
         a full-text search come in the order of `ordering_field_name`, highest first, instead of their score.
 
         Raises InvalidInput for what does not fit the table, Refused for an embedding function that is not trusted.

@@ -130,7 +130,9 @@ class Appender:
                 self.refresh()
                 if self._target.opened.state.version == before:
                     raise
-        raise CommitTimedOut("others commit and clean faster than it opens", where=self._target.opened.address)
+        raise CommitTimedOut(
+            "other processes commit and clean faster than the table can be opened", where=self._target.opened.address
+        )
 
     def _appended(
         self, dataset: LanceDataset, rows: pa.Table | pa.RecordBatch, job_id: str, unique: UniqueLoad | None

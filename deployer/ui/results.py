@@ -1,4 +1,4 @@
-"""Results that take long to make, such as a plan: made when somebody asks, one at a time, and kept with their time."""
+"""Results that take long to make, such as a plan: made on request, one at a time, and kept with their time."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Results:
                 errors = tuple(map(str, failure.problems))
             except DeployerError as failure:
                 errors = (str(failure),)
-            except Exception as failure:  # the page says so; a thread could tell nobody
+            except Exception as failure:  # the page reports it; a thread has no other way to
                 errors = (f"{type(failure).__name__}: {failure}",)
             result = Result(False, dt.datetime.now(dt.UTC), value, errors)
         with self._lock:

@@ -50,7 +50,7 @@ def _check_types(name: object, query: object, udfs: object, row_keys: object, ma
     where = "create_materialized_view"
     for argument, value in (("name", name), ("query", query)):
         if not isinstance(value, str):
-            raise InvalidInput(f"`{argument}` is {value!r}, which is not a text", where=where, remedy="give a text")
+            raise InvalidInput(f"`{argument}` is {value!r}, which is not a string", where=where, remedy="give a string")
     for function, given in udfs.items() if isinstance(udfs, Mapping) else ():
         if not isinstance(given, UDF):
             what = f"the function {function} is {type(given).__name__}, which is not a UDF"

@@ -42,7 +42,6 @@ def test_exit_codes_are_those_of_the_errors() -> None:
 
 
 def test_the_pages_say_the_same() -> None:
-    """`python -m deployer.app.operations.explain > docs/errors.md` brings the first up to date."""
     assert (REPOSITORY / "docs" / "errors.md").read_text(encoding="utf-8") == errors_page()
     page = (REPOSITORY / "docs" / "changes.md").read_text(encoding="utf-8")
     rows = {found[1]: found[0] for found in ROW.finditer(page)}

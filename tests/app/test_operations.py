@@ -93,7 +93,7 @@ def test_apply_reports_and_prints_nothing(project: Path, capfd: pytest.CaptureFi
 
 
 def test_a_plan_that_is_not_approved_changes_nothing(project: Path) -> None:
-    with pytest.raises(Interrupted, match="the plan was not approved, nothing was changed"):
+    with pytest.raises(Interrupted, match="the plan was not approved; nothing was changed"):
         app.apply(approve=lambda _: False)
     assert not app.plan().is_empty
 

@@ -284,12 +284,12 @@ def test_what_was_mended_by_hand_is_taken_over(
 ) -> None:
     drifted(applied, deployer)
     file = applied / "specs" / "flights.yaml"
-    mended = file.read_text(encoding="utf-8").replace(*edit)
-    assert mended != file.read_text(encoding="utf-8")
-    file.write_text(mended, encoding="utf-8")
+    fixed = file.read_text(encoding="utf-8").replace(*edit)
+    assert fixed != file.read_text(encoding="utf-8")
+    file.write_text(fixed, encoding="utf-8")
     ran = deployer("drift", "--write-spec")
     assert (ran.code, "the specs declare it already; it counts as applied now" in ran.out) == (0, True), ran.err
-    assert file.read_text(encoding="utf-8") == mended
+    assert file.read_text(encoding="utf-8") == fixed
     assert deployer("drift").code == 0
     assert deployer("preview", "--exit-code").code == 0
 
@@ -356,7 +356,7 @@ def move_root(folder: Path, deployer: Deployer) -> None:
             "specs/flights.yaml:12:5: an expression of column delay names it: length(origin)",
             id="default-names-it",
         ),
-        pytest.param(delete_table, "specs/planes.yaml:1:1: a document is not removed by itself", id="table-deleted"),
+        pytest.param(delete_table, "specs/planes.yaml:1:1: only a person removes a document", id="table-deleted"),
         pytest.param(move_root, "specs/demo.yaml:3:1: somebody applied this lake as root /elsewhere", id="root-moved"),
     ],
 )

@@ -40,7 +40,10 @@ def page(name: str) -> str:
         pytest.param(json_schema()["$defs"]["Table"]["properties"]["online"]["description"], id="schema"),
         pytest.param(online.__doc__ or "", id="table-online"),
         pytest.param(offline.__doc__ or "", id="table-offline"),
-        *(pytest.param(page(name), id=name) for name in ("spec.md", "tables.md", "services.md", "policy.md", "cli.md")),
+        *(
+            pytest.param(page(name), id=name)
+            for name in ("spec/table.md", "tables.md", "services.md", "policy.md", "commands/table.md")
+        ),
     ],
 )
 def test_it_is_said_in_the_same_words_everywhere(text: str) -> None:

@@ -179,7 +179,7 @@ def test_policies_that_do_not_work_stop_every_command(command: list[str], projec
     assert ran.code == 1
     assert ran.err.splitlines() == [
         "policies/a.yaml:2:7: there is no built-in rule `key-changes`; did you mean key-change?",
-        "policies/b.py:1:1: the file cannot be run: ZeroDivisionError: division by zero; mend it",
+        "policies/b.py:1:1: the file cannot be run: ZeroDivisionError: division by zero; fix it",
         "error: 2 problems in the policies",
     ]
     assert not (project / "lakes").exists()
@@ -272,7 +272,7 @@ def test_rules_that_are_broken_at_the_base_are_named_there(base: Path, deployer:
     assert (ran.code, ran.err.splitlines()[:2]) == (
         1,
         [
-            "main:policies/new.py:2:1: the file cannot be run: ZeroDivisionError: division by zero; mend it",
+            "main:policies/new.py:2:1: the file cannot be run: ZeroDivisionError: division by zero; fix it",
             "main:policies/rules.yaml:2:7: there is no built-in rule `names`; use one of column-age, key-change, "
             "destroys-data, rewrite-size, naming, required-tags, descriptions, external-targets",
         ],

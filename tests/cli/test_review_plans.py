@@ -162,7 +162,7 @@ def folder(file: Path) -> None:
 
 
 BROKEN: dict[str, tuple[Callable[[Path], None], int, str]] = {
-    "missing": (Path.unlink, 1, "there is no such plan"),
+    "missing": (Path.unlink, 1, "this plan file does not exist"),
     "cut_off": (cut_off, 1, "incomplete"),
     "binary": (binary, 1, "this is not a valid plan"),
     "other_json": (other_json, 1, "this is not a valid plan"),

@@ -213,7 +213,7 @@ def test_targets_of_another_shape_are_refused(targets: object, changed: Path, de
     document["targets"] = targets
     (changed / "p").write_text(json.dumps({**document, "checksum": _checksum(document)}))
     ran = deployer("up", "p")
-    assert ran.code == 1 and "the plan does not have its shape" in ran.err
+    assert ran.code == 1 and "the plan has an unexpected structure" in ran.err
     assert len(deployer("tables", "--json").json["tables"]) == 4
 
 

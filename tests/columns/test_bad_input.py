@@ -79,7 +79,7 @@ CASES: dict[str, tuple[Callable[[Lake], Arguments], type[DeployerError], str]] =
     "a row key": (
         of(GOOD.append_column("x", GOOD["id"]), "id", columns=("id",)),
         InvalidInput,
-        "is the primary key and is to be loaded too",
+        "is the primary key, and it is loaded too",
     ),
     "a row key by another key": (
         of(pa.table({"name": ["name 1"], "id": [1]}), "name", columns=("id",)),
@@ -199,7 +199,7 @@ def test_the_id_of_another_job_is_refused(table: Table, lake: Lake) -> None:
             table.load_columns(path, "id", ["embedding"], job_id="tuesday")
     own = table._newest().entry.table_id
     JobFolder(lake.root, own, "friday").begin({"columns": ["x"], "source": "y"}, "")
-    with pytest.raises(InvalidInput, match="was begun with another columns and another"):
+    with pytest.raises(InvalidInput, match="was started with another columns and another"):
         table.load_columns(path, "id", ["embedding"], job_id="friday")
 
 

@@ -69,7 +69,7 @@ def test_a_job_that_succeeds(followed: Followed) -> None:
     assert followed.recorded == [half]
 
 
-@pytest.mark.parametrize("error", [Refused("bad rows", where="table/a.b", remedy="mend them"), NotFound("no table")])
+@pytest.mark.parametrize("error", [Refused("bad rows", where="table/a.b", remedy="fix them"), NotFound("no table")])
 def test_an_error_of_the_job_is_what_a_job_here_raises(followed: Followed, error: DeployerError) -> None:
     with pytest.raises(type(error)) as raised:
         followed.through(followed.writes(JobStatus(error=error)), followed.state("FAILED", "exit code 3"))

@@ -32,5 +32,5 @@ def test_a_job_is_found_by_its_id(tmp_path: Path, job_id: str) -> None:
 def test_what_is_not_ours_is_said(tmp_path: Path) -> None:
     write_status(str(tmp_path), "a", JobStatus())
     (tmp_path / FOLDER / "a.json").write_text("[", encoding="utf-8")
-    with pytest.raises(Corrupt, match="what is kept of the run cannot be read; run it again"):
+    with pytest.raises(Corrupt, match="the record of the run cannot be read; run it again"):
         read_status(str(tmp_path), "a")

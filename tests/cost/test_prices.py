@@ -54,7 +54,7 @@ BAD = {
     "later format": ("format: 2", "its format is 2, and this deployer reads 1"),
     "unknown field": (f"{HEAD}region: {{}}", "unknown field region"),
     "no date": ("format: 1\ndated: soon\ncurrency: USD", "`dated` is not a date"),
-    "no currency": ("format: 1\ndated: 2026-01-31", "`currency` is not a text"),
+    "no currency": ("format: 1\ndated: 2026-01-31", "`currency` is not a string"),
     "pages": (f"{HEAD}pages: x", "`pages` is not a mapping"),
     "no regions": (HEAD, "`regions` is not a mapping"),
     "region": (f"{HEAD}regions: {{here: 1}}", "prices.yaml: here: not a mapping"),

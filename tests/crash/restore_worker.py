@@ -1,4 +1,4 @@
-"""A process that restores tables to their savepoint `then`: `restore_worker.py ROOT [TABLE …]`, `flights` unless given.
+"""A process that restores tables to their savepoint `then`: `restore_worker.py ROOT [TABLE …]`, `flights` by default.
 
 `restore_worker.py ROOT --late` opens every table at a time when the leases of dead processes are over.
 """

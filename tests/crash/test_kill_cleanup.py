@@ -51,7 +51,7 @@ def cut_off(lake: Lake) -> None:
 @pytest.mark.parametrize(
     ("left_by", "point"),
     [(rewritten, "tables.rewrite.old-removed"), (cut_off, "tables.rewrite.given-up")],
-    ids=["an old dataset", "a rewrite that was cut off"],
+    ids=["an old dataset", "an interrupted rewrite"],
 )
 def test_a_cleanup_goes_on_where_it_was_killed(lake: Lake, left_by: object, point: str) -> None:
     assert callable(left_by)

@@ -103,7 +103,7 @@ class Model:
         self.landing.write(name, self.rng.choice([b"", b"id,value\nx,y\n", b"id\n1\n", b"id,value,z\n1,2,3\n"]))
         self.bad.add(name)
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         if self.bad:
             name = self.rng.choice(sorted(self.bad))
             self.bad.remove(name)
@@ -122,7 +122,7 @@ class Model:
 
     def step(self) -> None:
         for _ in range(self.rng.randint(1, 6)):
-            self.rng.choice([self.new, self.new, self.new, self.new_bad, self.mend, self.change])()
+            self.rng.choice([self.new, self.new, self.new, self.new_bad, self.fix, self.change])()
 
     def check(self) -> None:
         assert self.landing.rows() == sorted(self.expected)

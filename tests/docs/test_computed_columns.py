@@ -1,4 +1,4 @@
-"""The page about computed columns is true: its examples run in order."""
+"""The pages about computed columns are true: their examples run in order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def _lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_lake")
 def test_the_examples_run() -> None:
-    text = (REPOSITORY / "docs" / "computed-columns.md").read_text(encoding="utf-8")
+    pages = ("functions", "function-packages", "computed-columns", "backfill")
+    text = "\n".join((REPOSITORY / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in pages)
     code = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
     example = doctest.DocTestParser().get_doctest(code, {"__name__": "examples"}, "computed-columns.md", None, 0)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import os
 import re
+import struct
 import sys
 from pathlib import Path
 
@@ -12,6 +13,10 @@ import pytest
 
 from tests.docs.tutorial import Command, Reader, fits, steps_of
 from tests.projects import REPOSITORY
+
+sys.path.insert(0, str(REPOSITORY / ".ci"))
+
+from screenshots import REPORT_SIZE  # its folder is on the path now
 
 PAGE = REPOSITORY / "docs" / "index.md"
 
@@ -27,6 +32,19 @@ def test_the_picture_shows_the_commands_of_the_demo() -> None:
             at = shown.find("$" + re.sub(r"\s+", "", step.text), at)
             assert at >= 0, step.text
     assert {*re.findall(r"https?://[\w./]+", picture)} == {"http://www.w3.org/2000/svg"}
+
+
+def test_the_picture_of_the_report_is_shown_and_has_the_size_of_the_script() -> None:
+    header = (REPOSITORY / "docs" / "images" / "report.png").read_bytes()[:24]
+    assert header.startswith(b"\x89PNG")
+    assert struct.unpack(">II", header[16:]) == REPORT_SIZE
+    for page, picture in (("README.md", "docs/images/report.png"), ("docs/review.md", "images/report.png")):
+        assert f"]({picture})" in (REPOSITORY / page).read_text(encoding="utf-8")
+
+
+def test_the_quick_start_of_the_readme_is_within_its_first_screen() -> None:
+    first = (REPOSITORY / "README.md").read_text(encoding="utf-8").splitlines()[:40]
+    assert [line for line in first if line.startswith("$ deployer ")][-1] == "$ deployer query trips --limit 5"
 
 
 @pytest.mark.full

@@ -1,4 +1,4 @@
-"""docs/services.md says what the schema says, and its example is a lake."""
+"""docs/services.md says what the schema says, and its example and that of docs/expire.md are lakes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def test_every_condition_is_there() -> None:
 
 
 def test_the_example_is_a_lake(tmp_path: Path) -> None:
-    lake, expiring = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    expire = (Path(__file__).parents[2] / "docs" / "expire.md").read_text(encoding="utf-8")
+    lake, expiring = re.findall(r"```yaml\n(.*?)```", PAGE + expire, re.DOTALL)
     (tmp_path / "lake.yaml").write_text(lake, encoding="utf-8")
     [table] = load_lake(tmp_path, tmp_path).tables
     assert [each.kind for each in table.services] == ["COMPACT", "CLUSTER", "CLEAN"]

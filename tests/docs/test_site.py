@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
 REPOSITORY = Path(__file__).parents[2]
-PAGES = sorted(file.stem for file in (REPOSITORY / "docs").glob("*.md"))
+DOCS = REPOSITORY / "docs"
+PAGES = sorted(file.relative_to(DOCS).with_suffix("").as_posix() for file in DOCS.rglob("*.md"))
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +25,19 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def files_of(nav: object) -> Iterator[str]:
+    """Yields the pages of a part of the navigation, whatever its depth."""
+    match nav:
+        case str():
+            yield nav
+        case list():
+            for entry in nav:
+                yield from files_of(entry)
+        case dict():
+            for entry in nav.values():
+                yield from files_of(entry)
+
+
 def html(site: Path, page: str) -> str:
     return (site / ("index.html" if page == "index" else f"{page}/index.html")).read_text(encoding="utf-8")
 
@@ -29,14 +45,20 @@ def html(site: Path, page: str) -> str:
 def test_the_home_page_leads_to_every_page(site: Path) -> None:
     _, _, body = html(site, "index").partition("<article")
     linked = set(re.findall(r'href="([\w-]+)/"', body.partition("</article>")[0]))
-    assert linked == {*PAGES} - {"index"}
+    assert linked == {page for page in PAGES if "/" not in page} - {"index"}
+
+
+@pytest.mark.parametrize(("overview", "folder"), [("cli", "commands"), ("spec", "spec"), ("python", "python")])
+def test_the_overview_of_a_reference_leads_to_its_pages(site: Path, overview: str, folder: str) -> None:
+    _, _, body = html(site, overview).partition("<article")
+    linked = re.findall(r'href="([\w./-]+)/', body.partition("</article>")[0])
+    wanted = {page for page in PAGES if page.startswith(f"{folder}/")}
+    assert wanted <= {posixpath.normpath(f"{overview}/{page}") for page in linked}
 
 
 def test_every_page_is_in_the_navigation() -> None:
     nav = yaml.safe_load((REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
-    entries = [entry for part in nav for pages in part.values() for entry in pages]
-    files = [entry if isinstance(entry, str) else next(iter(entry.values())) for entry in entries]
-    assert sorted(files) == [f"{page}.md" for page in PAGES]
+    assert sorted(files_of(nav)) == sorted(f"{page}.md" for page in PAGES)
 
 
 def test_a_page_loads_nothing_from_elsewhere(site: Path) -> None:
@@ -52,6 +74,6 @@ def test_no_row_is_torn_off_its_table(site: Path, page: str) -> None:
 
 
 def test_the_targets_of_metasync_are_one_table(site: Path) -> None:
-    tables = re.findall(r"<table>.*?</table>", html(site, "services"), re.DOTALL)
+    tables = re.findall(r"<table>.*?</table>", html(site, "metasync"), re.DOTALL)
     [targets] = [table for table in tables if "Glue Data Catalog" in table]
     assert re.findall(r"<tr>\s*<td><code>(\w+)</code>", targets) == ["glue", "directory", "rest", "plugin"]

@@ -1,4 +1,4 @@
-"""The page on administering tables is true: its commands run, in order, and print what it shows."""
+"""The pages on administering and recovering tables are true: their commands run, in order, and print what is shown."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from tests.projects import REPOSITORY
 
 __all__ = ["clone", "reader"]  # fixtures
 
-PAGE = REPOSITORY / "docs" / "tables.md"
+PAGES = [REPOSITORY / "docs" / name for name in ("tables.md", "recovery.md")]
 
 
 @pytest.mark.full
-def test_the_page_is_true(reader: Reader) -> None:
-    steps = [*steps_of(PAGE.read_text(encoding="utf-8"))]
-    assert sum(isinstance(step, Command) for step in steps) > 20
-    for step in steps:
+def test_the_pages_are_true(reader: Reader) -> None:
+    steps = [(page, step) for page in PAGES for step in steps_of(page.read_text(encoding="utf-8"))]
+    assert sum(isinstance(step, Command) for _, step in steps) > 20
+    for page, step in steps:
         output = reader.take(step)
         if isinstance(step, Command):
-            where = f"{PAGE.name}:{step.line}: {step.text}"
+            where = f"{page.name}:{step.line}: {step.text}"
             assert reader.code == 0 or step.text.startswith("deployer drift"), (
                 f"{where}\nends with {reader.code}:\n{output}"
             )

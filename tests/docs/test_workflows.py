@@ -72,7 +72,7 @@ def test_commands_exist_with_these_options(command: str) -> None:
     ],
 )
 def test_whom_the_documented_trust_lets_in(environment: str, claims: dict[str, str], allowed: bool) -> None:
-    page = (REPOSITORY / "docs" / "aws.md").read_text(encoding="utf-8").split("## From a pipeline\n")[1]
+    page = (REPOSITORY / "docs" / "aws-pipeline.md").read_text(encoding="utf-8")
     text = page.split("```json\n")[1].split("```")[0].replace("environment:production", f"environment:{environment}")
     context = {f"{GITHUB}:{name}": value for name, value in {"aud": "sts.amazonaws.com", **claims}.items()}
     assert is_allowed(Call("sts:AssumeRoleWithWebIdentity", "", context), [json.loads(text)]) is allowed

@@ -57,7 +57,7 @@ def damaged(root: Path) -> None:
             ["ana"],
             {PACKAGES_VARIABLE: "1"},
             Status.WARNING,
-            "1 packaged function by ana; all of them run here: whoever can write the lake chooses what runs",
+            "1 packaged function by ana; all of them run here: anyone who can write the lake chooses what runs",
             id="all",
         ),
         pytest.param(
@@ -106,5 +106,5 @@ def test_a_name_in_the_environment_that_is_none_is_said(tmp_path: Path, monkeypa
     with pytest.raises(InvalidInput, match="'not a name' is not the name of a function"):
         packaged_functions(str(tmp_path))
     monkeypatch.delenv(VARIABLE)
-    with pytest.raises(InvalidInput, match="the trusted authors are one text"):
+    with pytest.raises(InvalidInput, match="the trusted authors are one string"):
         TrustedFunctions.allowed(authors="ana")

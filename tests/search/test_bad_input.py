@@ -41,7 +41,7 @@ CASES: dict[str, tuple[Callable[[Table], Any], str]] = {
     "no query": (lambda table: table.search(query_type="vector"), r"there is no query; give a vector"),
     "vector for fts": (
         lambda table: table.search(VECTOR, query_type="fts"),
-        r'the query of a full-text search is of type list; give a text, or search a vector with query_type="vector"',
+        r'the query of a full-text search is of type list; give a string, or search a vector with query_type="vector"',
     ),
     "empty text": (lambda table: table.search("  "), r"the query text is empty; give the words to search"),
     "empty phrase": (lambda table: table.search('""'), r"the query text is empty"),

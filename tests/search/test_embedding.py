@@ -71,7 +71,7 @@ def test_the_environment_trusts_functions(opened: Opened, monkeypatch: Any) -> N
 def test_what_is_no_name_of_a_function_cannot_be_trusted(name: str) -> None:
     with pytest.raises(InvalidInput, match=r"is not the name of a function; write package.module:function"):
         TrustedFunctions.allowed([name])
-    with pytest.raises(InvalidInput, match="the trusted functions are one text"):
+    with pytest.raises(InvalidInput, match="the trusted functions are one string"):
         TrustedFunctions.allowed("os:system")
 
 

@@ -416,12 +416,12 @@ def test_a_nearer_project_file_does_not_change_which_project_is_compared(
     commit(mono)
     monkeypatch.chdir(lake / "specs")
     ran = deployer("preview", "--against", "main")
-    assert (ran.code, "name the project that is meant" in ran.err) == (1, True), ran.err
+    assert (ran.code, "name the project" in ran.err) == (1, True), ran.err
     git(mono, "branch", "-f", "main", "HEAD")
     (lake / "specs" / "Pulumi.yaml").unlink()
     commit(mono)
     ran = deployer("preview", "--against", "main")
-    assert (ran.code, "name the project that is meant" in ran.err) == (1, True), ran.err
+    assert (ran.code, "name the project" in ran.err) == (1, True), ran.err
 
 
 def test_a_project_that_moved_is_not_shown_as_new(

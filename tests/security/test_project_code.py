@@ -606,18 +606,18 @@ BROKEN_RULES = {
     "asked_after_its_end": (
         "import os\nfrom deployer.policy import rule\n@rule\ndef f(plan):\n    os._exit(0)\n"
         "@rule\ndef g(plan):\n    return []\n",
-        "a.py:6:1: the rule g was not asked: another rule ended its process; mend that rule",
+        "a.py:6:1: the rule g did not run: another rule ended its process; fix that rule",
     ),
     "interrupts_while_loading": (
-        "\nraise KeyboardInterrupt", "a.py:2:1: the file cannot be run: KeyboardInterrupt; mend it",
+        "\nraise KeyboardInterrupt", "a.py:2:1: the file cannot be run: KeyboardInterrupt; fix it",
     ),
     "interrupts_when_asked": (
         "from deployer.policy import rule\n@rule\ndef f(plan):\n    raise KeyboardInterrupt('now')\n",
-        "a.py:4:1: the rule f failed: KeyboardInterrupt: now; mend the rule",
+        "a.py:4:1: the rule f failed: KeyboardInterrupt: now; fix the rule",
     ),
     "exits_when_asked": (
         "from deployer.policy import rule\n@rule\ndef f(plan):\n    raise SystemExit(0)\n",
-        "a.py:4:1: the rule f failed: SystemExit: 0; mend the rule",
+        "a.py:4:1: the rule f failed: SystemExit: 0; fix the rule",
     ),
     "gives_what_is_no_json": (
         "from deployer.policy import Finding, rule\n@rule\ndef f(plan):\n    yield Finding('table/a.b', object())\n",
@@ -676,7 +676,7 @@ def test_a_file_of_rules_that_never_ends_is_ended(
     monkeypatch.setattr(load, "PythonRules", partial(PythonRules, seconds=0.1))
     (branch / "policies" / "a.py").write_text(ENDLESS)
     ran = deployer("preview", "--policy-only")
-    words = "policies/a.py:1:1: the file takes more than 0.1 s and was ended; let it take less time"
+    words = "policies/a.py:1:1: the file takes more than 0.1 s and was ended; make it faster"
     assert (ran.code, words in ran.err, ran.out) == (1, True, ""), ran.err
 
 
@@ -696,9 +696,7 @@ def test_a_rule_that_never_ends_is_ended(slow: str, tmp_path: Path) -> None:
     plan = PlanView("dev", "demo", (), (), (), dt.datetime.now(dt.UTC))
     with pytest.raises(RuleFailed) as failed:
         list(first.check(plan))
-    assert str(failed.value.problem) == (
-        "a.py:2:1: the rule f takes more than 0.1 s and was ended; let it take less time"
-    )
+    assert str(failed.value.problem) == ("a.py:2:1: the rule f takes more than 0.1 s and was ended; make it faster")
     with pytest.raises(RuleFailed, match="the rule g was not asked"):
         list(second.check(plan))
     rules.close()

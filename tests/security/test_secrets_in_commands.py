@@ -174,7 +174,7 @@ def test_what_commands_print_is_masked(project: Path, deployer: Deployer, monkey
 def test_a_plan_that_holds_a_secret_is_not_saved(
     project: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """F31: a mask in it would be applied, and the file goes to whoever reviews."""
+    """F31: a mask in it would be applied, and reviewers get the file."""
     assert deployer("up", "--yes").code == 0
     monkeypatch.setenv("DEPLOYER_TOKEN_CATALOG", "token-of-the-catalog")
     specs = project / "specs" / "planes.yaml"

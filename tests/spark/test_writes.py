@@ -143,7 +143,7 @@ def test_bad_rows_refuse_the_write_and_are_named(lake: Lake) -> None:
     with pytest.raises(Refused) as refused:
         Write(lake, [with_bad(flights(10), 3), with_bad(flights(10, 10), 0, 9)]).run()
     assert str(refused.value) == (
-        "table/air.flights: 3 rows cannot be loaded, so nothing was; mend them, or set bad rows aside by the option "
+        "table/air.flights: 3 rows cannot be loaded, so nothing was; fix them, or set bad rows aside by the option "
         "`bad_rows`:\n"
         "  partition 0 of the DataFrame: row 4: column 'delay' '1000000' does not fit int16\n"
         "  partition 1 of the DataFrame: row 1: column 'delay' '1000000' does not fit int16\n"

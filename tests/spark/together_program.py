@@ -1,8 +1,8 @@
 """A program that streams the files of a folder into a table and reads it by Spark, until a file says that all is there:
 `python -m tests.spark.together_program FOLDER ROOT SOURCE CHECKPOINT`.
 
-A stream that another change of the table stops is started again, as whoever runs it does. Each line of its output is
-the rows of one reading, all of whose batches are whole.
+A stream that another change of the table stops is started again, as the user who runs it does. Each line of its output
+is the rows of one reading, all of whose batches are whole.
 """
 
 from __future__ import annotations

@@ -1,30 +1,39 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+
+import pytest
 
 from deployer.specs.reference.document import reference
+from deployer.specs.schema.document import KINDS, json_schema
 from deployer.specs.types.parser import parse_type
 from deployer.specs.types.table import TYPE_ROWS
 from deployer.specs.types.types import format_type
 from deployer.specs.yaml.nodes import parse_yaml
 
-PAGE = Path(__file__).parents[2] / "docs" / "spec.md"
+PAGES = reference()
 
 
-def test_the_page_is_current() -> None:
-    """`python -m deployer.specs.reference > docs/spec.md` brings it up to date."""
-    assert PAGE.read_text(encoding="utf-8") == reference()
+def anchors(text: str) -> set[str]:
+    return {line.lstrip("# ").lower().replace(" ", "-") for line in text.splitlines() if line.startswith("#")}
 
 
-def test_links_lead_to_sections_of_the_page() -> None:
-    text = reference()
-    sections = {line.lstrip("# ").lower().replace(" ", "-") for line in text.splitlines() if line.startswith("#")}
-    assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= sections
+@pytest.mark.parametrize("path", PAGES)
+def test_links_lead_to_sections_of_the_pages(path: str) -> None:
+    for page, anchor in re.findall(r"\]\(([\w/-]+\.md|)#([^)]+)\)", PAGES[path]):
+        target = f"{path.rpartition('/')[0]}/{page}".lstrip("/") if page else path
+        assert anchor in anchors(PAGES[target])
 
 
-def test_examples_are_yaml() -> None:
-    for example in re.findall(r"```yaml\n(.*?)```", reference(), re.DOTALL):
+def test_every_kind_and_every_definition_with_fields_has_a_section() -> None:
+    headings = {line.lstrip("# ") for text in PAGES.values() for line in text.splitlines() if line.startswith("#")}
+    titles = {each["title"] for each in json_schema()["$defs"].values() if "properties" in each and "title" in each}
+    assert {*KINDS} <= titles <= headings
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_examples_are_yaml(path: str) -> None:
+    for example in re.findall(r"```yaml\n(.*?)```", PAGES[path], re.DOTALL):
         parsed = parse_yaml(example.encode(), "example.yaml")
         assert parsed.documents
         assert not parsed.problems

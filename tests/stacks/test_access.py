@@ -155,7 +155,7 @@ def test_only_through_the_vpcs_endpoints() -> None:
     assert not is_denied(read, policy)
     assert is_denied(Call(read.action, read.resource, {**TLS, "aws:SourceVpce": "vpce-3"}), policy)
     assert is_denied(Call(read.action, read.resource, TLS), policy)
-    assert not is_denied(Call("s3:GetBucketPolicy", BUCKET, TLS), policy)  # so that it can be mended
+    assert not is_denied(Call("s3:GetBucketPolicy", BUCKET, TLS), policy)  # so that it can be fixed
 
 
 def test_no_statement_that_allows_has_every_resource_or_action() -> None:

@@ -29,9 +29,9 @@ clusters:
 """
 
 
-def example(heading: str, number: int, page: str = "aws.md") -> str:
+def example(heading: str, number: int, page: str = "aws-program.md") -> str:
     """A program of a page's section."""
-    text = re.split(rf"^##+ {heading}\n", (REPOSITORY / "docs" / page).read_text(encoding="utf-8"), flags=re.MULTILINE)[
+    text = re.split(rf"^#+ {heading}\n", (REPOSITORY / "docs" / page).read_text(encoding="utf-8"), flags=re.MULTILINE)[
         1
     ]
     found: list[str] = re.findall(r"```python\n(.*?)```", re.split(r"^##", text, flags=re.MULTILINE)[0], re.DOTALL)
@@ -51,12 +51,12 @@ def resources(project: Path) -> dict[str, dict[str, Any]]:
 
 def test_the_program_of_init_is_the_one_of_the_page() -> None:
     ours = (REPOSITORY / "stacks" / "__main__.py").read_text(encoding="utf-8")
-    assert ours.endswith(example("A program of your own", 0))
+    assert ours.endswith(example("Write the Pulumi program", 0))
 
 
 def test_a_lake_is_declared_beside_the_resources_of_the_program(on_aws: MakeProject, deployer: Deployer) -> None:
     project = on_aws(CLUSTERS + "tags: {team: data}\n")
-    run_by(project, example("A program of your own", 1))
+    run_by(project, example("Write the Pulumi program", 1))
     shown = deployer("preview")
     assert shown.code == 0 and "create aws:glue/catalogDatabase:CatalogDatabase reports" in shown.out, shown.err
     ran = deployer("up", "--yes")
@@ -127,7 +127,7 @@ Lake(spec.instance.name, LakeArgs(spec, {arguments})).export()
         (
             "aws: {kms_key: managed}\n",
             "kms_key='arn:aws:kms:eu-central-1:123456789012:key/ours'",
-            "the program gives the lake a KMS key, and the specs say another in aws.kms_key; leave out one of them",
+            "the program gives the lake a KMS key, and the specs have another in aws.kms_key; leave one of them out",
         ),
     ],
     ids=["another bucket", "a setting of the bucket", "two keys"],

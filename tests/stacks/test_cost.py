@@ -68,7 +68,7 @@ def test_the_whole_life(on_aws: MakeProject, deployer: Deployer) -> None:
     assert "### Cost of `demo` a month: " in told and "runs\\_per\\_day=0" in told
 
     other = deployer("cost", "--prices", "none.yaml")
-    assert (other.code, "none.yaml: there is no such file of prices" in other.err) == (1, True)
+    assert (other.code, "none.yaml: this price file does not exist" in other.err) == (1, True)
     table_name = next(line["resource"] for line in found["lines"] if line["resource"].startswith("state-table/"))
     (project / "specs" / "flights.yaml").unlink()
     less = deployer("preview", "--json", "--allow-destroy", "table/air.flights").json["cost"]
@@ -95,7 +95,7 @@ def test_without_region_or_credentials(
     ran = deployer("cost")
     assert ran.code == 0 and "no region is set, so no price is known: set AWS_REGION" in ran.out
     assert "Total: at least 0.00 USD; 10 lines are not known" in ran.out
-    assert "what the lake holds is not known" in ran.err and "no AWS credentials were found" in ran.err
+    assert "the size of the lake is unknown" in ran.err and "no AWS credentials were found" in ran.err
     assert deployer("cost", "--json").json["region"] is None
     monkeypatch.setenv("AWS_PROFILE", "none")
     assert "no region is set" in deployer("cost").out
@@ -105,7 +105,7 @@ def test_without_region_or_credentials(
     ("text", "said"),
     [
         ("  deployer:assume: runs=1\n", "deployer:assume: nothing assumed is called 'runs'"),
-        ("  deployer:prices: nowhere.yaml\n", "nowhere.yaml: there is no such file of prices"),
+        ("  deployer:prices: nowhere.yaml\n", "nowhere.yaml: this price file does not exist"),
     ],
 )
 def test_settings_that_are_wrong_are_said_in_previews_too(

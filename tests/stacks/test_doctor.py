@@ -182,8 +182,8 @@ CASES: Mapping[str, tuple[Setting, str, str, str, str]] = {
     "another region": (_in_another_region, "bucket", "wrong", f"is in {REGION}, and", f"set AWS_REGION={REGION}"),
     "not written": (_set(read_only=True), "bucket", "warning", "objects cannot be written", "enough for previews"),
     "may not simulate": (_set(policy=None), "permissions", "warning", "may not simulate", "SimulatePrincipalPolicy"),
-    "roles denied": (_less("BoundedRoles"), "permissions", "wrong", "iam:CreateRole on", "docs/aws.md#perm"),
-    "bucket denied": (_less("BucketItself"), "permissions", "wrong", "and 56 more", "docs/aws.md#permissions"),
+    "roles denied": (_less("BoundedRoles"), "permissions", "wrong", "iam:CreateRole on", "docs/aws-perm"),
+    "bucket denied": (_less("BucketItself"), "permissions", "wrong", "and 56 more", "docs/aws-permissions.md"),
     "listing denied": (_less("ListLake"), "permissions", "ok", "", ""),  # BucketItself allows it, too
     "role with a path": (_set(identity=SESSION, role=ROLE), "permissions", "ok", f"allowed to {ROLE}", ""),
     "role not told": (_set(identity=SESSION), "permissions", "ok", f"to arn:aws:iam::{ACCOUNT}:role/deployer", ""),
@@ -199,7 +199,11 @@ CASES: Mapping[str, tuple[Setting, str, str, str, str]] = {
     "expired token": (_set(refused="ExpiredToken"), "identity", "wrong", "ExpiredToken", "renew the credentials"),
     "identity denied": (_set(refused="AccessDenied"), "identity", "warning", "AccessDenied", "sts:GetCallerIdentity"),
     "identity denied: bucket": (
-        _set(refused="AccessDenied"), "bucket", "not applicable", "STS does not say who this is: AccessDenied", ""
+        _set(refused="AccessDenied"),
+        "bucket",
+        "not applicable",
+        "STS did not report the caller's identity: AccessDenied",
+        "",
     ),
     "no credentials": (_environment(**_NO_KEYS), "credentials", "wrong", "none were found", "run `aws configure`"),
     "no credentials: bucket": (_environment(**_NO_KEYS), "bucket", "not applicable", "there are no credentials", ""),
@@ -374,6 +378,6 @@ def test_people_read_a_checklist(lake: tuple[Path, Answers], deployer: Deployer)
     lines = [line.rstrip() for line in ran.out.splitlines()]
     assert ran.code == 1
     assert any(line.startswith("wrong  permissions") and "iam:CreateRole" in line for line in lines)
-    assert any(line.strip() == "→ allow them; docs/aws.md#permissions has the whole policy" for line in lines)
+    assert any(line.strip() == "→ allow them; docs/aws-permissions.md has the whole policy" for line in lines)
     assert "not applicable: root (see `bucket`)" in lines
     assert lines[-1].startswith("Doctor: ") and lines[-1].endswith("1 wrong, 6 not applicable")

@@ -1,4 +1,4 @@
-"""Clusters of kind emr: declared, changed, scaled and mended, and the template of those that a job starts."""
+"""Clusters of kind emr: declared, changed, scaled and fixed, and the template of those that a job starts."""
 
 from __future__ import annotations
 

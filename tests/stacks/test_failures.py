@@ -49,7 +49,7 @@ class Case:
         return self.fault if fits else None
 
 
-ALLOW = "allow the role that deploys the action of the call that is named (Permissions in docs/aws.md)"
+ALLOW = "allow the role that deploys the action of the call that is named (docs/aws-permissions.md)"
 BUSY = "AWS is busy: wait a minute"
 OF_STACK = {
     "bucket denied": Case("deny", "s3", "PUT", "", ("bucket/lakes-", "(AccessDenied)", "CreateBucket", ALLOW)),
@@ -74,11 +74,11 @@ OF_STACK = {
     ),
     "state's table denied": Case(
         "deny", "dynamodb", "TransactWriteItems", "",
-        ("DynamoDB table", "access was denied (TransactWriteItems)", "docs/aws.md"),
+        ("DynamoDB table", "access was denied (TransactWriteItems)", "docs/aws-permissions.md"),
     ),
     "lake's objects denied": Case(
         "deny", "s3", "PUT", ".lance",
-        ("table/air.flights", "access to the bucket was denied (PUT of s3://", "docs/aws.md"),
+        ("table/air.flights", "access to the bucket was denied (PUT of s3://", "docs/aws-permissions.md"),
     ),
     "lake's objects expired": Case(
         "expired", "s3", "PUT", ".lance/",
@@ -106,7 +106,7 @@ OF_LAKE = {
     "rows' token expired": Case("expired", "s3", "PUT", "/data/", ("the credentials have expired (PUT of s3://",)),
     "commit denied": Case(
         "deny", "s3", "PUT", "/_versions/",
-        ("whether it happened is not known: access to the bucket was denied (PUT of s3://", "--job-id"),
+        ("whether it happened is unknown: access to the bucket was denied (PUT of s3://", "--job-id"),
     ),
     "reading denied": Case("deny", "s3", "GET", ".manifest", ("access to the bucket was denied (GET of s3://",)),
     "log denied": Case("deny", "dynamodb", "TransactWriteItems", "", ("access was denied (TransactWriteItems)",)),

@@ -159,8 +159,8 @@ def test_what_was_changed_by_hand_is_found_and_mended(on_aws: MakeProject, deplo
         ("create", "aws:cloudwatch/metricAlarm:MetricAlarm"),
     }
     assert deployer("up", "--yes").code == 0
-    mended = scheduler.get_schedule(GroupName=group, Name=compact["Name"])
-    assert (mended["ScheduleExpression"], mended["State"]) == ("cron(0 3 ? * 2 *)", "ENABLED")
+    fixed = scheduler.get_schedule(GroupName=group, Name=compact["Name"])
+    assert (fixed["ScheduleExpression"], fixed["State"]) == ("cron(0 3 ? * 2 *)", "ENABLED")
     assert deployer("preview", "--exit-code").code == 0
 
 
@@ -203,7 +203,7 @@ def test_a_cluster_on_emr_gets_a_step(on_aws: MakeProject, deployer: Deployer) -
     ("clusters", "said"),
     [
         pytest.param(
-            LONG.replace("lifetime: long", "lifetime: run"), "is there for a run alone; give the cluster", id="run"
+            LONG.replace("lifetime: long", "lifetime: run"), "exists only during a run; give the cluster", id="run"
         ),
         pytest.param(
             CLUSTERS + "  other: {kind: emr-serverless, release: emr-7.12.0}\n",

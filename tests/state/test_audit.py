@@ -1,4 +1,4 @@
-"""Every kind of stored thing, damaged: an audit names it, and mending gets over it or says why it cannot."""
+"""Every kind of stored thing, damaged: an audit names it, and fixing gets over it or says why it cannot."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def said(root: str) -> list[str]:
     return [str(each) for each in audit(root).differences]
 
 
-def mend(root: str, *, dry_run: bool = False, drop_history: bool = False) -> list[Step]:
+def fix(root: str, *, dry_run: bool = False, drop_history: bool = False) -> list[Step]:
     store = store_at(root, policy=NEVER)
-    return store.mend(store.audit(TABLE), dry_run=dry_run, drop_history=drop_history)
+    return store.fix(store.audit(TABLE), dry_run=dry_run, drop_history=drop_history)
 
 
 def newest(root: str) -> TableState:
@@ -74,7 +74,7 @@ def test_what_was_written_is_whole(filled: str) -> None:
     found = audit(filled)
     assert (found.newest, found.entries, found.snapshots, found.differences) == (45, 45, (10, 20, 30, 40), ())
     assert found.state == newest(filled)
-    assert mend(filled) == []
+    assert fix(filled) == []
 
 
 def test_what_retention_left_is_whole(root: str) -> None:
@@ -118,10 +118,10 @@ def test_a_damaged_file_of_a_snapshot_is_made_again(filled: str, name: str, vers
     objects.put(path, CHANGES[change](objects.get(path)))
     [difference] = said(filled)
     assert difference.startswith(f"snapshot {version} of log {TABLE}: ") and name in difference
-    [planned] = mend(filled, dry_run=True)
+    [planned] = fix(filled, dry_run=True)
     assert str(planned) == f"snapshot {version} of log {TABLE}: made again from what is before it and the log"
     assert said(filled) == [difference]
-    assert mend(filled) == [planned]
+    assert fix(filled) == [planned]
     assert said(filled) == [] and newest(filled) == state
     assert snapshot_versions(filled) == [10, 20, 30, 40]
 
@@ -129,7 +129,7 @@ def test_a_damaged_file_of_a_snapshot_is_made_again(filled: str, name: str, vers
 def test_a_missing_file_of_a_snapshot_is_made_again(filled: str) -> None:
     objects_at(filled).delete([path_of(filled, 20, "files.parquet"), path_of(filled, 40, "table.parquet")])
     assert [each.partition(":")[0] for each in said(filled)] == [f"snapshot {v} of log {TABLE}" for v in (20, 40)]
-    assert len(mend(filled)) == 2
+    assert len(fix(filled)) == 2
     assert said(filled) == []
 
 
@@ -140,7 +140,7 @@ def test_a_damaged_pointer_is_made_again(filled: str, change: str) -> None:
     change_pointer(filled, 40, CHANGES[change](pointer.body))
     assert newest(filled) == state
     assert said(filled) == [f"snapshot 40 of log {TABLE}: the checksum does not match"]
-    assert len(mend(filled)) == 1
+    assert len(fix(filled)) == 1
     assert said(filled) == [] and newest(filled) == state
     assert len({path.rpartition("/")[0] for path in objects_at(filled).list(TABLE)}) == 4, "the old folder is removed"
 
@@ -151,11 +151,11 @@ def test_a_damaged_entry_that_a_snapshot_stands_for_costs_only_the_past(filled: 
     change_entry(filled, 25, CHANGES[change])
     assert newest(filled) == state
     assert said(filled) == [f"entry 25 of log {TABLE}: the checksum does not match"]
-    [step] = mend(filled)
+    [step] = fix(filled)
     assert step.left and "some states of before version 30 cannot be read" in step.what
     assert said(filled)
     assert store_at(filled).table(TABLE, at=24).version == 24
-    [step] = mend(filled, drop_history=True)
+    [step] = fix(filled, drop_history=True)
     assert str(step) == f"log {TABLE}: removed what is kept of before version 30, which could not be read whole"
     assert said(filled) == [] and newest(filled) == state
     with pytest.raises(NotFound, match="is not kept any more"):
@@ -169,7 +169,7 @@ def test_a_damaged_entry_above_all_snapshots_is_named_and_left(
     change_entry(filled, 43, change)
     assert f"entry 43 of log {TABLE}: " in said(filled)[0 if not is_on_s3(filled) else -1]
     for drop_history in (False, True):
-        [step] = mend(filled, drop_history=drop_history)
+        [step] = fix(filled, drop_history=drop_history)
         assert step.left and "its newest state cannot be made from what is whole; restore the instance's" in step.what
     assert store_at(filled).table(TABLE, at=42).version == 42
 
@@ -179,7 +179,7 @@ def test_damage_of_snapshot_and_log_together_costs_only_the_past(filled: str) ->
     change_entry(filled, 25, flipped)
     objects.put(path_of(filled, 30, "files.parquet"), b"")
     assert len(said(filled)) == 2
-    [step] = mend(filled, drop_history=True)
+    [step] = fix(filled, drop_history=True)
     assert "before version 40" in step.what
     assert said(filled) == [] and newest(filled) == state
 
@@ -194,7 +194,7 @@ def test_a_snapshot_that_says_something_else_than_the_log_is_named(filled: str) 
         f"{where}: lance_version is 3, and the log makes it 41",
         f"{where}: files: only here 900; only by the log 7",
     ]
-    assert len(mend(filled)) == 1
+    assert len(fix(filled)) == 1
     assert said(filled) == []
 
 
@@ -203,10 +203,10 @@ def test_what_makes_no_sense_in_the_newest_state_is_named(root: str) -> None:
     store.commit(TABLE, [creation()])
     store.commit(TABLE, [FilesAdded((file(1, partition="nowhere"), file(2, b"z", b"a")), 2)])
     assert said(root) == [
-        f"the newest state of log {TABLE}: fragment 1 is in partition nowhere, which is not there",
+        f"the newest state of log {TABLE}: fragment 1 is in partition nowhere, which does not exist",
         f"the newest state of log {TABLE}: fragment 2 has keys outside of its partition root",
     ]
-    [step] = mend(root)
+    [step] = fix(root)
     assert step.left and "was committed so" in step.what
 
 

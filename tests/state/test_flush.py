@@ -88,7 +88,7 @@ def test_a_transaction_that_others_made_is_durable_when_one_hears_of_it(store: S
 
 def test_a_disk_that_refuses_leaves_a_doubt_and_not_a_success(store: StateStore, disk: Disk, tmp_path: Path) -> None:
     disk.broken = True
-    with pytest.raises(OutcomeUnknown, match=r"whether commits reached the disk is not known: Input/output error"):
+    with pytest.raises(OutcomeUnknown, match=r"whether commits reached the disk is unknown: Input/output error"):
         store.commit(TABLE, [added(1, "job")])
     disk.broken = False
     assert "job" in store_at(str(tmp_path)).table(TABLE).jobs

@@ -164,7 +164,7 @@ WRONG: list[tuple[Callable[[str, pytest.MonkeyPatch], None], type[DeployerError]
     (_no_table, NotFound, r"DynamoDB table deployer-.* in eu-central-1: there is no such table; check the region"),
     (_other_region, NotFound, r"DynamoDB table deployer-.* in us-west-2: there is no such table; check the region"),
     (_newer, Refused, r"store\.json: written by a newer deployer \(format 2\), this one reads up to 1; upgrade"),
-    (_cut_short, Corrupt, r"store\.json: it does not have its shape: .*else restore"),
+    (_cut_short, Corrupt, r"store\.json: it has an unexpected structure: .*else restore"),
 ]
 
 

@@ -146,9 +146,13 @@ def with_entries(lines: bytes) -> Callable[[dict[str, bytes]], None]:
 UNFIT: dict[str, tuple[Callable[[dict[str, bytes]], None], type[DeployerError], str]] = {
     "newer": (in_manifest(set_format), Refused, r"written by a newer deployer \(format 2\), .* up to 1; upgrade"),
     "of something else": (in_manifest(set_kind), InvalidInput, "it is not a valid export of a state store"),
-    "logs of another type": (in_manifest(lambda m: m.update(logs=[])), Corrupt, "its manifest does not have its shape"),
+    "logs of another type": (
+        in_manifest(lambda m: m.update(logs=[])),
+        Corrupt,
+        "its manifest has an unexpected structure",
+    ),
     "a format of another type": (in_manifest(lambda m: m.update(format="x")), InvalidInput, "it is not a valid export"),
-    "no digests": (in_manifest(lambda m: m.pop("digests")), Corrupt, "its manifest does not have its shape"),
+    "no digests": (in_manifest(lambda m: m.pop("digests")), Corrupt, "its manifest has an unexpected structure"),
     "a member without checksum": (in_manifest(lambda m: m["digests"].clear()), Corrupt, "it has no checksum of"),
     "entries that are none": (with_entries(b"[]\n" * 18), Corrupt, "entry .* of log .* cannot be read"),
     "deep entries": (with_entries((b"[" * 100_000 + b"\n") * 18), Corrupt, "log .*nested more than"),

@@ -30,7 +30,7 @@ def test_a_root_without_an_instance_is_not_found(lake: Lake) -> None:
 def test_who_is_trusted_is_checked_at_once(lake: Lake) -> None:
     with pytest.raises(InvalidInput, match="'speed' is not the name of a function"):
         connect(lake.root, trusted_functions=["speed"])
-    with pytest.raises(InvalidInput, match="the trusted authors are one text"):
+    with pytest.raises(InvalidInput, match="the trusted authors are one string"):
         connect(lake.root, trusted_authors="ana")
     connect(lake.root, trusted_functions=["0123456789abcdef" * 4], trusted_authors=["ana"], trust_udfs=True).close()
 

@@ -1,4 +1,4 @@
-"""What `doctor` asks AWS about whoever runs it: credentials, region, endpoints, clock. No credential is shown.
+"""What `doctor` asks AWS about the user who runs it: credentials, region, endpoints, clock. No credential is shown.
 
 Requests wait shortly and are tried twice, since a person waits. Endpoints of the environment and profile are used.
 """
@@ -77,14 +77,14 @@ class Aws:
 
     @cached_property
     def credentials(self) -> Credentials | None:
-        """None where there are none. They are of use: those that expire were renewed."""
+        """The usable credentials, renewed if they had expired; None where there are none."""
         session = self.session
         try:
             with self._lock:
                 found: Credentials | None = session.get_credentials()
             if found is not None:
                 found.get_frozen_credentials()
-        except RefreshWithMFAUnsupportedError:  # of whoever looks second
+        except RefreshWithMFAUnsupportedError:  # for the second thread
             raise _wants_a_code() from None
         except (SSOError, LoginError, TokenRetrievalError) as error:
             raise DeployerError(str(error), remedy="log in again: `aws sso login`, or `aws login`") from error
@@ -98,7 +98,7 @@ class Aws:
 
     @cached_property
     def identity(self) -> tuple[str, str]:
-        """Account and ARN of whoever the credentials are of."""
+        """The account and ARN of the credentials."""
         answer = self.client("sts").get_caller_identity()
         return str(answer["Account"]), str(answer["Arn"])
 
@@ -241,11 +241,11 @@ def identity(aws: Aws) -> Finding:
         if code_of(error) in CREDENTIALS:
             remedy = "renew the credentials, or choose others by AWS_PROFILE; look at the clock below, too"
             return wrong(f"AWS does not accept the credentials: {aws_message(error)}", remedy)
-        return warning(f"STS does not say who this is: {aws_message(error)}", "allow sts:GetCallerIdentity")
+        return warning(f"STS did not report the caller's identity: {aws_message(error)}", "allow sts:GetCallerIdentity")
     except NoRegionError:
         return not_applicable("there is no region")
     except NO_ANSWER as error:
-        return warning(f"STS does not say who this is: {one_line(error)}", "see the endpoints below")
+        return warning(f"STS did not report the caller's identity: {one_line(error)}", "see the endpoints below")
     return ok(arn, account=account, arn=arn)
 
 

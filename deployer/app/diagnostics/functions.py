@@ -31,7 +31,7 @@ def packaged_functions(root: str, unready: Callable[[], str] = lambda: "") -> Fi
     details = {"packages": stored, "authors": sorted(by), "trusted_authors": sorted(trusted.authors)}
     if trusted.all_packages:
         return warning(
-            f"{what}; {said}: whoever can write the lake chooses what runs",
+            f"{what}; {said}: anyone who can write the lake chooses what runs",
             f"unset {PACKAGES_VARIABLE}, and trust authors or hashes",
             trusts_all=True,
             **details,

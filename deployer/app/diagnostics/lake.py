@@ -1,4 +1,4 @@
-"""What `doctor` asks AWS about the lake: its bucket, the permissions of whoever runs it, and quotas."""
+"""What `doctor` asks AWS about the lake: its bucket, the permissions of the user who runs it, and quotas."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from deployer.platform.text.formatting import count
 from deployer.specs.model import Cluster, Lake
 
 _NAMED = 6  #: calls that the text lists; the JSON has them all
-_PAGE = "docs/aws.md#permissions"
+_PAGE = "docs/aws-permissions.md"
 _KINDS = ("emr-serverless", "emr")
 _LISTS = ("cloudwatch:AlarmActions", "events:TargetArn")  #: keys of a request that have several values
 
@@ -49,7 +49,7 @@ def unready(aws: Aws) -> str:
     try:
         aws.identity  # noqa: B018 -- bad credentials give one finding, not four
     except ClientError as error:
-        return f"STS does not say who this is: {code_of(error)}"
+        return f"STS did not report the caller's identity: {code_of(error)}"
     except NO_ANSWER:
         return "STS gives no answer"
     return ""
@@ -99,7 +99,7 @@ def _no_bucket(error: ClientError, name: str, aws: Aws, managed: str) -> Finding
         case 301 | 400 | 307 if place and place != aws.region:
             return _elsewhere(name, place, aws)
         case 403:
-            what = f"{name} is somebody else's, or s3:ListBucket on it is not allowed"
+            what = f"{name} belongs to another account, or s3:ListBucket on it is not allowed"
             return wrong(what, f"choose another `root`, or allow what {_PAGE} lists")
         case _:
             return wrong(f"{name}: {aws_message(error)}", "see the AWS error")
@@ -173,11 +173,11 @@ def simulated(iam: Any, principal: str, grants: Sequence[Grant]) -> list[str] | 
         return [call for grant in grants for call in _denied(iam, principal, grant)]
     except ClientError as error:
         if code_of(error) in DENIED:
-            what = f"not looked at: {principal} may not simulate. `up` names an action that is denied when it needs it"
+            what = f"not checked: {principal} may not simulate. `up` names an action that is denied when it needs it"
             return warning(what, "allow iam:SimulatePrincipalPolicy on this role or user, and iam:GetRole")
-        return warning(f"not looked at: {aws_message(error)}", "see the AWS error")
+        return warning(f"not checked: {aws_message(error)}", "see the AWS error")
     except NO_ANSWER as error:
-        return warning(f"not looked at: {one_line(error)}", "look at network and proxy")
+        return warning(f"not checked: {one_line(error)}", "check the network and the proxy")
 
 
 def first_of(denied: Sequence[str]) -> str:
@@ -225,11 +225,11 @@ def quotas(aws: Aws, lake: Lake) -> Finding:
         most = _most_cpus(aws.client("service-quotas"))
     except ClientError as error:
         what = f"the vCPU quota of EMR Serverless is unknown: {aws_message(error)}"
-        return warning(what, "allow servicequotas:ListServiceQuotas, or look at Service Quotas in the console")
+        return warning(what, "allow servicequotas:ListServiceQuotas, or check Service Quotas in the console")
     except NO_ANSWER as error:
-        return warning(f"Service Quotas gives no answer: {one_line(error)}", "look at Service Quotas in the console")
+        return warning(f"Service Quotas did not answer: {one_line(error)}", "check Service Quotas in the console")
     if most is None:
-        return warning("Service Quotas has no vCPUs of EMR Serverless", "look at Service Quotas in the console")
+        return warning("Service Quotas has no vCPUs of EMR Serverless", "check Service Quotas in the console")
     return judged_quota(most, clusters)
 
 
@@ -239,7 +239,7 @@ def judged_quota(most: float, clusters: Sequence[Cluster]) -> Finding:
     what_is_there = f"{most:g} vCPUs of EMR Serverless at a time"
     if over:
         what = f"{what_is_there}, and {', '.join(over)} may take more"
-        return warning(what, "ask for more in Service Quotas, or lower `max_workers`", vcpus=most)
+        return warning(what, "request a higher quota in Service Quotas, or lower `max_workers`", vcpus=most)
     return ok(f"{what_is_there}; {count(len(clusters), 'cluster')} within it", vcpus=most)
 
 

@@ -142,7 +142,7 @@ def local_root(root: str) -> Finding:
             what_is_there = f"{folder}, {kind or 'file system not known'}, can be read and not written to"
             return warning(
                 what_is_there,
-                "enough for previews and queries; look at its rights before `up`",
+                "enough for previews and queries; check its permissions before `up`",
                 file_system=kind or None,
             )
         return judged_root(f"{folder}", kind, shutil.disk_usage(folder).free)
@@ -150,7 +150,9 @@ def local_root(root: str) -> Finding:
         with tempfile.TemporaryDirectory(prefix=".deployer-doctor-", dir=there) as probe:
             locks = _locks(Path(probe))
     except OSError as error:
-        return wrong(f"{there} cannot be written to: {error.strerror}", "look at its rights, or choose another `root`")
+        return wrong(
+            f"{there} cannot be written to: {error.strerror}", "check its permissions, or choose another `root`"
+        )
     if locks:
         return wrong(f"SQLite cannot lock a file in {there} ({kind or 'file system not known'}): {locks}", _LOCAL_DISK)
     space = shutil.disk_usage(there)

@@ -17,7 +17,7 @@ from deployer.specs.model import Cluster, Lake
 def job_roles(aws: Aws, lake: Lake, root: str) -> Finding:
     """Checks the role of each cluster on AWS, if it exists: made by the stack, or named by `execution_role`.
 
-    A job reads and writes the lake and its state, as whoever deploys does.
+    A job reads and writes the lake and its state, as the deploying role does.
     """
     if why := unready(aws):
         return not_applicable(why)
@@ -35,9 +35,9 @@ def job_roles(aws: Aws, lake: Lake, root: str) -> Finding:
                 return wrong(what, "make it, or name another by `execution_role`")
             continue  # `up` makes it
         except ClientError as error:
-            return warning(f"not looked at: {aws_message(error)}", "allow iam:GetRole on the roles of clusters")
+            return warning(f"not checked: {aws_message(error)}", "allow iam:GetRole on the roles of clusters")
         except NO_ANSWER as error:
-            return warning(f"not looked at: {one_line(error)}", "look at network and proxy")
+            return warning(f"not checked: {one_line(error)}", "check the network and the proxy")
         found = simulated(iam, role, needed)
         if isinstance(found, Finding):
             return found
@@ -45,7 +45,8 @@ def job_roles(aws: Aws, lake: Lake, root: str) -> Finding:
         denied += [f"{call} (cluster {cluster.name})" for call in found]
     if denied:
         remedy = (
-            "run `deployer up`, which gives its own roles what they need; to another role give what docs/aws.md lists"
+            "run `deployer up`, which gives its own roles what they need; "
+            "give other roles what docs/aws-permissions.md lists"
         )
         return wrong(f"jobs are denied {count(len(denied), 'call')}: {first_of(denied)}", remedy, denied=denied)
     if not looked_at:

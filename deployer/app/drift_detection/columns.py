@@ -105,7 +105,7 @@ def _live(live: TableSpec, path: c.ColumnPath) -> Column:
     for name in path:
         found = next((column for column in inside if column.name == name), None)
         if found is None:
-            raise Uneditable(f"column {'.'.join(path)} is not live any more", remedy="run `drift` again")
+            raise Uneditable(f"column {'.'.join(path)} does not exist in the lake any more", remedy="run `drift` again")
         inside = children(found.type)
     assert found is not None  # noqa: S101 -- no path is empty
     return found

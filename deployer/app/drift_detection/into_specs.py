@@ -57,7 +57,7 @@ def take_over(workspace: Workspace, found: Drift) -> list[str]:
         if isinstance(error, InvalidSpecs):
             problems = "\n".join(visible(str(problem)) for problem in error.problems)
             raise Refused(
-                f"nothing was written, for the specs would not be valid (lines as edited):\n{problems}"
+                f"nothing was written, because the specs would not be valid (lines as edited):\n{problems}"
             ) from None
         raise
     targets = frozenset[str]()
@@ -112,10 +112,10 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
     declared = _declared(found.lake, item.address.partition("/")[2])
     live = found.tables.get(item.address)
     if declared is None:
-        raise Uneditable("the specs declare it no more", remedy="run `up`, or import it")
+        raise Uneditable("the specs do not declare it any more", remedy="run `up`, or import it")
     if live is None:
         remedy = "remove its document by hand, or run `up` to have it as declared"
-        raise Uneditable("a document is not removed by itself", where=declared.sources[""], remedy=remedy)
+        raise Uneditable("only a person removes a document", where=declared.sources[""], remedy=remedy)
     if _is_mended(item.change, declared):
         return
     if isinstance(item.change, c.ColumnChange):
@@ -186,7 +186,7 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
 
 
 def _is_mended(change: c.Change, declared: TableSpec) -> bool:
-    """Returns whether somebody took out of the specs by hand what is gone from the live table."""
+    """Returns whether the specs, edited by hand, also lack what is gone from the live table."""
     match change:
         case c.DropIndex(index=index):
             return index.name not in {each.name for each in declared.indexes}
@@ -246,12 +246,12 @@ def _edit_instance(
             property_name, after = "clusters", instance_to_json(live.instance).get("clusters")
         case c.ChangeRoot(before=before, after=root):
             if resolve_root(workspace.dir, root) != resolve_root(workspace.dir, before):
-                what = f"somebody applied this lake as root {root}, which is another place than {before}"
+                what = f"this lake was applied as root {root}, which is another place than {before}"
                 remedy = f"write `root: {root}` if the lake was moved there, or run `up` to have it as declared"
                 raise Uneditable(what, where=declared.sources.get("root", whole), remedy=remedy)
             property_name, after = "root", root
         case c.DeleteInstance():
-            raise Uneditable("a document is not removed by itself", where=whole, remedy="run `up` to make it again")
+            raise Uneditable("only a person removes a document", where=whole, remedy="run `up` to make it again")
         case _:
             raise Uneditable("this is edited by hand only", where=whole)
     edits.set_property(declared.sources.get(property_name, whole), property_name, after)

@@ -73,5 +73,5 @@ def _place(workspace: Workspace, table: TableSpec) -> Path:
     if file.exists():
         file = specs / f"{table.database}.{table.name}.yaml"
     if file.exists():
-        raise Conflict("a file of that name is there already", where=file, remedy="rename it")
+        raise Conflict("a file of that name exists already", where=file, remedy="rename it")
     return file

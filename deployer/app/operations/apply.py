@@ -83,7 +83,7 @@ class PlanMoved(Refused):
 
 
 def ignore_plan(_: PlanResult) -> None:
-    """For callers that do not look at the plan."""
+    """Ignores the plan."""
 
 
 def apply(
@@ -105,7 +105,7 @@ def apply(
 
     The arguments are those of `plan`. `on_plan` is given the plan first. Then `approve` is asked, unless the plan is
     empty; a no raises Interrupted. `lock_timeout` is how long to wait while another run holds the stack, such as
-    `"90s"`; Conflict is raised then, at once unless given. `install_missing` is given a provider's plugin that the
+    `"90s"`; Conflict is raised then, at once by default. `install_missing` is given a provider's plugin that the
     program needs and that is not installed.
 
     Raises PlanRefused for a plan with refused changes, EngineFailed where a step fails; what was done is saved then.
@@ -174,7 +174,7 @@ def apply_plan(
 def require_approval(plan: PlanResult, approve: Approve) -> None:
     """Raises Interrupted for a no."""
     if not approve(plan):
-        raise Interrupted("the plan was not approved, nothing was changed")
+        raise Interrupted("the plan was not approved; nothing was changed")
 
 
 def _apply(workspace: Workspace, planned: Planned, result: PlanResult, reporter: Reporter) -> ApplyResult:
@@ -184,7 +184,7 @@ def _apply(workspace: Workspace, planned: Planned, result: PlanResult, reporter:
     root = workspace.root(planned.lake)
     _record_others(root, planned, reporter)
     # With an empty plan too: Pulumi's state takes over what was refreshed, and what a run that was cut off left open.
-    # The program applies the lake that was shown, even if somebody edits the specs meanwhile.
+    # The program applies the lake that was shown, even if the specs are edited meanwhile.
     ended = finish_deletions(workspace, planned, reporter)
     refreshed = planned.refreshed.without(ended) if planned.refreshed else None
     with known_lake(workspace.dir, workspace.specs, planned.lake, workspace.stack), reporter.steps() as on_event:
@@ -264,7 +264,7 @@ def _remove_unused_code(workspace: Workspace, lake: Lake, engine: Engine, report
     try:
         removed = remove_old_code(root, lambda: json.dumps(dict(engine.export(workspace.stack_ref))))
     except DeployerError as error:
-        reporter.note(f"old code of jobs was not looked for: {error}")
+        reporter.note(f"old code of jobs could not be listed: {error}")
         return
     if removed.objects:
         amount = f"{count(removed.objects, 'object')}, {size(removed.bytes)}"

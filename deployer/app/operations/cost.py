@@ -63,7 +63,7 @@ def _holding(workspace: Workspace, lake: Lake, basis: Basis, reporter: Reporter)
     try:
         live = read_live(root).with_applied(read_recorded(workspace.stack_ref).ids)
     except DeployerError as error:
-        reporter.note(f"what the lake holds is not known: {error}")
+        reporter.note(f"the size of the lake is unknown: {error}")
         return declared_holding(lake, None, None, basis.managed)
     state = 0 if live.instance is None else _state_bytes(lake.instance, basis.region)
     return declared_holding(lake, live, state, basis.managed)

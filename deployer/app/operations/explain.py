@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -105,7 +104,7 @@ def errors_page() -> str:
         [
             "# Errors",
             "",
-            "<!-- Made by `python -m deployer.app.operations.explain > docs/errors.md`. Do not edit. -->",
+            "<!-- Made by `make reference` from deployer/app/explanations.yaml. Do not edit. -->",
             "",
             "A command that fails prints `error: WHERE: WHAT; REMEDY` on stderr. With `--json` it prints a document",
             "whose `error.kind` is one of these names; they stay the same in later releases. `deployer explain KIND`",
@@ -125,7 +124,3 @@ def errors_page() -> str:
             ),
         ]
     )
-
-
-if __name__ == "__main__":
-    sys.stdout.write(errors_page())

@@ -73,7 +73,7 @@ def import_table(
                 done = copy_rows(workspace, lake, database, name, str(path), keys, options or ReadOptions())
             elif row_keys or sort_keys:
                 remedy = f"add --copy, or {KEYS_LATER}"
-                raise InvalidInput("rows that stay where they are stay in their order", where=path, remedy=remedy)
+                raise InvalidInput("rows that are not copied keep their order", where=path, remedy=remedy)
             else:
                 done = adopt_one(workspace, lake, adoptable(root, path, database, name))
     return ImportResult((done,), {})
@@ -118,9 +118,7 @@ def _source(root: str, database: str, name: str, source: Path | str | None) -> P
     places = _places(root, database, name)
     found = next((place for place in places if place.is_dir()), None)
     if found is None:
-        raise NotFound(
-            f"there is neither {places[0]} nor {places[1]}", remedy="say where it is, as the second argument"
-        )
+        raise NotFound(f"there is neither {places[0]} nor {places[1]}", remedy="give its place as the second argument")
     return found
 
 

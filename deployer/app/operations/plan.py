@@ -132,7 +132,7 @@ def plan(
 ) -> PlanResult:
     """Plans what `apply` would change, against live state refreshed first. Writes neither to the lake nor to any state.
 
-    `project` is the folder of `Pulumi.yaml`, found upwards from the current folder unless given; `specs` is a file or
+    `project` is the folder of `Pulumi.yaml`, found upwards from the current folder by default; `specs` is a file or
     folder of specs, else `deployer:specs` of the stack. `targets` are addresses or globs that limit the plan.
     `allow_destroy` are addresses whose data may be destroyed. `delete_savepoints` lets tables be deleted with their
     savepoints, `new_state` allows a new state store in the place of a lost one. With `against`, a Git ref, the specs

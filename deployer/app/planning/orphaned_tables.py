@@ -23,7 +23,7 @@ def finish_deletions(workspace: Workspace, planned: Planned, reporter: Reporter)
     """
     ended = _end_deletions(workspace, planned)
     for address in ended.values():
-        reporter.note(f"ended the deletion of {address}, which was cut off")
+        reporter.note(f"completed the deletion of {address}, which was interrupted")
     for line in _delete_unknown(workspace, planned):
         reporter.note(line)
     return ended

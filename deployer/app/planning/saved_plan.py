@@ -44,11 +44,11 @@ def write_saved_plan(
         )
     saved = as_saved_plan(workspace, planned)
     if known := secrets.name_in(json.dumps(saved.changes)):
-        # a mask would be applied as it is, and the file goes to whoever reviews
+        # a mask would be applied as it is, and reviewers get the file
         raise Refused(
             f"the plan holds the value of {known} in clear, so it was not saved",
             where=path,
-            remedy="take the secret out of the specs: a lake keeps in clear what declares it",
+            remedy="take the secret out of the specs: a lake stores its specs without encryption",
         )
     return write_plan(path, saved, signer)
 
@@ -74,7 +74,7 @@ def open_plan(path: Path, project: Path | None, stack: str | None, expect: str |
     """Returns the saved plan and the workspace that it is for.
 
     Raises Refused for a plan of another project or stack, of another digest than `expect`, and for one that is not
-    signed as the environment asks; Corrupt for one that does not have its shape.
+    signed as the environment asks; Corrupt for one that has an unexpected structure.
     """
     expected = None if expect is None else expected_digest(expect)
     saved = read_plan(path, deployer=__version__, expect=expected, key=checking_key())
@@ -104,7 +104,7 @@ def open_plan(path: Path, project: Path | None, stack: str | None, expect: str |
 
 
 def _faults(lake: Lake) -> Iterator[str]:
-    """Yields what the rules of specs refuse in a plan's tables, which anybody may have written."""
+    """Yields what the rules of specs refuse in a plan's tables, which are not trusted."""
     seen = set[str]()
     for table in lake.tables:
         yield from (f"{table.address}: {found.reason}" for found in check_table(table))

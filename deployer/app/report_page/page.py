@@ -239,7 +239,8 @@ def timeline(versions: Sequence[TableVersion]) -> Drawing:
 
 
 def _date_labels(drawn: Sequence[TableVersion], step: float) -> tuple[Label, ...]:
-    """When the first version was, and each later day that a label has room for; times where all is of one day."""
+    """Returns the date of the first version, and each later day that a label has room for; times if all are of one
+    day."""
     if not drawn:
         return ()
     by_day = drawn[0].at.date() != drawn[-1].at.date()

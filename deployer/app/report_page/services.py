@@ -70,7 +70,8 @@ class ServicesView:
 
 
 def lake_services(root: str, now: dt.datetime) -> dict[str, ServicesView]:
-    """By the table's name; without tables that cannot be read, of which the report says so elsewhere."""
+    """Returns the services by the table's name, without tables that cannot be read, which the report lists
+    elsewhere."""
     at = round(now.timestamp() * 1000)
     found = {}
     with closing(open_reader(root)) as store:

@@ -133,7 +133,7 @@ def _require_same_project(repository: Repository, commit: str, project: Path, as
         raise InvalidInput(
             f"the project here is {found} at {asked.ref}, and {project} in this branch",
             where=start,
-            remedy="name the project that is meant: --project FOLDER",
+            remedy="name the project: --project FOLDER",
         )
 
 

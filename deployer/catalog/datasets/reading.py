@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import numpy as np
 import pyarrow as pa
 from google.protobuf.message import DecodeError
 
@@ -130,8 +129,7 @@ def _fault(recording: Recording) -> str | None:
         return "a recording in it has no id"
     if len(recording.schema_sha256) != SHA256:
         return "its footer has no hash of its columns"
-    sizes = np.asarray(recording.manifest["chunk_byte_size_uncompressed"])
-    if len(sizes) and int(sizes.max()) >= LARGEST // len(sizes):
+    if recording.size >= LARGEST:
         return "its footer names chunks that are larger than any file"
     manifest = recording.manifest.schema
     if any(manifest.equals(each, check_metadata=True) for each in _SOUND):

@@ -81,7 +81,9 @@ class Registration:
                 plan = self._attempted(dataset_id, read, on_duplicate, f"{dataset_id}-{call}")
             if plan is not None:
                 return list(plan.tasks)
-        raise Conflict("others register all the time", where=dataset_id, remedy="try again when fewer write")
+        raise Conflict(
+            "others register all the time", where=dataset_id, remedy="try again when there are fewer writers"
+        )
 
     def _attempted(
         self, dataset_id: str, read: Sequence[ReadSource], on_duplicate: OnDuplicate, task_prefix: str

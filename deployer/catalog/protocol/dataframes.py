@@ -23,8 +23,7 @@ def schema_message(schema: pa.Schema) -> Any:
 def schema_in(message: Any) -> pa.Schema:
     """Returns the schema of a message. Raises InvalidInput for bytes that are not a schema."""
     try:
-        with pa.ipc.open_stream(message.arrow_schema) as reader:
-            return reader.schema
+        return pa.ipc.read_schema(pa.py_buffer(message.arrow_schema))
     except (pa.ArrowException, OSError) as failure:
         raise InvalidInput(f"the schema cannot be read: {failure}", remedy="send it as an IPC stream") from None
 

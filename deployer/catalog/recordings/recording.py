@@ -8,17 +8,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.message import DecodeError
 
-from deployer.catalog.protocol.dataframes import rows_in, schema_in, schema_message
-from deployer.catalog.protocol.messages import common, log_msg
+from deployer.catalog.protocol.dataframes import rows_in, schema_message
+from deployer.catalog.protocol.messages import log_msg
 from deployer.catalog.recordings.frames import CHUNK, MESSAGE_HEADER, frames, read_footer, require_recording
+from deployer.catalog.recordings.manifest import columns_in, manifest_in
 from deployer.catalog.recordings.source import ByteSource
 from deployer.errors import InvalidInput
 
@@ -66,7 +66,7 @@ class Recording:
     @property
     def size(self) -> int:
         """The uncompressed bytes of all chunks."""
-        return int(np.asarray(self.manifest["chunk_byte_size_uncompressed"]).sum())
+        return sum(self.manifest["chunk_byte_size_uncompressed"].to_pylist())
 
     @property
     def entities(self) -> list[str]:
@@ -104,30 +104,23 @@ def _of_footer(footer: Any, end: int, source: ByteSource, kind: int) -> Iterator
     for each in footer.manifests:
         if each.store_id.kind != kind:
             continue
-        manifest = pa.Table.from_batches(rows_in(each.data)).combine_chunks()
-        [batch] = manifest.to_batches() or [pa.RecordBatch.from_pylist([], manifest.schema)]
+        batch = manifest_in(each.data)
         _require_within(batch, end, source)
-        schema = _schema_in(each.sorbet_schema.arrow_schema)
+        schema = columns_in(each.sorbet_schema.arrow_schema, each.sorbet_schema_sha256)
         yield Recording(each.store_id.recording_id, batch, schema, each.sorbet_schema_sha256)
-
-
-@lru_cache(maxsize=256)
-def _schema_in(data: bytes) -> pa.Schema:
-    """Returns the schema of a footer, which many recordings have in common."""
-    return schema_in(common.Schema(arrow_schema=data))
 
 
 def _require_within(manifest: pa.RecordBatch, end: int, source: ByteSource) -> None:
     """Raises InvalidInput for a manifest that lacks a column, and for chunks that are not before byte `end`."""
+    schema = manifest.schema
     for field in _CHUNK_FIELDS:
-        found = manifest.schema.get_field_index(field.name)
-        if found < 0 or manifest.column(found).type != field.type or manifest.column(found).null_count:
+        found = schema.get_field_index(field.name)
+        if found < 0 or (column := manifest.column(found)).type != field.type or column.null_count:
             raise _damaged(source, f"its footer lacks {field.name}")
-    offsets, sizes = (np.asarray(manifest[name]) for name in ("chunk_byte_offset", "chunk_byte_size"))
-    wrong = (offsets < MESSAGE_HEADER) | (offsets > end) | (sizes > end - np.minimum(offsets, end))
-    for at in np.flatnonzero(wrong)[:1]:
-        first, last = int(offsets[at]), int(offsets[at]) + int(sizes[at])
-        raise _damaged(source, f"its footer names bytes {first:,} to {last:,}, which are not a chunk's")
+    offsets, sizes = (manifest[name].to_pylist() for name in ("chunk_byte_offset", "chunk_byte_size"))
+    for first, size in zip(offsets, sizes, strict=True):  # most have few: an array would take longer to make
+        if not MESSAGE_HEADER <= first <= first + size <= end:
+            raise _damaged(source, f"its footer names bytes {first:,} to {first + size:,}, which are not a chunk's")
 
 
 @dataclass(frozen=True)

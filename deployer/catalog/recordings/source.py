@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,12 @@ from urllib.parse import unquote, urlsplit
 from deployer.errors import InvalidInput, NotFound
 from deployer.platform.files.reading import open_regular
 from deployer.platform.storage.s3_objects import S3Objects
+
+
+_FILE = "file://"
+#: The URL of a file as `Path.as_uri` gives it, of a path without characters to be quoted: most are.
+_PLAIN = re.compile(r"file://(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)+")
+_SMALL = 1 << 16  #: bytes of a file from which it is read by ranges
 
 
 class ByteSource(Protocol):
@@ -39,8 +46,11 @@ class _File:
     size: int
     tag: str
     number: int  #: of the open file
+    content: bytes | None = None  #: of a small file, which is read once
 
     def read(self, offset: int, length: int) -> bytes:
+        if self.content is not None:
+            return self.content[offset : offset + length]
         return os.pread(self.number, length, offset)
 
 
@@ -63,17 +73,17 @@ def open_source(url: str) -> Iterator[ByteSource]:
 
     Raises NotFound where there is nothing, InvalidInput for another kind of URL and for what is not a file.
     """
+    if _PLAIN.fullmatch(url):
+        with _opened_file(url.removeprefix(_FILE), url) as found:
+            yield found
+        return
     parsed = urlsplit(url)
     if parsed.scheme == "s3":
         yield _object(url, S3Objects(f"s3://{parsed.netloc}"), parsed.path.lstrip("/"))
     elif parsed.scheme in ("", "file"):
         path = Path(unquote(parsed.path) if parsed.scheme else url).absolute()
-        number = _opened(path)
-        try:
-            found = os.fstat(number)
-            yield _File(path.as_uri(), found.st_size, str(found.st_mtime_ns), number)
-        finally:
-            os.close(number)
+        with _opened_file(path, path.as_uri()) as found:
+            yield found
     else:
         raise InvalidInput(
             f"{parsed.scheme}:// is not a known kind of URL",
@@ -82,7 +92,18 @@ def open_source(url: str) -> Iterator[ByteSource]:
         )
 
 
-def _opened(path: Path) -> int:
+@contextmanager
+def _opened_file(path: str | Path, url: str) -> Iterator[_File]:
+    number = _opened(path)
+    try:
+        found = os.fstat(number)
+        content = os.pread(number, _SMALL, 0) if found.st_size < _SMALL else None
+        yield _File(url, found.st_size, str(found.st_mtime_ns), number, content)
+    finally:
+        os.close(number)
+
+
+def _opened(path: str | Path) -> int:
     try:
         return open_regular(path)
     except FileNotFoundError:

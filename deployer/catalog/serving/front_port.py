@@ -35,7 +35,7 @@ class LiveConnections:
     """The connections whose clients are there, by the paths of the sockets that gRPC knows them by.
 
     gRPC may report the end of a connection as the end of a stream of requests, and only later that it was broken off. A
-    connection is not live any more before gRPC can see its end.
+    connection does not exist in the lake any more before gRPC can see its end.
     """
 
     def __init__(self) -> None:

@@ -139,7 +139,7 @@ def _values(query: Any) -> pa.Array:
 def _text(query: Any) -> str:
     values = _values(query)
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)) or values.null_count:
-        raise InvalidInput("the query is not a text", remedy="send a text")
+        raise InvalidInput("the query is not a string", remedy="send a text")
     return str(values[0].as_py())
 
 

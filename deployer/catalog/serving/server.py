@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -59,11 +60,23 @@ def served(store: StateStore, root: str, host: str = "127.0.0.1", port: int = 0)
         inner = str(folder / "grpc")
         server.add_insecure_port(f"unix:{inner}")
         server.start()
+        loading = threading.Thread(target=_load, name="load")
         try:
             with _listening(host, port, inner, connections) as number:
+                loading.start()
                 yield f"rerun+http://{host}:{number}"
         finally:
             server.stop(grace=None).wait()
+            if loading.ident is not None:
+                loading.join()
+
+
+def _load() -> None:
+    """Imports what the first calls need, which takes a second: while the first client connects."""
+    import lance  # noqa: F401
+    import pyarrow as pa
+
+    pa.array([0]).to_numpy()  # arrow imports pandas for this, where it is installed
 
 
 @contextmanager

@@ -93,7 +93,7 @@ class Meter:
             self._pieces[name] = _Piece(title, now, now, now)
 
     def tell(self, name: str, doing: str, done: int, total: int | None, unit: str) -> None:
-        """How far it is; nothing for work that has not begun or has ended."""
+        """Prints the progress; nothing for work that has not started or has ended."""
         with self._lock:
             piece = self._pieces.get(name)
             if piece is None:

@@ -84,7 +84,7 @@ class ShownStream:
 
     @property
     def buffer(self) -> _Bytes:
-        """For those who print bytes, which are text all the same."""
+        """The stream of bytes, which must be UTF-8 text."""
         return _Bytes(self)
 
 

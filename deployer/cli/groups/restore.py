@@ -39,7 +39,7 @@ def restore(
             "--table",
             "-t",
             metavar="TABLE",
-            help="Only this table, as `database.name`; repeatable. All that have the savepoint unless given.",
+            help="Only this table, as `database.name`; repeatable. All that have the savepoint by default.",
             show_default=False,
         ),
     ] = None,
@@ -115,7 +115,7 @@ def restore(
     if saved:
         note(f"`deployer restore {saved}` undoes it, for 30 days")
     if any(one.undone.changes for one in done):
-        note("what specs declare otherwise is drift now: `deployer preview` says what the next `up` would change back")
+        note("what specs declare otherwise is drift now: `deployer preview` shows what the next `up` would change back")
     return 0
 
 
@@ -155,7 +155,7 @@ def _planned_at(store: StateStore, root: str, workspace: Workspace, table: str, 
 
 
 def _print_whole(due: list[Undoing], *, savepoint: bool) -> None:
-    """What holds for all tables together, and how it can be undone."""
+    """Prints what concerns all tables together, and how the restore can be undone."""
     from deployer.cli.console.output import note
     from deployer.platform.text.formatting import count
 

@@ -27,7 +27,7 @@ Tables = Annotated[
         "--table",
         "-t",
         metavar="TABLE",
-        help="Only this table, as `database.name`; repeatable. All tables of the instance unless given.",
+        help="Only this table, as `database.name`; repeatable. All tables of the instance by default.",
         show_default=False,
     ),
 ]
@@ -39,9 +39,7 @@ def create(
     table: Tables = None,
     expires: Annotated[
         str | None,
-        typer.Option(
-            metavar="AGE", help="It is removed after so long, such as 7d or 36h; never by itself unless given."
-        ),
+        typer.Option(metavar="AGE", help="It is removed after so long, such as 7d or 36h; never by itself by default."),
     ] = None,
     note: Annotated[str, typer.Option(help="What it is for.")] = "",
     project: ProjectDir = None,

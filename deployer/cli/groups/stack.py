@@ -162,7 +162,7 @@ def _read(file: Path, prefix: str) -> dict[str, Any]:
     except FileNotFoundError:
         raise NotFound("no such file", where=file, remedy="give a file of `deployer stack export`") from None
     except OSError as error:
-        raise InvalidInput(f"it cannot be read: {error.strerror}", where=file, remedy="look at the file") from None
+        raise InvalidInput(f"it cannot be read: {error.strerror}", where=file, remedy="check the file") from None
     except NotADocument as error:
         raise wrong(error) from None
     if not isinstance(exported, dict) or not isinstance(version := exported.get("version"), int):

@@ -43,7 +43,7 @@ class Target:
 
 @contextmanager
 def looked_at(project: Path | None, stack: str, specs: Path | None, name: str) -> Iterator[ReadTable]:
-    """Yields the table of that name, whoever manages it, as it is live, to be read. Raises NotFound with the nearest
+    """Yields the live table of that name to read it, of any owner. Raises NotFound with the nearest
     name."""
     root = root_to_read(project, stack, specs)
     with closing(open_reader(root)) as store:
@@ -153,4 +153,4 @@ def confirm_by_name(name: str, what: str, *, force: bool) -> None:
             "stdin is not a terminal, so nothing can be confirmed", where=f"table/{name}", remedy="pass --force"
         )
     if ask(f"{what}. Type its name ({name}) to continue").strip() != name:
-        raise Interrupted("that is not the table's name, nothing was changed")
+        raise Interrupted("that is not the table's name; nothing was changed")

@@ -13,14 +13,14 @@ NullValues = Annotated[
     list[str] | None,
     typer.Option(
         "--null-value",
-        help="CSV text that means null; repeatable. Empty values are null unless given.",
+        help="CSV text that means null; repeatable. Empty values are null by default.",
         show_default=False,
     ),
 ]
 Delimiter = Annotated[
     str | None,
     typer.Option(
-        help="Character between CSV values, or `whitespace`: runs of spaces and tabs. Unless given: a comma, a tab in "
+        help="Character between CSV values, or `whitespace`: runs of spaces and tabs. Default: a comma, a tab in "
         ".tsv, or the one that is detected.",
         show_default=False,
     ),

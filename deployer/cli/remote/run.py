@@ -94,14 +94,14 @@ def follow_run(
 
 
 def follow_command(job_id: str, stack: str) -> str:
-    """Returns the command that follows a job on, as somebody may type it."""
+    """Returns the command that continues to follow a job."""
     from shlex import quote
 
     return f"deployer follow {quote(job_id)}" + ("" if stack == DEFAULT_STACK else f" --stack {quote(stack)}")
 
 
 def _wants_to_cancel(run_name: str) -> bool | None:
-    """None: Ctrl-C again."""
+    """Asks whether to cancel the run. Returns None for a second Ctrl-C."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
     try:

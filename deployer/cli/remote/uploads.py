@@ -68,5 +68,5 @@ def remove_uploads(root: str, job_id: str) -> None:
 
 
 def _folder(job_id: str) -> str:
-    """Ids of jobs are anybody's text, and never become paths."""
+    """Ids of jobs are untrusted text, and never become paths."""
     return f"{FOLDER}/{blake2b(job_id.encode(), digest_size=16).hexdigest()}"

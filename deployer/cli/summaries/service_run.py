@@ -74,7 +74,7 @@ def _cleaned(done: CleanResult) -> None:
     for each in gone.kept:
         note(f"kept {each}")
     if gone.why_not:
-        note(f"files that no version has were not looked at: {gone.why_not}")
+        note(f"files that no version has were not checked: {gone.why_not}")
 
 
 def _expired(done: ExpireResult) -> None:
@@ -145,9 +145,9 @@ def _metasynced(done: MetasyncResult) -> None:
 
 def _note_changes_of_others(each: PublishedEntry) -> None:
     if each.action == "left":
-        note(f"{each.target} was changed by somebody else, so it was left alone")
+        note(f"{each.target} was changed by another program, so it is unchanged")
     elif each.changed_by_others:
-        note(f"somebody changed it: {', '.join(each.changed_by_others)}")
+        note(f"another program changed it: {', '.join(each.changed_by_others)}")
     elif each.failure:
         note(each.failure)
 
@@ -211,7 +211,7 @@ def _leaves(done: ClusterResult, most: int = 20) -> None:
 
 
 def _how(done: CompactResult | ClusterResult) -> None:
-    """Where it ran, and what became of conflicts and indexes."""
+    """Prints where the run was, and the outcome of conflicts and indexes."""
     out, work = stdout(), done.work
     where = "with Spark" if done.engine == "spark" else "in this process"
     out.print(f"run {done.run_id}, {where}: {done.reason}", style="dim")

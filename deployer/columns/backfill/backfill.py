@@ -129,7 +129,7 @@ def _most_rows(table: ReadTable, selection: Selection) -> int:
 def require_online(table: ReadTable) -> None:
     """Raises Refused for a table that is offline."""
     if not table.state.properties.online:
-        raise Refused("the table is offline", where=table.address, remedy="take it online first")
+        raise Refused("the table is offline", where=table.address, remedy="set it online first")
 
 
 def check_condition(table: ReadTable, selection: Selection) -> None:

@@ -95,7 +95,7 @@ def checked_backfill(
     """
     column = one_column(columns)
     if where is not None and not (isinstance(where, str) and where.strip()):
-        what = "`where` is empty" if isinstance(where, str) else f"where={where!r} is not a text"
+        what = "`where` is empty" if isinstance(where, str) else f"where={where!r} is not a string"
         raise InvalidInput(what, remedy="leave it out, or give an SQL condition such as 'distance > 100'")
     for name, number in {
         "read_version": read_version,

@@ -66,7 +66,7 @@ def check_alterations(table: OpenTable, alterations: Sequence[Alteration]) -> Ta
 
 def _refuse_taken(spec: TableSpec, name: object) -> None:
     if not isinstance(name, str):
-        raise InvalidInput(f"{name!r} is not a name of a column", where=spec.address, remedy="give a text")
+        raise InvalidInput(f"{name!r} is not a name of a column", where=spec.address, remedy="give a string")
     if any(column.name == name for column in spec.columns):
         raise InvalidInput(f"column {name} is there already", where=spec.address, remedy="use another name")
 

@@ -101,7 +101,7 @@ class JobFolder:
         differing = sorted(name for name in {*known, *document} if known.get(name) != document.get(name))
         if differing:
             raise InvalidInput(
-                f"job {self._job_id} was begun with another {' and another '.join(differing)}",
+                f"job {self._job_id} was started with another {' and another '.join(differing)}",
                 where=where,
                 remedy="give the job's own arguments to resume it, or another job id",
             )

@@ -188,7 +188,7 @@ def _committed(
             return False
         case InDoubt(failure):
             raise OutcomeUnknown(
-                f"the commit to Lance failed, and whether it happened is not known: {first_line(failure)}",
+                f"the commit to Lance failed, and whether it happened is unknown: {first_line(failure)}",
                 where=filling.address,
                 remedy=f"run it again with the job id {filling.job_id}",
             ) from failure

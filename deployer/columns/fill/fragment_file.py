@@ -61,7 +61,8 @@ class FragmentWriter:
                 on_rows(batch.num_rows)
 
     def write_once(self, opened: LanceDataset, work: FragmentWork, on_rows: OnRows) -> Checkpoint:
-        """As `write`, where other processes may write the same fragment: all of them return the same checkpoint."""
+        """Does what `write` does, where other processes may write the same fragment: all of them return the same
+        checkpoint."""
         if (other := self._by_another(work)) is not None:
             return other
         parts = self.folder.parts(
@@ -78,7 +79,7 @@ class FragmentWriter:
         return checkpoint
 
     def save_rows_once(self, opened: LanceDataset, work: FragmentWork, rows: range, on_rows: OnRows) -> None:
-        """As `save_rows`, where other processes may do the same: what they have saved is not made again."""
+        """Does what `save_rows` does, where other processes may do the same: saved rows are not made again."""
         if self._by_another(work) is None:
             parts = self.folder.saved_parts(work.fragment_id).get(work.fragment_id, [])
             self.save_rows(opened, work, rows, parts, on_rows)

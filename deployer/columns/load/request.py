@@ -61,9 +61,7 @@ def checked_request(
     if repeated := sorted({name for name in columns if list(columns).count(name) > 1}):
         raise InvalidInput(f"column {repeated[0]} is named twice", remedy="name each column once")
     if pk in columns:
-        raise InvalidInput(
-            f"column {pk} is the primary key and is to be loaded too", remedy="leave it out of `columns`"
-        )
+        raise InvalidInput(f"column {pk} is the primary key, and it is loaded too", remedy="leave it out of `columns`")
     if on_missing not in get_args(OnMissing):
         raise InvalidInput(f"on_missing={on_missing!r} is not valid", remedy=f"use {' or '.join(get_args(OnMissing))}")
     if engine not in get_args(Engine):

@@ -151,7 +151,7 @@ def _parts(source: Source) -> Iterator[Part]:
 
 
 def _changed(sources: Sequence[Source]) -> tuple[int, ...]:
-    """When local files were changed last, in ns."""
+    """Returns the times of the last changes of local files, in ns."""
     local = (each.path for each in sources if each.format is not Format.LANCE and not is_on_s3(each.path))
     return tuple(Path(path).stat().st_mtime_ns for path in local)
 

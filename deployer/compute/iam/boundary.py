@@ -1,8 +1,8 @@
 """The permissions boundary of the roles that a stack makes: the most that any of them may ever do. Pure.
 
 The deploying role makes roles only with this policy as their boundary, and may change neither the policy nor which one
-a role has. So whatever it writes into a role's own policies, and whoever it lets act in the role, nothing beyond this
-comes of it: no right to IAM but handing the lake's roles to the services that run its jobs.
+a role has. So whatever it writes into a role's own policies, and whatever identity it allows to use the role, nothing
+beyond this comes of it: no right to IAM but handing the lake's roles to the services that run its jobs.
 
 https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html
 """

@@ -36,7 +36,7 @@ def instance_policy(
 
 
 def _disks(key_arn: str) -> dict[str, Any]:
-    """By itself, and for nothing that S3 or DynamoDB encrypts."""
+    """Returns the grant for the disks, and for nothing that S3 or DynamoDB encrypts."""
     others = ("kms:ViaService", "kms:EncryptionContext:aws:s3:arn", "kms:EncryptionContext:aws:dynamodb:tableName")
     return {
         "Sid": "KeyOfDisks",
@@ -133,7 +133,7 @@ def deploying_emr_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
     """Returns what `deployer up` needs for clusters of kind emr, beside roles: clusters that have the lake's tag alone.
 
     EMR asks for the right to tag when a cluster is made with tags. The request is then for `cluster/*`, literally, or
-    has the tags of the cluster to be; neither is so for the cluster of somebody else.
+    has the tags of the cluster to be; the cluster of another account has neither.
     """
     clusters = lake.arn("elasticmapreduce", "cluster/")
     roles, profiles = lake.roles, f"arn:{lake.partition}:iam::{lake.account}:instance-profile/{lake.own}"

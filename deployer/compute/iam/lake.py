@@ -37,7 +37,7 @@ class LakeOnAws:
 
     @property
     def own(self) -> str:
-        """What begins the names of the lake's own resources."""
+        """The prefix of the names of the lake's own resources."""
         return own_names(self.root, self.instance)
 
     @property

@@ -13,7 +13,7 @@ from deployer.compute.iam.lake import LakeOnAws
 
 
 def deploying_service_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
-    """Of what is this lake's alone, where AWS lets that be said."""
+    """Returns grants for the resources of this lake only, where AWS can express that."""
     own = lake.own
 
     def grant(sid: str, actions: tuple[str, ...], place: str, part: Part = "services") -> Grant:
@@ -60,8 +60,8 @@ def glue_names(instance: str) -> str:
 
 
 def _catalog(lake: LakeOnAws) -> tuple[Grant, ...]:
-    """Who deletes a database deletes what METASYNC has put into it: Glue asks for a right to all kinds of that, and to
-    the catalog each time. The database itself counts by its tag."""
+    """Returns the grants for Glue. Deleting a database deletes what METASYNC has put into it: Glue asks for a right to
+    all kinds of that, and to the catalog each time. The database itself counts by its tag."""
     begins = glue_names(lake.instance)
     databases, catalog = lake.arn("glue", f"database/{begins}"), lake.arn("glue", "catalog")
     inside = tuple(lake.arn("glue", f"{kind}/{begins}") for kind in ("table", "userDefinedFunction"))

@@ -143,5 +143,5 @@ def _get(root: str, name: str) -> dict[str, Any] | None:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise Corrupt("what is kept of the run cannot be read", where=f"{root}/{FOLDER}/{name}", remedy="run it again")
+        raise Corrupt("the record of the run cannot be read", where=f"{root}/{FOLDER}/{name}", remedy="run it again")
     return found

@@ -108,7 +108,7 @@ def _failure(lines: Sequence[str], python: str, platforms: Sequence[str]) -> Dep
         return _untrusted(", ".join(names) or "a package")
     return DeployerError(
         f"pip did not download the jobs' packages: {(errors or list(lines) or ['no output'])[-1]}",
-        remedy="look whether pip reaches its index, then try again",
+        remedy="check whether pip reaches its index, then try again",
     )
 
 

@@ -46,7 +46,7 @@ def failed_runs(application: str, cluster: str, instance: str) -> EventRule:
         "detail": {"applicationId": [application], "state": ["FAILED", "CANCELLED"]},
     }
     message = f"A job did not succeed on the cluster {cluster} of the lake {instance}: job run <run> is <state>. "
-    return _event_rule(pattern, {"run": "jobRunId", "state": "state"}, message + "`deployer service runs` says why.")
+    return _event_rule(pattern, {"run": "jobRunId", "state": "state"}, message + "`deployer service runs` shows why.")
 
 
 def failed_steps(cluster_id: str, cluster: str, instance: str) -> EventRule:

@@ -82,7 +82,7 @@ def _scheduled(lake: Lake) -> Iterator[ScheduledService]:
                 continue
             if cluster.kind == "emr" and cluster.options.get("lifetime", "run") == "run":
                 raise InvalidInput(
-                    f"service {service.name} has a schedule, and its cluster {cluster.name} is there for a run alone",
+                    f"service {service.name} has a schedule, and its cluster {cluster.name} exists only during a run",
                     where=table.address,
                     remedy="give the cluster `lifetime: long`, or use one of kind emr-serverless",
                 )

@@ -120,5 +120,5 @@ def _unwritten(location: str, failure: BaseException) -> DeployerError:
     return DeployerError(
         f"Lance cannot write the column: {first_line(failure)}",
         where=location,
-        remedy="see whether the disk is full or the folder was removed, and run it again",
+        remedy="check whether the disk is full or the folder was removed, and run it again",
     )

@@ -40,7 +40,7 @@ class NamedVersion:
 def add_rows(location: str, named: NamedVersion, rows: pa.Table, *, in_place: bool = False) -> NamedVersion:
     """Returns a version with the rows of the named one, then these. Raises Conflict where others write all the time.
 
-    Nobody else changes what is in that version; the caller's log names it, or nothing does. `in_place` keeps the rows
+    No other process changes that version; only the caller's log may name it. `in_place` keeps the rows
     where they are, and so the dataset's indexes.
     """
     if not rows.num_rows and named.version:
@@ -49,7 +49,7 @@ def add_rows(location: str, named: NamedVersion, rows: pa.Table, *, in_place: bo
         written = _written(location, named, rows, in_place)
         if written is not None:
             return NamedVersion(written, named.rows + rows.num_rows)
-    raise Conflict("others write to it all the time", where=location, remedy="try again when fewer write")
+    raise Conflict("other writers keep changing it", where=location, remedy="try again when there are fewer writers")
 
 
 def read_rows(location: str, named: NamedVersion, after: int = 0) -> pa.Table | None:

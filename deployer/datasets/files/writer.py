@@ -254,7 +254,7 @@ def _unwritten(layout: Layout, failure: BaseException) -> DeployerError:
     return DeployerError(
         f"Lance cannot write the rows: {first_line(failure)}",
         where=layout.location,
-        remedy="see whether the disk is full or the folder was removed, and run it again",
+        remedy="check whether the disk is full or the folder was removed, and run it again",
     )
 
 

@@ -1,4 +1,4 @@
-"""Runs of services whose holder died: whoever finds that their leases are over ends them."""
+"""Runs of services whose holder died: the next process that finds their leases expired ends them."""
 
 from __future__ import annotations
 

@@ -86,5 +86,7 @@ def current(store: StateStore, root: str, entry: TableEntry, state: TableState) 
             unreadable_at = state.version
             entry, state = read_again(store, entry, state)
     raise CommitTimedOut(
-        "others commit to the table faster than it can be read", where=f"table/{entry.full_name}", attempts=ATTEMPTS
+        "other processes commit to the table faster than it can be read",
+        where=f"table/{entry.full_name}",
+        attempts=ATTEMPTS,
     )

@@ -206,7 +206,7 @@ class _View:
         return FilesAdded(added, version, info.job_id, info.rows, info.kind, info.sources)
 
     def file_of(self, fragment: Fragment, marked: CommittedFile) -> File:
-        """In the leaf that it was written for; in the one that holds all of its keys, if that was split meanwhile."""
+        """Returns the file in the leaf that it was written for, or in the one that holds all its keys after a split."""
         partition = marked.partition
         written_for = self.state.partitions.get(partition or "")
         if marked.keys is not None and (written_for is None or not written_for.is_leaf):

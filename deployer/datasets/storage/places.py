@@ -48,7 +48,7 @@ def erase_dataset(root: str, location: Location) -> None:
         raise Refused(
             f"the bucket lists {shortened(outside[0])} below {location}",
             where=root,
-            remedy="look at it, then try again",
+            remedy="check it, then try again",
         )
     _refuse_other_content(root, location, {each.removeprefix(f"{location}/").partition("/")[0] for each in found})
     manifests = [each for each in found if each.startswith(f"{location}/{_MANIFESTS}/")]
@@ -133,5 +133,5 @@ def _refuse_other_content(root: str, location: Location, names: Iterable[str]) -
         raise Refused(
             f"it holds {shown}, which no dataset has, so it is not removed",
             where=dataset_uri(root, location),
-            remedy="look at the folder, and move away or delete by hand what does not belong there",
+            remedy="check the folder, and move or delete by hand what does not belong there",
         )

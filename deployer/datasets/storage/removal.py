@@ -64,7 +64,7 @@ def require_removable(
     where = dataset_uri(root, location)
     if entry is None:
         raise Refused(
-            f"there is no table {table_id}, so nothing of it is removed", where=where, remedy="look at the state again"
+            f"there is no table {table_id}, so nothing of it is removed", where=where, remedy="check the state again"
         )
     if wrong := fault_of_move(entry, Location(location)) or fault_of_entry(entry):
         raise Corrupt(f"{wrong}, so it is not removed", where=where, remedy=FORGED)

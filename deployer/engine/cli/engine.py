@@ -140,7 +140,7 @@ class CliEngine:
         return tuple(operation for operation in seen.operations.values() if operation.op not in {"same", "read"})
 
     def export(self, stack: StackRef) -> dict[str, Any]:
-        """As Pulumi's own, for a stack that was never made too: an empty deployment. Nothing is written."""
+        """Returns what Pulumi exports, also for a stack that does not exist: an empty deployment. Writes nothing."""
         if is_known(stack.project.backend_url):
             return _store(stack).export()
         selected = _selected(stack)

@@ -131,7 +131,7 @@ def encode_checkpoint(files: StackFiles, deployment: dict[str, Any]) -> bytes:
 def write_checkpoint(files: StackFiles, content: bytes, before: Checkpoint) -> Checkpoint:
     """Puts the content in place of the checkpoint that was read, in one step, and keeps that one as `.bak`.
 
-    Raises Conflict when somebody else has written since: the lock was broken, or not taken.
+    Raises Conflict when another process has written since: the lock was broken, or not taken.
     """
     objects = files.backend.objects
     if before.tag is None:
@@ -143,7 +143,7 @@ def write_checkpoint(files: StackFiles, content: bytes, before: Checkpoint) -> C
         raise Conflict(
             "another process changed the stack's state during this run, so this run's state is not saved",
             where=files.where,
-            remedy="let no run begin while another one holds the stack",
+            remedy="start a run only when no other run holds the stack",
         )
     return Checkpoint(json.loads(content)["checkpoint"]["latest"], content, tag)
 

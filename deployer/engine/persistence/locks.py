@@ -1,6 +1,6 @@
 """The stack's lock, as the CLI's own backend writes it: one JSON object a holder in the stack's lock folder.
 
-Whoever wants it puts an object of his own, looks who else has one, and steps back where there is any.
+A process that wants the lock writes its own object, lists those of others, and removes its own if there is any.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def holders(files: StackFiles, folder: str, besides: str = "") -> list[Holder]:
         except Missing:
             continue  # released meanwhile
         except (ValueError, KeyError, TypeError):
-            found.append(Holder(path, 0, "somebody", "an unknown host", "an unknown time"))
+            found.append(Holder(path, 0, "an unknown user", "an unknown host", "an unknown time"))
     return found
 
 
@@ -124,7 +124,7 @@ def _refuse_if_held(files: StackFiles, folder: str, mine: str) -> None:
         raise Conflict(
             "another run holds the stack: " + "; ".join(map(str, others)),
             where=f"{files.project}/{files.stack}",
-            remedy="nothing was changed; wait until it ends. If its machine is gone, and it with that, delete "
+            remedy="nothing was changed; wait until it ends. If its machine is gone, so is the run: then delete "
             + ", ".join(files.backend.where(holder.path) for holder in others),
         )
 

@@ -44,7 +44,7 @@ class StackReferences:
         check_name("project", project)
         deployment = read_checkpoint(StackFiles(open_backend(self.project), project, stack)).deployment
         if deployment is None:
-            raise NotFound("there is no such stack in this backend", where=name, remedy="apply that stack first")
+            raise NotFound("this backend does not have the stack", where=name, remedy="apply that stack first")
         keys = read_keys(StackRef(self.project, stack)) if project == self.project.name else StackKeys()
         opened = open_deployment(deployment, keys, sealed=self.sealed)
         outputs = next((state.outputs for state in opened.snapshot.resources() if state.type == STACK_TYPE), {})

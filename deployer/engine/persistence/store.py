@@ -37,7 +37,7 @@ _ATTEMPTS = 3
 
 @dataclass
 class StackStore:
-    """Reads and writes one stack. Whoever calls `open(fold=True)`, `begin`, `finish` or `restore` holds its lock.
+    """Reads and writes one stack. The caller of `open(fold=True)`, `begin`, `finish` or `restore` holds its lock.
 
     Only what is opened to be changed (`fold`) is decrypted.
     """

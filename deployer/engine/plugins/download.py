@@ -51,7 +51,7 @@ def read_text(url: str, *, plain: bool) -> str:
         with _opened(url, {}, plain) as answer:
             data: bytes = answer.read(_SMALL_BYTES + 1)
         if len(data) > _SMALL_BYTES:
-            raise Corrupt(f"it has more than {in_mib(_SMALL_BYTES)}", where=url, remedy="look at the address")
+            raise Corrupt(f"it has more than {in_mib(_SMALL_BYTES)}", where=url, remedy="check the address")
         return data.decode(errors="replace")
 
     return _attempted(url, read)
@@ -105,7 +105,7 @@ def _copy(url: str, answer: Any, target: Any, begun: int, on_bytes: OnBytes) -> 
 def _refuse_size(url: str, size: int) -> None:
     if size > ARCHIVE_BYTES:
         raise Refused(
-            f"the archive has more than {in_mib(ARCHIVE_BYTES)}", where=url, remedy="look at what the server has there"
+            f"the archive has more than {in_mib(ARCHIVE_BYTES)}", where=url, remedy="check what the server has there"
         )
 
 

@@ -111,7 +111,7 @@ def s3_place(url: str) -> tuple[str, S3Access]:
 
 
 def _endpoint(given: Mapping[str, str]) -> str | None:
-    """With its scheme: in Pulumi's URLs it often has none."""
+    """Returns the endpoint with its scheme, which Pulumi's URLs often omit."""
     without_tls = _flag(given, "disable_https")
     endpoint = given.get("endpoint")
     if not endpoint or "://" in endpoint:

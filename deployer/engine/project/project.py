@@ -115,7 +115,7 @@ def load_yaml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
     try:
         data = read_limited(file, MAX_BYTES)
     except OSError as error:
-        raise InvalidInput(f"it cannot be read: {error.strerror}", where=file, remedy="look at the file") from None
+        raise InvalidInput(f"it cannot be read: {error.strerror}", where=file, remedy="check the file") from None
     parsed = parse_yaml(data, str(file))
     for problem in parsed.problems:
         if problem.rule != Rule.TAB or parsed.truncated:

@@ -1,6 +1,6 @@
 """Where the executable of a provider plugin is looked for: `pulumi-resource-NAME`.
 
-Pulumi's state names providers too, and may be anybody's. So a name is only ever a name, and a folder of the checkout is
+Pulumi's state names providers too, and is untrusted. So a name is only ever a name, and a folder of the checkout is
 used where Pulumi.yaml says so under `plugins.providers`, not because it is on PATH or in PULUMI_HOME.
 """
 

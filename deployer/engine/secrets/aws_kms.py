@@ -139,6 +139,6 @@ def _call(parsed: KmsUrl, operation: str, **arguments: Any) -> dict[str, Any]:
         raise Refused(
             f"KMS cannot be asked for the stack's data key: {failure}",
             where=f"secretsprovider {parsed.key}",
-            remedy="see that there are AWS credentials and a region, and that KMS can be reached",
+            remedy="check that there are AWS credentials and a region, and that KMS can be reached",
         ) from None
     return answer

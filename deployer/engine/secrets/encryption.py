@@ -93,7 +93,7 @@ class Secrets:
         return plain
 
     def encrypt(self, value: Any) -> str:
-        """Raises Refused where the key cannot be had, or is one that anybody has."""
+        """Raises Refused where the key cannot be had, or is known to everyone."""
         return self._storing().encrypt(json.dumps(value, separators=(",", ":")))
 
     def reveal(self, value: Any, place: Place) -> Any:
@@ -176,7 +176,7 @@ class Secrets:
         return self._crypter(keeper)
 
     def _refuse_unconfigured(self, keeper: Keeper) -> None:
-        """Raises Refused for a key in KMS that only the state names: whoever writes the state could name one of their
+        """Raises Refused for a key in KMS that only the state names: a writer of the state could name one of their
         own, and read what is stored with it. A passphrase has its own proof."""
         if isinstance(keeper, ByKms) and self._configured is None:
             raise Refused(
@@ -194,7 +194,7 @@ class Secrets:
 
 
 def remember_all(value: Any, place: Place) -> None:
-    """As `remember`, for every secret in a value."""
+    """Remembers every secret in a value."""
     if isinstance(value, Mapping):
         if value.get(SIG) == SECRET:
             remember(value, place)

@@ -125,6 +125,6 @@ def new_keeper(provider: str, variable: str = VARIABLE) -> tuple[Keeper, Crypter
 
 
 def refuse_storing(keeper: Keeper) -> None:
-    """Raises Refused where what is stored with this key could be decrypted by anybody."""
+    """Raises Refused where what is stored with this key could be decrypted by everyone."""
     if isinstance(keeper, ByPassphrase):
         refuse_empty(passphrase())

@@ -19,7 +19,7 @@ from deployer.platform.text import masking
 
 VARIABLE, FILE_VARIABLE = "PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"
 NEW_VARIABLE = "DEPLOYER_NEW_PASSPHRASE"  #: the passphrase that `stack change-secrets-provider` changes to
-EMPTY_VARIABLE = "DEPLOYER_ALLOW_EMPTY_PASSPHRASE"  #: 1: secrets may be stored that anybody can decrypt
+EMPTY_VARIABLE = "DEPLOYER_ALLOW_EMPTY_PASSPHRASE"  #: 1: secrets may be stored that everyone can decrypt
 _ROUNDS = 1_000_000
 _PROOF = "pulumi"
 
@@ -89,14 +89,14 @@ def passphrase() -> str:
 
 
 def refuse_empty(phrase: str, variable: str = VARIABLE) -> None:
-    """Raises Refused for an empty passphrase, with which anybody decrypts what is stored, unless it is allowed.
+    """Raises Refused for an empty passphrase, with which everyone can decrypt what is stored, unless it is allowed.
 
     A secret of a pipeline that does not exist is an empty text there.
     """
     if phrase.strip() or os.environ.get(EMPTY_VARIABLE) == "1":
         return
     raise Refused(
-        f"{variable} is empty, so anybody could decrypt the secret that is to be stored",
+        f"{variable} is empty, so anyone could decrypt the secret",
         where=variable,
         remedy="set it to a passphrase (in a pipeline, see that the secret exists there); for a stack whose secrets "
         f"were stored with an empty one, run `deployer stack change-secrets-provider`; {EMPTY_VARIABLE}=1 allows it",

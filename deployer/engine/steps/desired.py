@@ -55,7 +55,7 @@ def refuse_unknown(new: ResourceState) -> None:
     """Raises `ProviderFailed`: outside a preview a provider is never given what is not known."""
     unknown = sorted(name for name, value in new.inputs.items() if contains_unknown(value))
     if unknown:
-        raise ProviderFailed(f"these inputs are not known even now: {', '.join(unknown)}")
+        raise ProviderFailed(f"these inputs are still unknown: {', '.join(unknown)}")
 
 
 def timeout_of(goal: Goal, operation_name: str) -> float:

@@ -213,7 +213,7 @@ class Run:
 
     @contextmanager
     def step(self, urn: str, op: StepOp) -> Iterator[StepTimer]:
-        """Emits the start and end of a step. An exception passes through; whoever handles it calls `fail`."""
+        """Emits the start and end of a step. An exception passes through; its handler calls `fail`."""
         self.emit(StepStarted(urn, op))
         timer = StepTimer()
         yield timer

@@ -1,4 +1,4 @@
-"""Whether a deployment has the shape of Pulumi's format: what is read from a backend or a file may be anybody's.
+"""Whether a deployment has the shape of Pulumi's format: text from a backend or a file is untrusted.
 
 A deployment is what a JSON parser makes: its objects are dicts, which are found much faster than other mappings.
 
@@ -62,7 +62,7 @@ def _faults(deployment: dict[str, Any]) -> Iterator[str]:
             yield f"`{name}` is not an object"
     secrets = deployment.get("secrets_providers") or {}
     if not isinstance(secrets.get("type") or "", str) or not isinstance(secrets.get("state") or {}, dict):
-        yield "`secrets_providers` does not have its shape"
+        yield "`secrets_providers` has an unexpected structure"
     resources = deployment.get("resources") or []
     if not isinstance(resources, list):
         yield "`resources` is not a list"
@@ -78,7 +78,7 @@ def _faults(deployment: dict[str, Any]) -> Iterator[str]:
         return
     for number, operation in enumerate(pending, 1):
         if not isinstance(operation, dict) or operation.get("type") not in _PENDING:
-            yield f"pending operation {number} does not have its shape"
+            yield f"pending operation {number} has an unexpected structure"
         else:
             yield from (f"pending operation {number}: {fault}" for fault in _of_resource(operation.get("resource")))
 

@@ -54,7 +54,7 @@ Entry = Begin | End
 
 
 class Snapshot:
-    """A stack's resources during a run. Not safe for threads; whoever runs steps holds a lock."""
+    """A stack's resources during a run. Not safe for threads; the caller that runs steps holds a lock."""
 
     def __init__(self, base: Sequence[ResourceState], pending: Sequence[Pending] = ()) -> None:
         self._old: dict[str, ResourceState] = {f"b{index}": state for index, state in enumerate(base)}
@@ -80,7 +80,7 @@ class Snapshot:
         if entry.keep.startswith("n"):
             return entry.keep
         if entry.keep and entry.keep not in self._old:
-            raise Corrupt(f"a step keeps the resource {entry.keep}, which is not there")
+            raise Corrupt(f"a step keeps the resource {entry.keep}, which does not exist")
         added = self._old.pop(entry.keep) if entry.keep else entry.add
         if added is None:
             return ""

@@ -154,7 +154,7 @@ def _outputs(returned: Any, data_type: Any, nullable: bool, where: str) -> tuple
             raise no_type(returned, place)
     if said is None:
         raise InvalidFunction(
-            "the type of its result is not said", where=where, remedy="annotate it (-> float), or give udf(data_type=…)"
+            "its result has no type", where=where, remedy="annotate it (-> float), or give udf(data_type=…)"
         )
     return (Output(None, said, nullable),)
 

@@ -1,4 +1,4 @@
-"""Savepoints that go with a table: whoever deletes it is shown their names, and has to allow it by its own option.
+"""Savepoints that go with a table: a deletion shows their names, and needs its own option.
 
 A savepoint keeps rows that the table may not have any more, so this holds for empty and for unprotected tables too.
 Savepoints that services made count like those of people.

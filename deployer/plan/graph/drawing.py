@@ -115,8 +115,8 @@ def _lineage(needed: Node, node: Node) -> tuple[str, ...]:
 
 
 def _edge(start: Box, end: Box, about: tuple[str, ...]) -> str:
-    """From the right of `start` to the left of `end`; over the top lane when other columns lie between. Its title has
-    the lines of `about`."""
+    """Draws a line from the right of `start` to the left of `end`; over the top lane when other columns lie between.
+    Its title has the lines of `about`."""
     x, y, to_x, to_y = start.x + start.width, start.middle, end.x - 6, end.middle
     turn = end.x - _COLUMN_GAP / 2
     if end.column == start.column + 1:

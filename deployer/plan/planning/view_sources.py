@@ -1,7 +1,7 @@
 """Changes of tables that a plan cannot make, because a view reads what they take away. Pure.
 
 Specs that declare a view are checked against the columns that they declare, so that only a change of a column's type is
-left for a plan. A view that nobody declares is still refreshed, by its query as it is stored.
+left for a plan. A view without a declaration is still refreshed, by its query as it is stored.
 """
 
 from __future__ import annotations

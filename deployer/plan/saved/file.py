@@ -201,7 +201,9 @@ def read_plan(
         data = read_file(path, expect)
         document = read_document(data)
     except FileNotFoundError:
-        raise NotFound("there is no such plan", where=path, remedy="make it: deployer preview --out FILE") from None
+        raise NotFound(
+            "this plan file does not exist", where=path, remedy="make it: deployer preview --out FILE"
+        ) from None
     except OSError as error:
         raise InvalidInput(f"the plan cannot be read: {error.strerror}", where=path, remedy=_AGAIN) from error
     except NotADocument as error:
@@ -227,7 +229,7 @@ def read_plan(
     try:
         return _of_document(document, SavedAs(str(path), digest_of(data), signed_by))
     except InvalidInput as error:
-        raise Corrupt(f"the plan does not have its shape: {error}", where=path, remedy=_AGAIN) from None
+        raise Corrupt(f"the plan has an unexpected structure: {error}", where=path, remedy=_AGAIN) from None
 
 
 def _of_document(document: Mapping[str, JSON], saved_as: SavedAs) -> SavedPlan:

@@ -34,7 +34,7 @@ CONNECT_WITHIN, ANSWER_WITHIN = 10.0, 30.0  # seconds
 
 
 class Cause(StrEnum):
-    """Why a call failed, as far as somebody can do something about it."""
+    """The reasons of failed calls that a user can act on."""
 
     CREDENTIALS = "credentials"
     DENIED = "denied"
@@ -142,7 +142,7 @@ class Calls:
         match cause:
             case Cause.DENIED:
                 what = f"{name} was denied ({shown})"
-                remedy = "allow this identity the action that AWS names: docs/aws.md lists them under Permissions"
+                remedy = "allow this identity the action that AWS names: docs/aws-permissions.md lists them"
             case Cause.THROTTLED:
                 what = f"{name} was throttled {self._times} ({shown})"
                 remedy = "try again later, or ask AWS for a higher quota"

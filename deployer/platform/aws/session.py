@@ -23,7 +23,7 @@ _STS_SECONDS = 3
 
 
 def aws_session(profile: str | None = None) -> boto3.session.Session:
-    """Returns a session of its own, of the environment's profile unless given: boto3's default one is not safe for
+    """Returns a session of its own, of the environment's profile by default: boto3's default one is not safe for
     threads.
 
     AWS_REGION counts first, as for AWS's CLI and every other SDK; boto3 knows AWS_DEFAULT_REGION and the profile only.

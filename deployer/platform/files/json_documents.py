@@ -1,4 +1,4 @@
-"""JSON that somebody else may have written, read so that what uses it later meets no surprise.
+"""JSON from an untrusted writer, checked so that later code can rely on its form.
 
 Beyond being JSON, a document is nested at most `DEEPEST` deep, its numbers are finite, its texts are text that can be
 written again (no lone surrogates), and no object has a member twice: readers differ in which of the two they take.

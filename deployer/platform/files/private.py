@@ -1,7 +1,7 @@
 """Files and folders that only their owner may use, whatever the umask is; files are written whole or not at all.
 
 A new file is made beside its target under a random name (`O_EXCL`, mode 0600), flushed, and renamed. So a link or file
-that somebody planted in the folder is never written through.
+in the folder is never written through.
 
 A group may share a folder, as with git's `core.sharedRepository=group`. The opt-in is `chmod g+ws` on a folder: what
 deployer makes in it is then 0660 and 02770. In a tree that deployer made (`_state`, `.pulumi`) g+w at its top suffices.
@@ -24,7 +24,7 @@ _LONGEST = 100  #: characters of a target's name that a temporary name repeats
 
 
 def shares_by_hand(folder: Path) -> bool:
-    """Returns whether somebody opted in: the folder has the setgid bit, and its group may write."""
+    """Returns whether the owner opted in: the folder has the setgid bit, and its group may write."""
     mode = folder.stat().st_mode
     return bool(mode & stat.S_ISGID and mode & stat.S_IWGRP)
 
@@ -59,7 +59,7 @@ def refuse_link(path: Path) -> None:
         raise Refused(
             "it is a link, so nothing is written there",
             where=path,
-            remedy="look at where it leads, and put a folder or file in its place",
+            remedy="check where it leads, and put a folder or file in its place",
         )
 
 

@@ -26,7 +26,7 @@ class TooLarge(OSError):
     """The file has more bytes than it may. `strerror` says so."""
 
 
-def open_regular(path: Path) -> int:
+def open_regular(path: Path | str) -> int:
     """Returns a descriptor for reading a file. Raises OSError, NotAFile among them; never waits for a pipe."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode

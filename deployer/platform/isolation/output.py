@@ -1,4 +1,4 @@
-"""What a process prints, line by line, for somebody else to show: bounded, and never longer than the process lives."""
+"""The lines that a process prints, passed to another thread: bounded, and at most for the life of the process."""
 
 from __future__ import annotations
 

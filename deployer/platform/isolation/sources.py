@@ -16,7 +16,8 @@ class _SourceOnly(SourceFileLoader):
 
 
 def import_from_sources(project: Path) -> None:
-    """From now on, modules in the project's folder come from their sources; those of an environment in it do not."""
+    """Makes later imports of modules in the project's folder use their sources, except those of an environment in
+    it."""
     environments = [Path(entry).resolve() for entry in sys.path if entry]
     folder = project.resolve()
 

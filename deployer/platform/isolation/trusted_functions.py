@@ -1,9 +1,9 @@
 """Functions of users, which run only where their caller allows it: by name `package.module:function`, or packaged.
 
-A lake's state names such functions, and whoever can write the state chooses the names. So the names count for nothing
-until a person or a program that runs here allows them. A packaged function is known by its hash, by the author that it
-names, or all are allowed. Whoever can write the lake can write any author's name: trusting an author means to trust all
-who can write there.
+A lake's state names such functions, and anyone who can write the state chooses the names. So the names count for
+nothing until a person or a program that runs here allows them. A packaged function is known by its hash, by the author
+that it names, or all are allowed. anyone who can write the lake can write any author's name: trusting an author means
+to trust all who can write there.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 from deployer.errors import InvalidInput, Refused
 from deployer.platform.text.visible import visible
 
-VARIABLE = "DEPLOYER_TRUSTED_FUNCTIONS"  #: names of trusted functions, and hashes of packaged ones, parted by commas
-AUTHORS_VARIABLE = "DEPLOYER_TRUSTED_AUTHORS"  #: authors whose packaged functions are trusted, parted by commas
+VARIABLE = "DEPLOYER_TRUSTED_FUNCTIONS"  #: names of trusted functions, and hashes of packaged ones, separated by commas
+AUTHORS_VARIABLE = "DEPLOYER_TRUSTED_AUTHORS"  #: authors whose packaged functions are trusted, separated by commas
 PACKAGES_VARIABLE = "DEPLOYER_TRUST_UDFS"  #: `1` trusts all packaged functions
 HASH = r"[0-9a-f]{64}"  #: of a packaged function
 FUNCTION = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*"  #: `package.module:function`
@@ -113,7 +113,7 @@ class TrustedFunctions:
 
 def _listed(given: Iterable[str], variable: str, what: str) -> frozenset[str]:
     if isinstance(given, str):
-        raise InvalidInput(f"{what} are one text", remedy=f"give a list, such as [{given!r}]")
+        raise InvalidInput(f"{what} are one string", remedy=f"give a list, such as [{given!r}]")
     listed = [name.strip() for name in os.environ.get(variable, "").split(",")]
     return frozenset((*given, *(name for name in listed if name)))
 

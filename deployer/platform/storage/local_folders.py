@@ -89,5 +89,5 @@ def _opened(name: str, folder: int, way: Path) -> int:
         raise Refused(
             f"it is {what}, so nothing is removed there",
             where=way,
-            remedy="look at it, remove it by hand, and run the command again",
+            remedy="check it, remove it by hand, and run the command again",
         ) from None

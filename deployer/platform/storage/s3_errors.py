@@ -28,7 +28,7 @@ def refusal_in(message: str) -> Refusal | None:
     if any(code in message for code in _DENIED):
         return Refusal(
             "access to the bucket was denied",
-            "check the credentials (AWS_PROFILE), and allow them the actions listed in docs/aws.md",
+            "check the credentials (AWS_PROFILE), and allow them the actions listed in docs/aws-permissions.md",
         )
     if any(code in message for code in _BUSY):
         return Refusal(

@@ -38,7 +38,7 @@ _SOCK_DIAG, _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST = 4, 20, 1  # linux/netlink.h, 
 
 
 def _asked_of_kernel(client: bytes, number: int, port: int) -> int | None:
-    """By the kernel's socket diagnostics (man sock_diag): one question, however many connections there are."""
+    """Asks the kernel's socket diagnostics (man sock_diag) once, however many connections there are."""
     wanted = _REQUEST.pack(
         *(_REQUEST.size, _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 1, 0),
         *(socket.AF_INET, socket.IPPROTO_TCP, 0, 1 << _ESTABLISHED),
@@ -58,7 +58,7 @@ def _asked_of_kernel(client: bytes, number: int, port: int) -> int | None:
 
 
 def _found_in_tables(client: bytes, number: int, port: int) -> int | None:
-    """By the list of all connections, which takes the kernel some milliseconds."""
+    """Searches the list of all connections, which takes the kernel some milliseconds."""
     for table, form in zip(_TABLES, (_words, _mapped), strict=True):
         wanted = [f"{form(client)}:{number:04X}", f"{form(_SERVER)}:{port:04X}", f"{_ESTABLISHED:02X}"]
         for fields in _rows(table):

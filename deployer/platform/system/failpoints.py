@@ -2,7 +2,7 @@
 
 Off unless the environment variable DEPLOYER_FAILPOINT is set when the process starts: `NAME` ends the process with
 SIGKILL when point NAME is reached, `NAME@N` when it is reached for the N-th time, and `NAME=stop` or `NAME@N=stop`
-stops it with SIGSTOP until somebody continues it. Every module that has side effects may name points of its own.
+stops it with SIGSTOP until SIGCONT. Every module that has side effects may name points of its own.
 """
 
 from __future__ import annotations

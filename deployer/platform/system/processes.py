@@ -19,7 +19,7 @@ def local_user() -> str:
 
 
 def start_of(pid: int) -> str:
-    """When the process began, as the system counts it, to be compared with what was said before and no more.
+    """Returns the start of the process in the system's own unit, only to be compared with an earlier value.
 
     Empty where the system does not say (it does in Linux's /proc) and for a process that has ended.
     """
@@ -37,7 +37,7 @@ def is_running(pid: int, start: str = "") -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # it is somebody else's
+        pass  # the process belongs to another user
     fields = _fields(pid)
     if fields is not None and fields[0] in ("Z", "X"):
         return False

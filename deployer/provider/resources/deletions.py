@@ -1,7 +1,7 @@
 """What a run may delete, and which tables it may rename: what its plan showed.
 
-Pulumi's state is a file that may be anybody's: a resource in it names a root and a table's id. So the provider deletes
-nothing that the plan of the run did not have. Where Pulumi is run without deployer there is no such plan.
+Pulumi's state is an untrusted file: a resource in it names a root and a table's id. So the provider deletes
+nothing that the plan of the run did not have. Where Pulumi is run without deployer this plan file does not exist.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A table's spec as the inputs of its Pulumi resource: its JSON form, columns as JSON text, and the instance's root.
 
-Columns are one text because each value in a resource costs Pulumi's SDK about as much time as comparing a whole table
+Columns are one string because each value in a resource costs Pulumi's SDK about as much time as comparing a whole table
 costs deployer; the Pulumi CLI shows such texts as the structures that they hold.
 """
 

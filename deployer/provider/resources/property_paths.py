@@ -10,7 +10,7 @@ from deployer.provider.resources.kind import DiffKind, Properties
 
 
 def property_paths(changes: Iterable[c.Change], olds: Properties, news: Properties) -> dict[str, DiffKind]:
-    """Returns the path of each change in the resource's inputs; all changes of columns are one text's."""
+    """Returns the path of each change in the resource's inputs; all changes of columns are one string's."""
     paths: dict[str, DiffKind] = {}
     for change in changes:
         path, kind = _path(change, olds, news)
@@ -81,7 +81,7 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
         case c.ChangeNotify():
             return _property("notify", olds, news)
         case c.CreateInstance() | c.DeleteInstance() | c.CreateTable() | c.DeleteTable():
-            raise TypeError(f"{type(change).__name__} is no difference between two resources")
+            raise TypeError(f"{type(change).__name__} is not a difference between two resources")
         case _:
             assert_never(change)
 

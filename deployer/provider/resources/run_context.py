@@ -28,8 +28,8 @@ from deployer.state.store import StateStore
 if TYPE_CHECKING:
     from deployer.provider.resources.declared import Declared
 
-#: Addresses whose data may be destroyed, parted by commas: how `--allow-destroy` reaches a provider that the Pulumi CLI
-#: starts as a process of its own.
+#: Addresses whose data may be destroyed, separated by commas: how `--allow-destroy` reaches a provider that the Pulumi
+#: CLI starts as a separate process.
 ALLOW_DESTROY_VARIABLE = "DEPLOYER_ALLOW_DESTROY"
 #: What the stack exports of its clusters, as JSON, where a table may be rewritten there.
 OUTPUTS_VARIABLE = "DEPLOYER_CLUSTERS"
@@ -170,7 +170,7 @@ class Stores:
             self._some.pop(path, None)
 
     def found_before(self, root: str, live: LiveLake) -> None:
-        """Takes a lake that somebody else has just read as what this run found."""
+        """Uses a lake that the caller has just read as the lake of this run."""
         self._live.update({(self.path(root), table.table_id): table for table in live.tables.values()})
 
     def _found_of(self, root: str, table_id: str) -> ActiveTables:

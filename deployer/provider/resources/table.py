@@ -114,7 +114,7 @@ class TableKind:
         entry = reader.instance().tables.get(table_id)
         if entry is None or entry.status == "creating":
             return None
-        if entry.status == "deleting":  # cut off; it is there until somebody finishes it
+        if entry.status == "deleting":  # interrupted; the table exists until a deletion completes
             return Resource(table_id, inputs, _outputs(inputs, table_id, entry.location, entry.status))
         return _resource(read_table(reader, stores.path(declared_root), entry), declared_root)
 

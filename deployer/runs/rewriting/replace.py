@@ -1,6 +1,6 @@
 """Commits rewritten fragments in the place of others, by the protocol of `deployer.datasets.commit.protocol`.
 
-Appends are no conflict. What somebody else did to the same fragments is: theirs stands, and ours is thrown away.
+Appends are no conflict. Another change of the same fragments is one: it stays, and this rewrite is discarded.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def commit_rewritten(
 
     `keep_order`: fragments that follow get new numbers, without being written, as Lance has them in that order.
 
-    Raises Conflict when somebody changed or removed one of the old fragments, the table was rewritten, or others commit
-    without end: nothing is committed then. Raises OutcomeUnknown when Lance did not answer and the outcome cannot be
-    found.
+    Raises Conflict when another process changed or removed one of the old fragments, the table was rewritten, or others
+    commit without end: nothing is committed then. Raises OutcomeUnknown when Lance did not answer and the outcome
+    cannot be found.
     """
     now, state = current(store, root, entry, store.table(entry.table_id))
     if job := state.jobs.get(job_id):
@@ -135,7 +135,7 @@ def _require_same(entry: TableEntry, dataset: LanceDataset, old: Fragments) -> N
     for number, fragment in old.items():
         found = dataset.get_fragment(number)
         if found is None or found.metadata.to_json() != fragment.to_json():
-            raise _moved(entry, f"somebody changed or deleted rows of fragment {number} meanwhile")
+            raise _moved(entry, f"another process changed or deleted rows of fragment {number} meanwhile")
 
 
 def _in_place(
@@ -155,7 +155,7 @@ def _in_place(
         elif groups:
             file = state.files.get(fragment.id)
             if file is None or fragment.deletion_file is not None:  # which is found by the fragment's number
-                raise _moved(entry, f"somebody deleted rows of fragment {fragment.id} meanwhile")
+                raise _moved(entry, f"another process deleted rows of fragment {fragment.id} meanwhile")
             moved = WrittenFragment(
                 {**fragment.to_json(), "id": 0}, file.partition, file.rows, None, file.sorted, FileClustering.of(file)
             )
@@ -174,7 +174,7 @@ def _require_repeatable(entry: TableEntry, outcome: NotTaken | InDoubt) -> None:
             raise _moved(entry, f"Lance refuses it: {said}") from failure
         case InDoubt():
             raise OutcomeUnknown(
-                f"the commit to Lance failed, and whether it happened is not known: {said}",
+                f"the commit to Lance failed, and whether it happened is unknown: {said}",
                 where=f"table/{entry.full_name}",
                 remedy="run it again: the next process that opens the table finds out",
             ) from failure

@@ -106,12 +106,12 @@ class RewriteStats:
 
 
 def again(table: OpenTable) -> OpenTable:
-    """With the newest state that is recorded; `refreshed` would go through all that was committed since its own."""
+    """Returns the table with the newest recorded state; `refreshed` would read all commits since its own state."""
     return open_entry(table.store, table.root, table.entry)
 
 
 def with_whole_indexes(table: OpenTable, rewriting: Rewriting, on_progress: OnProgress) -> OpenTable:
-    """With all fragments in one part of each index where others could not be joined, if there is anything to join."""
+    """Returns the table with all fragments in one part of each index whose other parts could not be joined."""
     dataset = table.dataset()
     if not by_indexes(table, dataset) or not observed_indexes(dataset):
         return table

@@ -98,7 +98,7 @@ class AgentMetrics:
         overdue = GaugeMetricFamily("deployer_service_overdue", "1: should have run and did not.", labels=_SERVICE)
         failed = GaugeMetricFamily("deployer_service_failed", "1: the newest run failed.", labels=_SERVICE)
         due = GaugeMetricFamily("deployer_service_due", "1: it is to run now.", labels=_SERVICE)
-        paused = GaugeMetricFamily("deployer_service_paused", "1: somebody paused it.", labels=_SERVICE)
+        paused = GaugeMetricFamily("deployer_service_paused", "1: the service is paused.", labels=_SERVICE)
         success = GaugeMetricFamily(
             "deployer_service_last_success_timestamp_seconds",
             "When a run last succeeded or was skipped.",

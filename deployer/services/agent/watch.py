@@ -84,7 +84,7 @@ class Watch:
         only: Collection[str] | None = None,
         opened: Callable[[TableEntry], ReadTable] | None = None,
     ) -> None:
-        """`opened` opens a table to which others committed; unless given, it is read and nothing is recorded."""
+        """`opened` opens a table to which others committed; by default, it is read and nothing is recorded."""
         self._store, self._root, self._grace, self._only = store, root, grace, only
         self._opened = opened or (lambda entry: read_entry(store, root, entry))
         self._is_local = "://" not in root

@@ -312,9 +312,9 @@ def _check_roots(roots: tuple[object, ...], author: object) -> None:
         raise InvalidInput("no lake is given", remedy="give the roots of lakes, such as lakes/nyc or s3://bucket/nyc")
     for number, root in enumerate(roots, 1):
         if not isinstance(root, str):
-            raise InvalidInput(f"root number {number} is of type {type(root).__name__}", remedy="give a text")
+            raise InvalidInput(f"root number {number} is of type {type(root).__name__}", remedy="give a string")
     if author is not None and not isinstance(author, str):
-        raise InvalidInput(f"`author` is of type {type(author).__name__}", remedy="give a text")
+        raise InvalidInput(f"`author` is of type {type(author).__name__}", remedy="give a string")
 
 
 def _close(stores: dict[str, tuple[str, StateStore]]) -> None:

@@ -67,7 +67,7 @@ def _only_theirs(table: OpenTable, dataset: LanceDataset, values: Values, run_ta
 
 
 def _searched(table: OpenTable, dataset: LanceDataset, sought: frozenset[bytes], run_tasks: RunTasks) -> Searched:
-    """Of many values, as many as SEARCHED are searched for, evenly chosen."""
+    """Searches for at most SEARCHED of the values, evenly chosen."""
     every = sorted(sought)
     chosen = frozenset(every[:: -(-len(every) // SEARCHED)] if len(every) > SEARCHED else every)
     files, groups = 0, list[tuple[str, tuple[str, ...]]]()

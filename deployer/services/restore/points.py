@@ -78,7 +78,7 @@ class _Recorded:
 
 
 def _recorded_versions(table: ReadTable, number: int) -> Iterator[_Recorded]:
-    """For each entry of the table's log from when dataset `number` was the table's: what the log had then."""
+    """Yields the state of the log at each entry from the time when dataset `number` was the table's."""
     entries = table.store.log(table.entry.table_id)
     dataset = newest = 0
     if entries and entries[0].version > 1:  # retention removed the entries before

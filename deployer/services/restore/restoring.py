@@ -50,7 +50,7 @@ class Restored:
 
     @property
     def figures(self) -> Figures:
-        """For the record of the run."""
+        """The figures for the record of the run."""
         undone = self.undone
         names = ("rows", "files", "bytes", "leaves")
         before, after = ({name: getattr(undone, name)[i] for name in names} for i in (0, 1))
@@ -163,7 +163,7 @@ def _is_recorded(store: StateStore, root: str, run_id: str, ids: Sequence[str], 
             return True
         for table_id in ids:
             refresh(store, root, table_id)  # records that its commit was taken back
-    except DeployerError:  # whoever opens one of the tables does it
+    except DeployerError:  # the next process that opens one of the tables does it
         return False
     with suppress(DeployerError):  # there are none any more, or a table was deleted
         store.commit_all([Part(table_id, [CommitAbandoned(run_id)]) for table_id in ids])

@@ -97,7 +97,7 @@ def watched(state: TableState) -> Iterator[tuple[Service, Trigger]]:
 
 
 def own_runs(state: TableState, kind: ServiceKind) -> list[Run]:
-    """Returns the runs of a service, the newest first, without those of single columns that somebody backfilled."""
+    """Returns the runs of a service, the newest first, without backfills of single columns."""
     return [run for run in runs_of(state, kind) if not run.target]
 
 

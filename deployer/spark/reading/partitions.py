@@ -75,7 +75,7 @@ def task_plans(
     plan: ScanPlan, files: Sequence[File], leaves: Sequence[str], size: int | None = None, most: int = TASKS
 ) -> list[TaskPlan]:
     """Returns the tasks of a reading: neighbouring fragments, so that each task has a range of keys, of about `size`
-    bytes; unless given, `most` tasks, as far as each has between `LEAST_BYTES` and `MOST_BYTES`.
+    bytes; by default, `most` tasks, as far as each has between `LEAST_BYTES` and `MOST_BYTES`.
 
     `files` are those of the version, and `leaves` the ids of its leaves in their order. A plan without conditions may
     divide a large fragment. There is one task at least, which may have nothing to read.

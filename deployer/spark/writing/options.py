@@ -17,7 +17,7 @@ OPTIONS: Mapping[str, str] = {
     "root": "The lake: a path or `s3://bucket/prefix`. Required.",
     "path": "The table, `database.name`; what `save` or `start` is given.",
     "upsert": "`true`: a row replaces the row of the table that has the same row keys; others are added. `false` "
-    "unless given.",
+    "by default.",
     "job_id": "Name of this write: run again with the same one, it adds nothing. Not for streams, which have one for "
     "each batch.",
     "bad_rows": "Set rows that do not fit aside with the reasons, and write the others: a new file, here or on S3 "
@@ -29,8 +29,8 @@ OPTIONS: Mapping[str, str] = {
     "missing_as_null": "`true`: columns that the DataFrame does not have and that have no default are null; else they "
     "are an error.",
     "ignore_extra": "`true`: leave out columns that the table does not have; else they are an error.",
-    "indexes": "`false`: leave the table's indexes to a later load. `true` unless given; for streams `false`.",
-    "services": "`false`: do not run the services that are due afterwards. `true` unless given.",
+    "indexes": "`false`: leave the table's indexes to a later load. `true` by default; for streams `false`.",
+    "services": "`false`: do not run the services that are due afterwards. `true` by default.",
 }
 _OF_SPARK = frozenset({"checkpointlocation", "queryname", "outputmode"})
 _SYNONYMS: Mapping[str, str] = {

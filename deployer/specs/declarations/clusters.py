@@ -85,7 +85,7 @@ def _check_emr(options: _Options) -> _Found:
             "use types of one kind; those of arm64 have a g",
         )
     if "idle_minutes" in options and options.get("lifetime", "run") == "run":
-        what = "is there for a run alone and has `idle_minutes`"
+        what = "exists only during a run and has `idle_minutes`"
         yield "idle_minutes", what, "remove it: the cluster ends with its job; or say lifetime: long"
 
 

@@ -199,7 +199,7 @@ def _places(document: Document, columns: Sequence[DeclaredColumn], defaults: Def
 
 
 def _duration(value: object, default: str) -> str:
-    """In canonical form; the JSON Schema reports any other text."""
+    """Returns a duration in canonical form; the JSON Schema reports any other text."""
     return canonical_duration(value) if isinstance(value, str) and re.fullmatch(SPEC_DURATION, value) else default
 
 
@@ -317,7 +317,7 @@ def _check_column_renames(columns: Sequence[Column], report: Report) -> None:
 
 
 def _check_sql(declared: DeclaredColumn, report: Report) -> None:
-    """What the text alone shows. Whether the expression can be computed, a plan finds out on the table's rows."""
+    """Checks what the text alone shows. A plan tries the expression on the table's rows."""
     column = declared.column
     for name, text in (("default", column.default), ("using", column.using)):
         if not text:

@@ -1,14 +1,16 @@
-"""The prose of docs/spec.md that no schema holds."""
+"""The prose of docs/spec.md and docs/spec/ that the JSON Schema does not contain."""
 
 from __future__ import annotations
+
+GENERATED = "<!-- Made by `make reference` from the JSON Schema. Do not edit. -->"
 
 INTRODUCTION = """\
 # Specs
 
-<!-- Made by `python -m deployer.specs.reference > docs/spec.md` from the JSON Schema. Do not edit. -->
+<!-- Made by `make reference` from the JSON Schema. Do not edit. -->
 
 A lake is declared in YAML: exactly one `Instance`, and any number of `Table`s and reusable `Schema`s, in as many
-files and documents as you like. `deployer validate` says every problem at once; `deployer schema` prints the JSON
+files and documents as you like. `deployer validate` shows every problem at once; `deployer schema` prints the JSON
 Schema, with which editors complete and check while you type:
 
 ```yaml
@@ -34,8 +36,8 @@ row_keys: [carrier]
   expressions of all tables 67,108,864.
 - Fields that start with `x-`, directly in an Instance, Schema or Table, are not looked at: a place for anchors.
 - Names of databases, tables and schemas are letters, digits and `_`, at most 128, and start with a letter or `_`; those
-  of instances and clusters may have `-` as well. Columns have [other names](#names-of-columns). Two names that differ
-  only in case clash.
+  of instances and clusters may have `-` as well. Columns have [other names](spec/columns.md#names-of-columns). Two
+  names that differ only in case clash.
 
 ## Environments
 
@@ -83,8 +85,6 @@ only. A problem in a value that an overlay sets points at the overlay.
 """
 
 TYPES = """\
-## Types
-
 Every type that Lance stores, with what was tried in file versions 2.1 and 2.2: a dataset created empty, written twice
 with nulls, read back equal, and its schema as declared. A type is text, as in the table; `not null` behind the type
 of an item, value or field says that it is never null. The long form gives nested fields descriptions:

@@ -77,7 +77,7 @@ AWS_SETTINGS = object_schema(
         ),
         "object_lock": object_schema(
             "Object Lock",
-            "For how long S3 keeps each version of an object, whoever wants it gone. S3 never turns it off again.",
+            "For how long S3 keeps each version of an object. No request deletes one earlier, and S3 never turns the lock off.",
             ("mode", "days"),
             {
                 "mode": choice(

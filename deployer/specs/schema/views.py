@@ -38,9 +38,7 @@ VIEW_FUNCTION = object_schema(
             pattern="^[0-9a-f]{16,128}$",
             patternErrorMessage="write the hash that `deployer describe` shows",
         ),
-        "returns": ref(
-            "type", "The type of its values. Unless given, `columns` must list all columns with their types."
-        ),
+        "returns": ref("type", "The type of its values. If omitted, `columns` must list all columns with their types."),
     },
 )
 

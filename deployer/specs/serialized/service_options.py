@@ -38,14 +38,14 @@ from deployer.specs.yaml.suggestions import one_of
 def options_from_text(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
     """Options typed by the schema and in canonical form, without those that equal their defaults.
 
-    Lists are JSON or parted by commas; targets of METASYNC may be types alone, such as `glue,directory`. Raises
+    Lists are JSON or separated by commas; targets of METASYNC may be types alone, such as `glue,directory`. Raises
     InvalidInput for the first option that is unknown or that the schema does not take.
     """
     return options_of_values(kind, {name: _of_option(kind, name, text) for name, text in texts.items()})
 
 
 def options_of_values(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """As `options_from_text`, of values as specs have them or in canonical form."""
+    """Returns the options of values as specs have them or in canonical form (see `options_from_text`)."""
     for name, value in values.items():
         _schema(kind, name)  # raises for an unknown option
         problems, _ = shape_problems(_option_shape(kind, name), as_node(value), f"`{name}`")

@@ -271,5 +271,5 @@ def _refuse_repeated(names: Sequence[str], what: str) -> None:
 def _refusal(arrow: pa.DataType, name: str) -> InvalidInput:
     return InvalidInput(
         f"column `{name}` has the Arrow type {arrow}, which tables cannot have",
-        remedy="cast it to one of the types of docs/spec.md",
+        remedy="cast it to one of the types of docs/spec/types.md",
     )

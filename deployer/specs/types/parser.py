@@ -155,7 +155,7 @@ class _Parser:
         if instead := INSTEAD.get(name.lower()):
             return _Stop("unknown-type", f"unknown type `{name}`", f"use {instead}")
         near = difflib.get_close_matches(name.lower(), NAMES, 1, 0.6)
-        remedy = f"did you mean {near[0]}?" if near else "see docs/spec.md for all types"
+        remedy = f"did you mean {near[0]}?" if near else "see docs/spec/types.md for all types"
         return _Stop("unknown-type", f"unknown type `{name}`", remedy)
 
     def simple(self, simple: ColumnType, name: str) -> ColumnType:

@@ -26,7 +26,7 @@ _SOURCE = re.compile(r"[0-9a-f]{16,128}")
 @dataclass(frozen=True, slots=True)
 class ViewFunction:
     """A function that a view's query calls. `source` is the hash of its package below the root. `returns` is the text
-    of the type of its values, empty where nobody says it."""
+    of the type of its values, empty where no one declares it."""
 
     source: str
     returns: str = field(default="", compare=False)

@@ -53,7 +53,7 @@ class Torn(NamedTuple):
 
 
 def torn_fields(properties: Mapping[str, Node]) -> Mapping[str, Torn]:
-    """By the field whose value was torn."""
+    """Returns the torn values by their fields."""
     torn: dict[str, Torn] = {}
     previous: tuple[str, Node] | None = None
     for key, child in properties.items():

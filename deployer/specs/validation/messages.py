@@ -146,7 +146,7 @@ def _value_problem(node: Node, faults: Sequence[Fault], label: str) -> Problem:
             what = f"{label} was not checked, as the document has too many values with problems"
             return Problem(node.at, what, "correct the others first, or split it", Rule.OUT_OF_RANGE)
         case _:
-            raise AssertionError(f"no words for the keyword {keyword}")
+            raise AssertionError(f"there is no message for the keyword {keyword}")
 
 
 def _format_fault(value: object, name: str, keyword: str, label: str) -> FormatFault | None:

@@ -24,7 +24,7 @@ def check_schedule(expression: str) -> None:
 
 
 def firing_times(expression: str, timezone: str, after: dt.datetime) -> Iterator[dt.datetime]:
-    """When a schedule fires after a moment, in the schedule's time zone, in order; ends where it never fires again.
+    """Yields the times when a schedule fires after a moment, in its time zone; ends where it never fires again.
 
     A time that a day does not have, when clocks go forward, is the next one that it has; one that it has twice fires
     once, as Debian's cron does it. Raises InvalidInput for a text that is not a valid expression.
@@ -35,7 +35,7 @@ def firing_times(expression: str, timezone: str, after: dt.datetime) -> Iterator
 
 
 def last_firing(expression: str, timezone: str, now: dt.datetime) -> dt.datetime | None:
-    """When a schedule fired last, at `now` or before, in the schedule's time zone; None: not in the last 50 years.
+    """Returns when a schedule fired last, at `now` or before, in its time zone; None: not in the last 50 years.
 
     Raises InvalidInput for a text that is not a valid expression.
     """

@@ -91,7 +91,7 @@ def server_of(uri: str) -> Server:
     if scheme == "http" and not server.is_loopback:
         raise InvalidInput(
             "http:// is not encrypted, so others on the network can read what is sent",
-            remedy="write https://; http:// is for localhost alone",
+            remedy="write https://; http:// is for localhost only",
         )
     return server
 

@@ -91,7 +91,7 @@ def _explained(problem: str, context: str | None, text: str, at: Position) -> Pr
     if "quoted scalar" in (context or ""):
         return Problem(at, "a quoted text is not closed", "add the closing quote", "yaml-syntax")
     where = f" {context}" if context else ""
-    return Problem(at, f"this is not YAML: {problem}{where}", "mend the indentation or quote the text", "yaml-syntax")
+    return Problem(at, f"this is not YAML: {problem}{where}", "fix the indentation or quote the text", "yaml-syntax")
 
 
 def stray_tabs(text: str, roots: list[Any], file: str) -> Iterator[Problem]:

@@ -71,7 +71,7 @@ def _plain(value: object) -> str:
 
 
 def inner_differences(state: State, where: str) -> Iterator[Difference]:
-    """Yields what holds within any state, whoever made it."""
+    """Yields the violations of rules that hold within every state."""
     if not state.version:
         return
     if isinstance(state, InstanceState):
@@ -105,7 +105,9 @@ def _table(state: TableState, where: str) -> Iterator[Difference]:
             continue
         found = state.partitions.get(file.partition)
         if found is None:
-            yield Difference(where, f"fragment {file.fragment_id} is in partition {file.partition}, which is not there")
+            yield Difference(
+                where, f"fragment {file.fragment_id} is in partition {file.partition}, which does not exist"
+            )
         elif not _lies_within(found, file.min_key, file.max_key):
             yield Difference(where, f"fragment {file.fragment_id} has keys outside of its partition {file.partition}")
 

@@ -2,7 +2,7 @@
 
 Files of a request are named by its time and a random id:
 
-    ID.pipe    whoever waits has it open: without a reader, that writer is gone
+    ID.pipe    the waiting process has it open: without a reader, that writer is gone
     ID.offer   what it would do; renamed to
     ID.taken   by the one who does it, who holds a lock on the file until it has answered or is gone
 

@@ -72,7 +72,7 @@ class FairLock:
 class _Wait:
     """Waits for the lock in the kernel, on a thread of its own, since no such wait can be limited in time.
 
-    Looking again and again instead takes a tenth of two cores from eight writers. Whoever gives the waiting up leaves
+    Looking again and again instead takes a tenth of two cores from eight writers. A process that stops waiting leaves
     the lock to the thread, which lets it go as soon as it has it.
     """
 

@@ -62,7 +62,7 @@ class LogReader(Protocol):
     when no answer came."""
 
     def tails(self, after: Mapping[str, int]) -> Mapping[str, Tail]:
-        """For each log what follows the version given, all as of one moment.
+        """Returns what follows the given version of each log, all as of one moment.
 
         A reader at version 0, or below the floor, gets the newest snapshot and what follows that.
         """

@@ -59,7 +59,7 @@ class StateCache:
         raise Corrupt("its snapshots are removed faster than they can be read", where=", ".join(known))
 
     def refresh_each(self, logs: Iterable[str]) -> tuple[dict[str, CachedState], dict[str, DeployerError]]:
-        """As `refresh`, with the failures of logs that cannot be read by themselves: the others are found by halving.
+        """Refreshes each log, and returns the failures of logs that cannot be read: the others are found by halving.
 
         Raises what is not about what one log holds.
         """

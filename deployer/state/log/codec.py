@@ -2,7 +2,7 @@
 
 One table says how each type is written; a class needs no code of its own. bytes are base64; a tuple of dataclasses is
 written as columns (`{"rows": [1, 2], "bytes": [10, 20]}`), which is short and quick for thousands of files; a member of
-a closed union is an object with its `type`. What is read may be anybody's: numbers and nesting are bounded, and a text
+a closed union is an object with its `type`. The text is untrusted: numbers and nesting are bounded, and a text
 that names something is of a class that checks it (`names`, `location`).
 """
 

@@ -71,7 +71,7 @@ def from_json(document: Mapping[str, Any], *, to_fold: bool = False) -> LogEntry
             requirements=tuple(() if to_fold else map(REQUIREMENTS.decode, document["requirements"])),
         )
     except (KeyError, TypeError, Mismatch) as error:
-        raise Corrupt(f"a log entry does not have its shape: {error!r}") from None
+        raise Corrupt(f"a log entry has an unexpected structure: {error!r}") from None
 
 
 def to_record(entry: LogEntry) -> Record:

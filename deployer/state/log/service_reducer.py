@@ -81,7 +81,7 @@ def apply_to_services(state: TableState, update: ServiceUpdate, version: int, at
             of = of or PastVersion(state.dataset, state.lance_version, version)
             if of.state_version > version or of.dataset > state.dataset:
                 raise Inapplicable(
-                    f"a savepoint cannot be of version {of.state_version} of the log, which is not there"
+                    f"a savepoint cannot be of version {of.state_version} of the log, which does not exist"
                 )
             taken = Savepoint(name, of.lance_version, of.dataset, of.state_version, at, expires_at, author, note)
             return replace(state, savepoints={**state.savepoints, name: taken})
@@ -108,7 +108,7 @@ def _service(state: TableState, kind: ServiceKind) -> Service:
 
 
 def _since(before: Service | None, after: Service, at: int) -> int:
-    """From when on the trigger of the service that takes the place of `before` counts."""
+    """Returns the time from which the trigger of the service that replaces `before` counts."""
     if before is None or (before.trigger_mode, before.trigger) != (after.trigger_mode, after.trigger):
         return at
     return at if before.paused and not after.paused else before.since

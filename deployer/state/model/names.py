@@ -1,6 +1,6 @@
 """Texts that the state holds and that become paths, keys, SQL or addresses: each has a form that is checked.
 
-What is read from a log, a snapshot or an export may be anybody's. The codec refuses another text for a field whose
+Names from a log, a snapshot or an export are untrusted. The codec refuses another text for a field whose
 type is one of these, when it is read and when it is committed.
 """
 

@@ -59,6 +59,7 @@ WRITES_COLUMNS: tuple[ServiceKind, ...] = ("LOAD_COLUMNS", "BACKFILL")
 LEASE = "reader-"  #: what the names of savepoints begin with that are leases of readers
 SHARED_LEASE = f"{LEASE}shared-"  #: those that readers do not release, of which tables that go need not wait for any
 CHANGES_LEASE = f"{SHARED_LEASE}changes-"  #: those that all versions after theirs are kept for, too
+REFRESH_LEASE = f"{CHANGES_LEASE}refresh-"  #: those of refreshes of views: none outlives its process
 
 RUNS_KEPT = 100  #: ended runs of each service that a table's state keeps
 
@@ -70,7 +71,8 @@ class Service:
     `trigger` says when an AUTOMATIC one runs: `schedule` (cron) with `timezone`, or after so many `commits`, `rows`,
     `bytes`, `small_files`, or at a `deleted_share`. `unsafe_raw`: options were taken as they are. `declared`: by specs.
     `since` is when its trigger began to count: when it was attached, its trigger was changed, or it was resumed. The
-    state says it, whoever puts the service, and two services that differ by it alone are equal (0: unknown).
+    state records it for every way to create the service, and two services that differ by it alone are equal (0:
+    unknown).
     """
 
     kind: ServiceKind
@@ -102,8 +104,8 @@ class Figures:
 class Run:
     """One run of a service. `cause` is why it was queued, such as `schedule` or `on demand`; `author` is by whom.
 
-    `holder` works on it and has it until `lease_until`; whoever finds a run whose lease is over fails it. `wish` is
-    what is asked of the holder. `reason` says why it failed, was skipped or cancelled; `log` is where its log is.
+    `holder` works on it and has it until `lease_until`; the next process that finds its lease expired fails it. `wish`
+    is what is asked of the holder. `reason` says why it failed, was skipped or cancelled; `log` is where its log is.
 
     A run that writes columns has these as its `target`; no two open runs write the same one. `job` is the id
     of the job that it works on, which a later run can resume. `claims` are the fragments that it is writing values for:

@@ -27,7 +27,7 @@ def iso_utc(moment: int | dt.datetime) -> str:
 
 
 def iso_or_none(ms: int | None) -> str | None:
-    """As `iso_utc`; None for a time that is not known, which the state has as None or 0."""
+    """Returns the time as `iso_utc` does; None for an unknown time, which the state has as None or 0."""
     return iso_utc(ms) if ms else None
 
 

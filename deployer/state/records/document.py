@@ -1,7 +1,7 @@
 """What only the state store knows of a table, as two documents in the folder of the table's dataset.
 
 `state rebuild` makes a lost state store again from them, from the dataset, and from the metadata of its commits.
-Anybody may have written them: names, ids and locations are checked by the codec as those of a log are. They hold no
+They are untrusted: names, ids and locations are checked by the codec as those of a log are. They hold no
 credentials.
 """
 
@@ -28,6 +28,7 @@ from deployer.state.model.entities import (
     TableProperties,
     TableState,
 )
+from deployer.state.model.services import REFRESH_LEASE
 
 FOLDER = "_deployer"  #: of the dataset's folder; Lance leaves it alone
 TABLE, JOBS = "table.json", "jobs.json"
@@ -77,9 +78,11 @@ class JobsRecord:
 
 
 def record_of(instance: InstanceState, entry: TableEntry, state: TableState, at: int) -> TableRecord:
-    """Returns the record of a table whose entry and state belong together."""
+    """Returns the record of a table whose entry and state belong together, without leases of refreshes: a refresh
+    commits to the state that it took its lease in, and never to one that was rebuilt."""
     spec = instance.properties.get("spec")
     name = spec.get("name") if isinstance(spec, Mapping) else ""
+    savepoints = [each for each in state.savepoints.values() if is_recorded(each.name)]
     return TableRecord(
         name if isinstance(name, str) else "",
         max(at, state.at),
@@ -90,8 +93,13 @@ def record_of(instance: InstanceState, entry: TableEntry, state: TableState, at:
         tuple(sorted(state.partitions.values(), key=lambda each: each.partition_id)),
         state.datasets,
         tuple(sorted(state.services.values(), key=lambda each: each.kind)),
-        tuple(sorted(state.savepoints.values(), key=lambda each: each.name)),
+        tuple(sorted(savepoints, key=lambda each: each.name)),
     )
+
+
+def is_recorded(savepoint: str) -> bool:
+    """Returns whether the record has a savepoint of that name."""
+    return not savepoint.startswith(REFRESH_LEASE)
 
 
 def jobs_of(state: TableState) -> JobsRecord:

@@ -78,7 +78,7 @@ class LocalRecords:
             raise Refused(
                 f"{FOLDER} of the dataset is not a folder, so no record is written there",
                 where=f"{self._root}/{location}",
-                remedy="look at it, and remove it by hand",
+                remedy="check it, and remove it by hand",
             ) from None
 
     def _put(self, dataset: int, name: str, data: bytes) -> None:

@@ -38,7 +38,16 @@ from deployer.state.log.updates import (
     Update,
 )
 from deployer.state.model.entities import INSTANCE_LOG, InstanceState, TableEntry, TableState
-from deployer.state.records.document import JOBS, TABLE, TableRecord, jobs_of, record_of, table_from_bytes, to_bytes
+from deployer.state.records.document import (
+    JOBS,
+    TABLE,
+    TableRecord,
+    is_recorded,
+    jobs_of,
+    record_of,
+    table_from_bytes,
+    to_bytes,
+)
 from deployer.state.records.files import RecordFiles
 
 if TYPE_CHECKING:
@@ -163,6 +172,8 @@ def _recorded(log: str, updates: Iterable[Update]) -> Iterable[tuple[str, bool]]
     for update in updates:
         if isinstance(update, _OF_INSTANCE):
             yield update.table_id, False
+        elif isinstance(update, SavepointTaken | SavepointRemoved) and not is_recorded(update.name):
+            continue
         elif isinstance(update, _RECORDED):
             adopted = (
                 isinstance(update, CreateTable) and update.lance_version > 1

@@ -78,7 +78,7 @@ class SnapshotReader:
             parts = {name: self._part(pointer, manifest, name) for name in manifest["parts"]}
             state = from_parts(parts, pointer.version, pointer.at)
         except (KeyError, TypeError, ValueError, RecursionError, pa.ArrowException) as error:
-            raise _damaged(pointer, f"it does not have its shape: {error!r}") from None
+            raise _damaged(pointer, f"it has an unexpected structure: {error!r}") from None
         if log_of(state) != pointer.log:
             raise _damaged(pointer, f"it holds the state of log {shortened(log_of(state))}")
         return CachedState(state, pointer.version, _size_of(manifest))
@@ -202,7 +202,7 @@ def manifest_of(pointer: SnapshotRecord) -> Mapping[str, Any]:
         if wrong := fault_of_manifest(manifest):
             raise _damaged(pointer, wrong)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise _damaged(pointer, f"its pointer does not have its shape: {error!r}") from None
+        raise _damaged(pointer, f"its pointer has an unexpected structure: {error!r}") from None
     return manifest
 
 

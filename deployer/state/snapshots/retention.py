@@ -127,7 +127,7 @@ class Retention:
         self._objects.delete(self._objects.list(log))
 
     def _delete_below(self, log: str, floor: int) -> None:
-        """Deletes the files of snapshots at or below the floor that nothing points to, whoever left them.
+        """Deletes the files of snapshots at or below the floor that nothing points to.
 
         No pointer can be added at or below the floor, so none of these can be of a snapshot that is being taken.
         """

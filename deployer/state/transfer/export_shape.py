@@ -63,7 +63,7 @@ def files_of(snapshot: Mapping[str, Any]) -> list[str]:
 def _faults(manifest: Mapping[str, Any], members: Sequence[str]) -> Iterator[str]:
     logs, digests = manifest.get("logs"), manifest.get("digests")
     if not isinstance(logs, Mapping) or not isinstance(digests, Mapping):
-        yield "its manifest does not have its shape"
+        yield "its manifest has an unexpected structure"
         return
     for log, described in logs.items():
         if not _is_name(_LOG, log):
@@ -73,7 +73,7 @@ def _faults(manifest: Mapping[str, Any], members: Sequence[str]) -> Iterator[str
             or not _is_count(described.get("version"))
             or not isinstance(described.get("snapshots"), list)
         ):
-            yield f"log {log} does not have its shape"
+            yield f"log {log} has an unexpected structure"
         else:
             yield from _of_snapshots(log, described["version"], described["snapshots"])
     needed = dict.fromkeys(name for log, described in logs.items() for name in members_of(log, described))
@@ -91,7 +91,7 @@ def _of_snapshots(log: str, newest: int, snapshots: Sequence[Any]) -> Iterator[s
     for number, snapshot in enumerate(snapshots, 1):
         parts = snapshot.get("parts") if isinstance(snapshot, Mapping) else None
         if not isinstance(parts, Mapping) or not all(map(_is_part, parts.values())):
-            yield f"snapshot {number} of log {log} does not have its shape"
+            yield f"snapshot {number} of log {log} has an unexpected structure"
             return
         if not _is_name(place, snapshot.get("location")) or not all(_is_name(_PART, part) for part in parts):
             yield f"log {log!r} or its snapshots have names that no export has"
@@ -101,7 +101,7 @@ def _of_snapshots(log: str, newest: int, snapshots: Sequence[Any]) -> Iterator[s
             yield f"snapshot {number} of log {log} is of another log, or of a version that cannot be there"
             return
         if not _is_count(snapshot.get("at")) or not _is_count(snapshot.get("format")):
-            yield f"snapshot {number} of log {log} does not have its shape"
+            yield f"snapshot {number} of log {log} has an unexpected structure"
             return
         last = version
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.commit_metadata import commit_metadata_of
-from deployer.datasets.dataset import open_dataset
+from deployer.datasets.dataset import at_version, open_dataset
 from deployer.datasets.lance_transactions import metadata_at, transaction_of
 from deployer.state.model.entities import Job
-from deployer.tables.changes.timeline import Position, Segment, Timeline, between, kept_in, removed
+from deployer.tables.changes.timeline import Position, Segment, Timeline, between, kept_in, numbers_in, removed
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
@@ -50,7 +50,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The change of rows by the commit that made version `position`, at `at` (UTC).
+    """The change of rows by the commit that made version `position`, at `at` (UTC; None where the commits were read
+    without times).
 
     `added` are whole fragments of the version, `gone` whole fragments of the version before. `masked` are in both, with
     the same files and other deleted rows; of `written` rows got values in place, in files of columns. `restores`: rows
@@ -58,7 +59,7 @@ class Commit:
     """
 
     position: Position
-    at: dt.datetime
+    at: dt.datetime | None
     before: Place | None
     after: Place
     added: tuple[Part, ...] = ()
@@ -79,12 +80,14 @@ class Commits:
 
     `columns` are the names of the columns that are read, None: all; a commit that writes values of others into rows
     changes nothing. `jobs` are those of the log, and `without` fragments of the newest version whose rows do not count.
+    `timed` says whether the commits have their times, for which the manifests of all versions are read.
     """
 
     line: Timeline
     jobs: Mapping[str, Job] = field(default_factory=dict)
     without: frozenset[int] = frozenset()
     columns: frozenset[str] | None = None
+    timed: bool = True
     _datasets: dict[str, LanceDataset] = field(default_factory=dict)
 
     def between(self, since: Position, until: Position) -> Iterator[Commit]:
@@ -100,12 +103,12 @@ class Commits:
         place = self._place(segment, at.version, at)
         without = self.without if at == self.line.newest else frozenset()
         added = tuple(part for part in self._parts(place, None) if part.fragment_id not in without)
-        return Commit(at, kept_in(segment)[at.version], None, place, added)
+        return Commit(at, self._kept(segment)[at.version], None, place, added)
 
     def _of(self, segment: Segment, begin: int, end: int, since: Position) -> Iterator[Commit]:
         if begin >= end:
             return
-        kept = kept_in(segment)
+        kept = self._kept(segment)
         needed = range(max(begin, 1), end + 1)
         if any(version not in kept for version in needed):
             raise removed(self.line, since)
@@ -123,13 +126,13 @@ class Commits:
             raise removed(self.line, since)
         place = self._place(segment, segment.first, since)
         position = Position(segment.dataset, segment.first)
-        at = kept_in(segment)[segment.first]
+        at = self._kept(segment)[segment.first]
         before = self._place(former, former.last, since)
         restores = segment.origin == "restored"
         added = self._parts(place, None)
         return Commit(position, at, before, place, added, self._parts(before, None), restores=restores)
 
-    def _commit(self, segment: Segment, version: int, at: dt.datetime, uncounted: set[int]) -> Commit | None:
+    def _commit(self, segment: Segment, version: int, at: dt.datetime | None, uncounted: set[int]) -> Commit | None:
         position, after = Position(segment.dataset, version), Place(segment.location, version)
         if version == 1:
             return Commit(position, at, None, after, self._parts(after, None))
@@ -204,8 +207,12 @@ class Commits:
             return False
         return any(info.job_id == job_id for info in metadata_at(self._dataset(location), job.lance_version))
 
+    def _kept(self, segment: Segment) -> Mapping[int, dt.datetime | None]:
+        """Returns the versions of the segment that are kept, and their times where these are wanted."""
+        return kept_in(segment) if self.timed else dict.fromkeys(numbers_in(segment))
+
     def _place(self, segment: Segment, version: int, since: Position) -> Place:
-        if version not in kept_in(segment):
+        if version not in numbers_in(segment):
             raise removed(self.line, since)
         return Place(segment.location, version)
 
@@ -219,7 +226,7 @@ class Commits:
         return self._datasets[location]
 
     def _open(self, place: Place) -> LanceDataset:
-        return self._dataset(place.location).checkout_version(place.version)
+        return at_version(self._dataset(place.location), place.version)
 
 
 class _Fragments(Mapping[int, Any]):

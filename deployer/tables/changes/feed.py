@@ -50,7 +50,7 @@ def open_feed(
     since_name: str = "since",
     until_name: str = "until",
 ) -> ChangeFeed:
-    """Returns the changes after `since` and up to `until`, the newest version unless given. Both are versions that
+    """Returns the changes after `since` and up to `until`, the newest version by default. Both are versions that
     `history` lists, or times; 0 is before the first commit.
 
     `where` is judged of the rows before and after a change: a row that begins to hold it is inserted, one that no
@@ -66,6 +66,9 @@ def open_feed(
     return ChangeFeed(reading, begin, end, tuple(commits_of(table, line, columns).between(begin, end)))
 
 
-def commits_of(table: ReadTable, line: Timeline, columns: Sequence[str] | None = None) -> Commits:
-    """Returns the commits of an open table; those that write values of other than the `columns` change nothing."""
-    return Commits(line, table.state.jobs, table.without, None if columns is None else frozenset(columns))
+def commits_of(
+    table: ReadTable, line: Timeline, columns: Sequence[str] | None = None, *, timed: bool = True
+) -> Commits:
+    """Returns the commits of an open table, with their times if `timed`; those that write values of other than the
+    `columns` change nothing."""
+    return Commits(line, table.state.jobs, table.without, None if columns is None else frozenset(columns), timed)

@@ -49,7 +49,7 @@ class Side:
     def rows(
         self, columns: Sequence[FeedColumn], pieces: Sequence[Piece] | None = None, *, with_ids: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of the pieces, all unless given, as `Version.rows` does."""
+        """Yields the rows of the pieces, all by default, as `Version.rows` does."""
         chosen = self.pieces if pieces is None else pieces
         whole = [piece.part for piece in chosen if piece.which == "all"]
         yield from self.version.rows(whole, columns, with_ids=with_ids)

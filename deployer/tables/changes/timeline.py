@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from deployer.datasets.dataset import open_dataset
+from deployer.datasets.dataset import open_dataset, versions_written
 from deployer.datasets.storage.places import dataset_uri
 from deployer.datasets.storage.refs import versions_of
 from deployer.errors import InvalidInput, NotFound
@@ -201,6 +201,14 @@ def kept_in(segment: Segment) -> dict[int, dt.datetime]:
     except NotFound:  # removed, and not recorded yet
         return {}
     return {version: at for version, at in found.items() if segment.first <= version <= segment.last}
+
+
+def numbers_in(segment: Segment) -> frozenset[int]:
+    """Returns the versions of the segment that are kept, by the names of their manifests: none of these is read."""
+    if not segment.location:
+        return frozenset()
+    versions = versions_written(segment.location)
+    return frozenset(version for version in versions if segment.first <= version <= segment.last)
 
 
 def between(line: Timeline, since: Position, until: Position) -> Sequence[tuple[Segment | None, Segment, int, int]]:

@@ -117,7 +117,7 @@ def adopt(store: StateStore, root: str, found: Adoptable, owner: str) -> str:
             raise Conflict(
                 f"the dataset belongs to table {other.full_name}",
                 where=found.location,
-                remedy="nothing is to be imported",
+                remedy="there is nothing to import",
             )
         if needed := needed_by(store, other, found.location):
             raise Conflict(

@@ -80,7 +80,7 @@ class IngestRequest:
     renames: tuple[tuple[str, str], ...] = ()  #: fields of the files, and the columns that they fill
     selects: tuple[Select, ...] = ()  #: columns that expressions over the files' fields give
     mode: Mode = "append"  #: rows are added, take the place of those with their keys, or of all rows
-    on: tuple[str, ...] = ()  #: the columns that an upsert matches rows by; the row keys unless given
+    on: tuple[str, ...] = ()  #: the columns that an upsert matches rows by; the row keys by default
 
     def __post_init__(self) -> None:
         """Raises InvalidInput for addresses that have credentials in them, and options that do not go together."""

@@ -36,7 +36,7 @@ class TableVersion:
     """One version of the dataset. `rows` were added by it, if it says so; `foreign`: no job of ours committed it.
 
     `at` is when it was committed (UTC); `job_id` and `author` are empty when unknown. Loads that ran at once may be one
-    version: then `rows` are those of all, and `job_id`, `kind` and `author` name all, parted by commas.
+    version: then `rows` are those of all, and `job_id`, `kind` and `author` name all, separated by commas.
     """
 
     version: int
@@ -194,7 +194,7 @@ _WRITES = frozenset({"Append", "Delete", "Update", "Overwrite", "Restore", "Data
 
 
 def foreign_write_at(dataset: LanceDataset, above: int) -> dt.datetime | None:
-    """When others last changed rows, of the versions above one that the dataset keeps."""
+    """Returns when others last changed rows, in the versions above one that the dataset keeps."""
     versions = versions_of(dataset)
     for version in sorted(versions, reverse=True):
         if version <= max(above, 1):
@@ -208,7 +208,7 @@ def foreign_write_at(dataset: LanceDataset, above: int) -> dt.datetime | None:
 
 
 def last_rows_at(dataset: LanceDataset) -> dt.datetime | None:
-    """When rows were last added, of the versions that the dataset keeps; else when the oldest of them was committed."""
+    """Returns when rows were last added in the kept versions; else the time of the oldest kept version."""
     versions = versions_of(dataset)
     for version in sorted(versions, reverse=True):
         if _rows_added(transaction_of(dataset, version)):

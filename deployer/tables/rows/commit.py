@@ -117,7 +117,7 @@ class RowJob:
             raise
 
     def _require_rows_left(self, table: OpenTable, plan: RowPlan) -> None:
-        """As emptying a table does: one that is protected from deletion keeps rows."""
+        """Raises Refused if a table that is protected from deletion would lose all rows."""
         state, gone = table.state, plan.counts.deleted - plan.counts.inserted
         if self.may_empty or not state.properties.deletion_protection or not state.files.rows:
             return
@@ -229,7 +229,7 @@ class RowJob:
                 self._discard(table, plan)
                 raise moved(table, f"Lance refuses it: {said}") from failure
             case InDoubt():
-                raise _unknown(table, f"the commit to Lance failed, and whether it happened is not known: {said}")
+                raise _unknown(table, f"the commit to Lance failed, and whether it happened is unknown: {said}")
 
     def _discard(self, table: OpenTable, plan: RowPlan) -> None:
         if self.owns_rows:

@@ -68,7 +68,7 @@ def _held(table: ReadTable, held: HeldRows, verb: str) -> Refused:
 
 
 def refuse_held_addresses(table: OpenTable, addresses: NDArray[np.uint64], verb: str) -> None:
-    """As `refuse_held`, of the rows at these addresses. Nothing is read of a table without holds."""
+    """Raises Refused if a hold keeps a row at one of these addresses. Reads nothing of a table without holds."""
     for hold in holds_of(table.state) if len(addresses) else ():
         rows = len(addresses)
         if hold.where and is_usable(table, hold):

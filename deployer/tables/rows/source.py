@@ -87,7 +87,7 @@ class MergeSource:
         return MergeSource(given, names, places, found, repeated_keys(found, keys))
 
     def full_rows(self, places: NDArray[np.int64], table: KnownTable) -> pa.RecordBatch:
-        """These rows with all columns of the table: a column that is not given takes its default, else null.
+        """Returns the rows with all columns of the table: a missing column takes its default, else null.
 
         Raises InvalidInput where a column is missing that rows need, Refused for values that are not valid.
         """

@@ -108,7 +108,7 @@ def spec_of(view: NewView, query: ViewQuery) -> TableSpec:
     for name in (*keys, *view.sort_keys):
         if name not in query.schema.names:
             raise InvalidInput(
-                f"{name!r} is to be a key of the view, and is not a column that its query gives",
+                f"{name!r} is declared as a key of the view, but is not a column that its query gives",
                 where=f"view/{view.full_name}",
                 remedy=f"use one of {', '.join(query.schema.names)}",
             )

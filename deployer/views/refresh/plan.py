@@ -146,7 +146,7 @@ def _change_of(source: Source, read: ViewSource, since: SourceVersion) -> Source
         if line.is_behind(begin, source.position):
             return f"version {source.position} of {source.name} is before {begin}, which the view reflects"
         dataset = source.dataset
-        commits = tuple(commits_of(table, line, columns).between(begin, source.position))
+        commits = tuple(commits_of(table, line, columns, timed=False).between(begin, source.position))
     except NotFound as removed:
         return f"the changes of {source.name} are not kept: {removed.what}"
     reading = reading_of(table, dataset, columns)

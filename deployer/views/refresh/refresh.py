@@ -31,6 +31,7 @@ from deployer.views.refresh.sources import Source, at_version, held_sources, rea
 
 if TYPE_CHECKING:
     from deployer.datasets.files.writer import WrittenFragment
+    from deployer.datasets.lance_types import LanceDataset
     from deployer.tables.open_table import ReadTable
     from deployer.tables.rows.change import RowChange
 
@@ -92,7 +93,7 @@ def done_before(table: ReadTable, job_id: str) -> RefreshJobResult | None:
 def require_view_online(table: ReadTable) -> None:
     """Raises Refused for a view that is offline."""
     if not table.state.properties.online:
-        raise Refused("the view is offline", where=table.address, remedy="take it online first")
+        raise Refused("the view is offline", where=table.address, remedy="set it online first")
 
 
 def plan_refresh(queries: Queries, table: ReadTable, request: RefreshRequest = RefreshRequest()) -> RefreshPlan:  # noqa: B008
@@ -262,7 +263,7 @@ class _Work:
                     added.append(batch.select(names))
                 yield batch
 
-        written = self._written(noted())
+        written = self._written(dataset, noted())
         come = pa.Table.from_batches(added, schema) if added else None
         grouped = self.query.grouped
         # The groups that go are those that were read, each of which is one row.
@@ -272,7 +273,7 @@ class _Work:
 
     def _all(self) -> NewRows:
         rows = self.job.queries.build(self.definition, self.query, Sources(self.sources, self._count))
-        return NewRows(self._written(rows), None, None)
+        return NewRows(self._written(self.table.dataset(), rows), None, None)
 
     def _some_again(self, where: str) -> NewRows:
         """Computes the rows again that hold the condition; a row is known by its identity."""
@@ -289,12 +290,12 @@ class _Work:
                 added.append(batch.select(names))
                 yield batch
 
-        written = self._written(again()) if chosen.num_rows else ()
+        written = self._written(dataset, again()) if chosen.num_rows else ()
         return NewRows(written, chosen, pa.Table.from_batches(added).cast(schema) if added else None)
 
-    def _written(self, rows: Iterator[pa.RecordBatch]) -> tuple[WrittenFragment, ...]:
+    def _written(self, dataset: LanceDataset, rows: Iterator[pa.RecordBatch]) -> tuple[WrittenFragment, ...]:
         most = self.job.request.max_rows_per_fragment
-        written = write(self.table, self.table.dataset(), rows, most)
+        written = write(self.table, dataset, rows, most)
         reached("views.refresh.written")
         return written
 

@@ -19,7 +19,7 @@ from deployer.state.commits import Part
 from deployer.state.log.service_updates import PastVersion, SavepointRemoved, SavepointTaken
 from deployer.state.log.updates import TableUpdate
 from deployer.state.model.entities import TableEntry, TableState
-from deployer.state.model.services import CHANGES_LEASE
+from deployer.state.model.services import REFRESH_LEASE
 from deployer.state.store import StateStore
 from deployer.state.transactions.services import to_remove_savepoint, to_take_savepoint
 from deployer.tables.changes.timeline import Position, Timeline, position_of, timeline
@@ -119,7 +119,7 @@ def require_online(source: Source) -> None:
         raise Refused(
             f"the table {source.name}, which the view reads, is offline",
             where=source.table.address,
-            remedy="take it online first; the view stays as it is until then",
+            remedy="set it online first; the view stays as it is until then",
         )
 
 
@@ -145,7 +145,7 @@ def held_sources(
     transaction reads the states and takes the leases, so no commit to one source is seen without those before it to
     another.
     """
-    lease = f"{CHANGES_LEASE}refresh-{uuid.uuid4().hex}"
+    lease = f"{REFRESH_LEASE}{uuid.uuid4().hex}"
     for entry in entries.values():
         open_entry(store, root, entry)  # records what Lance alone has
     states = _leased(store, entries, since, lease)

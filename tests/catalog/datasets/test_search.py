@@ -190,7 +190,7 @@ def test_searches_and_indexes_that_do_not_fit_are_refused(catalog: Catalog) -> N
         find(catalog, dataset, [1.0, 2.0, 3.0], "/emb", VECTOR, vector={"top_k": 1})
     with refused("INVALID_ARGUMENT", "is one of texts"):
         find(catalog, dataset, [1.0], "/log", TEXT, vector={"top_k": 1})
-    with refused("INVALID_ARGUMENT", "the query is not a text"):
+    with refused("INVALID_ARGUMENT", "the query is not a string"):
         find(catalog, dataset, [1.0])
     with refused("INVALID_ARGUMENT", "the query is not a vector"):
         find(catalog, dataset, "apple", "/emb", VECTOR, vector={"top_k": 1})

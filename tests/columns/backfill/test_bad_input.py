@@ -101,7 +101,7 @@ CASES: list[tuple[str, Any, dict[str, Any], type[Exception], str]] = [
     ("job id", "score", {"job_id": "../x"}, InvalidInput, "is not a valid job id"),
     ("timeout", "score", {"timeout": 3}, InvalidInput, "timeout=3 is not a time"),
     ("columns of no kind", None, {}, InvalidInput, "None does not name a column"),
-    ("a number as a condition", "score", {"where": 3}, InvalidInput, "where=3 is not a text"),
+    ("a number as a condition", "score", {"where": 3}, InvalidInput, "where=3 is not a string"),
     ("of many rows", "score", {"where": "max(rating) > 1"}, InvalidInput, "max is a function of many rows"),
     ("a window", "score", {"where": "row_number() over () > 1"}, InvalidInput, "a window function reads many rows"),
     ("no concurrency", "score", {"concurrency": None}, InvalidInput, "concurrency=None"),
@@ -268,7 +268,7 @@ def test_an_id_of_another_function_or_condition(table: Table) -> None:
     with pytest.raises(DeployerError, match="thirteen"):
         table.backfill("score", udf=strict, job_id="monday", commit_granularity=1, concurrency=1)
     for given in ({"udf": tenfold}, {"udf": strict, "where": "id > 1"}):
-        with pytest.raises(InvalidInput, match=r"job monday was begun with another (function|condition)"):
+        with pytest.raises(InvalidInput, match=r"job monday was started with another (function|condition)"):
             table.backfill("score", job_id="monday", **given)
     assert len(runs_of(table._newest().state, "BACKFILL")) == 1
 

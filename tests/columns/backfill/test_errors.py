@@ -85,7 +85,7 @@ def test_rows_that_are_gone_are_named(lake: Lake, table: Table) -> None:
     table.backfill("score", udf=picky, job_id="monday")
     table.delete("id in (10, 24)")
     compact_table(lake.root, "flights", {"min_files": 2, "max_deleted_share": 0.01})
-    with pytest.warns(UserWarning, match="rows of job monday are not there any more: id 10, id 24"):
+    with pytest.warns(UserWarning, match="rows of job monday do not exist any more: id 10, id 24"):
         failed = table.get_failed_row_addresses("monday", "score")
     assert sorted(table.to_arrow(["id"], f"_rowaddr IN ({', '.join(map(str, failed))})")["id"].to_pylist()) == [3, 17]
 

@@ -106,7 +106,7 @@ def test_what_deployer_did_not_publish_is_left_as_it_is(lake: Lake) -> None:
     lance.write_dataset(flights(2), f"{lake.root}/theirs.lance")
     namespace(lake)
     sync(lake, DIRECTORY)
-    put_elsewhere(lake, "theirs.lance")  # ours, and moved within the lake: mended
+    put_elsewhere(lake, "theirs.lance")  # ours, and moved within the lake: fixed
     assert sync(lake, DIRECTORY).changed_by_others == ("location", "properties")
     lake.table(name="second")
     namespace(lake).register_table(RegisterTableRequest(id=["air", "second"], location="theirs.lance"))

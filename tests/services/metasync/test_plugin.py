@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 #: The example of the documentation: a catalog that is one JSON file.
 PACKAGE = next(
     block
-    for block in re.findall(r"```python\n(.*?)```", (REPOSITORY / "docs" / "services.md").read_text(), re.DOTALL)
+    for block in re.findall(r"```python\n(.*?)```", (REPOSITORY / "docs" / "metasync.md").read_text(), re.DOTALL)
     if "class JsonCatalog" in block
 )
 

@@ -114,7 +114,7 @@ HOSTILE = "\x1b[2J\u202eover\nall" + "x" * 100
     [
         pytest.param(
             "{name: text, type: int32, using: 'CAST(text AS INT)'}",
-            "2 of 3 rows fail or become null, such as 'later' and '\\x1b[2J\\u202eover\\nallxxxxxxxxxxxxxxxx…; mend",
+            "2 of 3 rows fail or become null, such as 'later' and '\\x1b[2J\\u202eover\\nallxxxxxxxxxxxxxxxx…; fix",
             id="converted",
         ),
         pytest.param(

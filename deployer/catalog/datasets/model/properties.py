@@ -23,15 +23,10 @@ def properties_of(recording: Recording, source: ByteSource) -> pa.RecordBatch | 
     """
     found = dict[str, tuple[pa.Field, pa.Array]]()
     manifest = recording.manifest
-    wanted = zip(
-        manifest["chunk_entity_path"].to_pylist(),
-        manifest["chunk_is_static"].to_pylist(),
-        manifest["chunk_byte_offset"].to_pylist(),
-        manifest["chunk_byte_size"].to_pylist(),
-        strict=True,
-    )
-    for entity, static, offset, length in wanted:
-        if static and entity.startswith(f"{ENTITY}/"):
+    entities, static = (manifest[name].to_pylist() for name in ("chunk_entity_path", "chunk_is_static"))
+    for place, entity in enumerate(entities):
+        if static[place] and entity.startswith(f"{ENTITY}/"):
+            offset, length = (manifest[name][place].as_py() for name in ("chunk_byte_offset", "chunk_byte_size"))
             for rows in rows_in(log_msg.ArrowMsg.FromString(source.read(offset, length))):
                 found |= {field.name: (field, value) for field, value in _columns(rows, entity)}
     if not found:

@@ -178,4 +178,6 @@ def _taken(name: str) -> AlreadyThere:
 
 
 def _busy(dataset_id: str) -> Conflict:
-    return Conflict("others change the dataset all the time", where=dataset_id, remedy="try again when fewer write")
+    return Conflict(
+        "others change the dataset all the time", where=dataset_id, remedy="try again when there are fewer writers"
+    )

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
+from operator import itemgetter
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -20,6 +21,7 @@ from deployer.errors import DeployerError, InvalidInput, NotFound
 
 AT_ONCE = 8 << 20  #: bytes that are read at once, unless one chunk is larger
 _THREADS = 32  #: objects that are looked at at a time
+_SOURCE = itemgetter(0, 1)  #: of a key
 _GAP = 64 << 10  #: bytes between two chunks that are read with them rather than apart
 
 
@@ -35,21 +37,24 @@ def chunks(datasets: Datasets, indexes: Indexes, keys: Sequence[ChunkKey]) -> It
     Raises NotFound for a dataset or source that there is not; InvalidInput for bytes that are not in a file;
     ChangedSource, which names the file.
     """
-    for (dataset_id, source), found in groupby(keys, lambda key: (key.dataset_id, key.source)):
-        index = indexes.of(datasets.by_id(dataset_id))
+    opened = dict[str, DatasetIndex]()
+    for (dataset_id, source), found in groupby(keys, _SOURCE):
+        index = opened.get(dataset_id)
+        if index is None:
+            index = opened[dataset_id] = indexes.of(datasets.by_id(dataset_id))
         yield from chunks_of_source(index, source, list(found))
 
 
 def chunks_of_source(index: DatasetIndex, source: int, keys: Sequence[ChunkKey]) -> Iterator[list[memoryview]]:
     """Yields the stored messages of chunks of one source, some at a time (see `chunks`)."""
-    layer = int(np.searchsorted(index.source_of_layer, source))
+    layer = int(index.source_of_layer.searchsorted(source))
     if layer >= len(index.source_of_layer) or index.source_of_layer[layer] != source:
         raise NotFound(
             "a chunk's recording is no longer a layer of the dataset",
             where=index.record.name,
             remedy="query again",
         )
-    url, size, tag = (index.layers[name][layer].as_py() for name in ("url", "size", "tag"))
+    url, size, tag = (column[layer].as_py() for column in index.files)
     for each in keys:
         if each.offset < 0 or each.length < 0 or each.offset + each.length > size:
             raise InvalidInput(

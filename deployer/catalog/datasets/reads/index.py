@@ -110,6 +110,12 @@ class DatasetIndex:
         return sources
 
     @cached_property
+    def files(self) -> tuple[pa.Array, pa.Array, pa.Array]:
+        """The URL, size and tag of the file of each layer."""
+        url, size, tag = (self.layers[name].combine_chunks() for name in ("url", "size", "tag"))
+        return url, size, tag
+
+    @cached_property
     def segment_codes(self) -> tuple[npt.NDArray[np.int64], pa.Array]:
         """The number of each layer's segment, and the segments in the order in which they came."""
         codes = self.layers["segment"].combine_chunks().dictionary_encode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -114,8 +115,7 @@ def _keys(index: DatasetIndex, chunks: ChunkIndex, places: Places) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(places), [None, pa.py_buffer(offsets), pa.py_buffer(keys.tobytes())])
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkKey:
+class ChunkKey(NamedTuple):
     """Where a chunk is: a range of bytes in a source of a dataset."""
 
     dataset_id: str

@@ -66,7 +66,9 @@ class Searches:
                     remove_folder(self.place(dataset_id, each))
                 return made
             remove_folder(self.place(dataset_id, made))
-        raise Conflict("others change the dataset all the time", where=dataset_id, remedy="try again when fewer write")
+        raise Conflict(
+            "others change the dataset all the time", where=dataset_id, remedy="try again when there are fewer writers"
+        )
 
     def rebuild(self, dataset_id: str, search: SearchIndex) -> SearchIndex:
         """Builds an index again, of all instances that there are now."""
@@ -84,7 +86,9 @@ class Searches:
                 for each in old:
                     remove_folder(self.place(dataset_id, each))
                 return old
-        raise Conflict("others change the dataset all the time", where=dataset_id, remedy="try again when fewer write")
+        raise Conflict(
+            "others change the dataset all the time", where=dataset_id, remedy="try again when there are fewer writers"
+        )
 
     def search_texts(
         self, record: DatasetRecord, entity: str, component: str, text: str, limit: int | None = None

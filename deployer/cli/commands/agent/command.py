@@ -28,7 +28,7 @@ def agent(
         str | None,
         typer.Option(
             metavar="DURATION",
-            help="Time between two checks: 5s unless given, 60s for a root in a bucket.",
+            help="Time between two checks: 5s by default, 60s for a root in a bucket.",
             show_default=False,
         ),
     ] = None,

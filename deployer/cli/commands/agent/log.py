@@ -19,7 +19,7 @@ class AgentLog:
         self._as_json = as_json
 
     def tell(self, event: str, **about: Any) -> None:
-        """Something that happened. Values that are None are left out."""
+        """Logs an event. Values that are None are left out."""
         now = dt.datetime.now(dt.UTC)
         known = {name: value for name, value in about.items() if value is not None}
         failed = event == "ended" and known.get("status") == "FAILED"

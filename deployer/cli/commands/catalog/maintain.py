@@ -12,7 +12,7 @@ from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, S
 
 def maintain(
     dataset: Annotated[
-        str | None, typer.Argument(metavar="[DATASET]", help="The dataset's name; all datasets unless given.")
+        str | None, typer.Argument(metavar="[DATASET]", help="The dataset's name; all datasets by default.")
     ] = None,
     retrain_indexes: Annotated[bool, typer.Option("--retrain-indexes", help="Build search indexes again.")] = False,
     clean_older_than: Annotated[

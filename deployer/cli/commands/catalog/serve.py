@@ -13,7 +13,10 @@ from deployer.cli.options import DEFAULT_STACK, ProjectDir, SpecsPath, StackName
 def serve(
     root: Root = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen at. Whoever can reach another than loopback may read and write.")
+        str,
+        typer.Option(
+            help="Address to listen at. Anyone who can reach an address other than loopback may read and write."
+        ),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen at; 0: any that is free.", min=0, max=65535)] = 51234,
     until_input_ends: Annotated[bool, typer.Option("--until-input-ends", hidden=True)] = False,

@@ -29,7 +29,7 @@ Where = Annotated[
     str | None,
     typer.Option(
         metavar="SQL",
-        help="Compute the rows for which this is true; those that are not computed yet unless given. '1=1': all.",
+        help="Compute the rows for which this is true; those that are not computed yet by default. '1=1': all.",
         show_default=False,
     ),
 ]
@@ -41,7 +41,7 @@ TrustFunction = Annotated[
     list[str] | None,
     typer.Option(
         metavar="MODULE:FUNCTION",
-        help="Let this function, which the table names, run here; repeatable. Those that the specs name may run.",
+        help="Allow this function of the table to run here; repeatable. Functions that the specs name may run.",
         show_default=False,
     ),
 ]
@@ -58,7 +58,7 @@ def backfill(
         int | None,
         typer.Option(
             metavar="ROWS",
-            help="Split fragments of more rows into tasks; two tasks of the table for each worker unless given.",
+            help="Split fragments of more rows into tasks; two tasks of the table for each worker by default.",
             show_default=False,
         ),
     ] = None,
@@ -69,7 +69,7 @@ def backfill(
     cluster: Annotated[
         str | None,
         typer.Option(
-            help="Declared cluster that the backfill runs on, which may be on AWS. Unless given, Spark runs on the "
+            help="Declared cluster that the backfill runs on, which may be on AWS. By default, Spark runs on the "
             "only local one, or the one called `default`.",
             metavar="NAME",
             show_default=False,
@@ -79,7 +79,7 @@ def backfill(
     job_id: Annotated[
         str | None,
         typer.Option(
-            help="Resumes the job of that id, and does nothing when it is done; random unless given.",
+            help="Resumes the job of that id, and does nothing when it is done; random by default.",
             show_default=False,
         ),
     ] = None,
@@ -163,7 +163,7 @@ def backfill(
                 done = compute(job, lambda of: definition_of(of, column, None, find), report_progress)
             except (DeployerError, KeyboardInterrupt):
                 if not as_json:
-                    note(f"the id of the job is {own_id}: `--job-id {own_id}` resumes what it has begun")
+                    note(f"the id of the job is {own_id}: `--job-id {own_id}` resumes it")
                 raise
     if as_json:
         print_json({"table": target.name, **asdict(done)})
@@ -210,12 +210,14 @@ def plan(
 
 def errors(
     table: TableName,
-    job_id: Annotated[str | None, typer.Option(help="Of this job; of all unless given.", show_default=False)] = None,
+    job_id: Annotated[
+        str | None, typer.Option(help="Only of this job; of all jobs by default.", show_default=False)
+    ] = None,
     column: Annotated[
-        str | None, typer.Option("--column", "-c", metavar="NAME", help="Of this column.", show_default=False)
+        str | None, typer.Option("--column", "-c", metavar="NAME", help="Only of this column.", show_default=False)
     ] = None,
     error_type: Annotated[
-        str | None, typer.Option("--type", metavar="NAME", help="Of this type of exception.", show_default=False)
+        str | None, typer.Option("--type", metavar="NAME", help="Only of this type of exception.", show_default=False)
     ] = None,
     limit: Annotated[int, typer.Option(help="Show at most so many; 0 for all that are kept.", min=0)] = 20,
     project: ProjectDir = None,

@@ -65,11 +65,11 @@ def add(
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option("--type", help="The column's type; that of the expression unless given.", show_default=False),
+        typer.Option("--type", help="The column's type; that of the expression by default.", show_default=False),
     ] = None,
     version: Annotated[
         str | None,
-        typer.Option(help="The function's version; a hash of its module's text unless given.", show_default=False),
+        typer.Option(help="The function's version; a hash of its module's text by default.", show_default=False),
     ] = None,
     on_load: Annotated[
         bool, typer.Option("--on-load", help="Compute rows that are loaded or changed at once.")
@@ -131,7 +131,7 @@ def _column(
         raise InvalidInput(what, where=address, remedy="give one of them")
     if sql is not None:
         if other := next((each for each, given in (("inputs", inputs), ("version", version)) if given), None):
-            raise InvalidInput(f"`--{other}` is given with `--sql`", where=address, remedy="it is of functions alone")
+            raise InvalidInput(f"`--{other}` is given with `--sql`", where=address, remedy="it is for functions only")
         if kind is None:
             return column_of_sql(name, sql, target.opened().schema, on_load=on_load)
         return Column(name, parse_type(kind), computed=ComputedBySql(sql.strip(), on_load=on_load))

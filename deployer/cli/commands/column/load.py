@@ -57,7 +57,7 @@ def load(
     ] = Missing.CARRY,
     source_format: Annotated[
         SourceFormat | None,
-        typer.Option("--format", help="By the names of the files unless given.", show_default=False),
+        typer.Option("--format", help="Known from the names of the files by default.", show_default=False),
     ] = None,
     commit_granularity: Annotated[
         int | None,
@@ -70,7 +70,7 @@ def load(
     cluster: Annotated[
         str | None,
         typer.Option(
-            help="Declared cluster that the load runs on, which may be on AWS. Unless given, Spark runs on the only "
+            help="Declared cluster that the load runs on, which may be on AWS. By default, Spark runs on the only "
             "local one, or the one called `default`.",
             metavar="NAME",
             show_default=False,
@@ -83,7 +83,7 @@ def load(
     job_id: Annotated[
         str | None,
         typer.Option(
-            help="Resumes the job of that id, and does nothing when it is done; random unless given.",
+            help="Resumes the job of that id, and does nothing when it is done; random by default.",
             show_default=False,
         ),
     ] = None,
@@ -172,7 +172,7 @@ def load(
                 )
             except (DeployerError, KeyboardInterrupt):
                 if not as_json:
-                    note(f"the id of the job is {own_id}: `--job-id {own_id}` resumes what it has begun")
+                    note(f"the id of the job is {own_id}: `--job-id {own_id}` resumes it")
                 raise
         if write_spec:
             written = edit_spec(target)

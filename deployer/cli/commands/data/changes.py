@@ -36,7 +36,7 @@ def changes(
     ],
     until: Annotated[
         str | None,
-        typer.Option(metavar="VERSION|TIME", help="The last version. The newest unless given.", show_default=False),
+        typer.Option(metavar="VERSION|TIME", help="The last version. The newest by default.", show_default=False),
     ] = None,
     where: Annotated[
         str | None,

@@ -34,10 +34,10 @@ def import_table(
     database: Annotated[str, typer.Option(help="With --all: the tables' database.")] = "main",
     copy: Annotated[bool, typer.Option("--copy", help="Copy the rows even from below the root.")] = False,
     row_keys: Annotated[
-        str | None, typer.Option(metavar="COLUMNS", help="Of a copy: its row keys, such as id,at.", show_default=False)
+        str | None, typer.Option(metavar="COLUMNS", help="Row keys of a copy, such as id,at.", show_default=False)
     ] = None,
     sort_keys: Annotated[
-        str | None, typer.Option(metavar="COLUMNS", help="Of a copy: its sort keys.", show_default=False)
+        str | None, typer.Option(metavar="COLUMNS", help="Sort keys of a copy.", show_default=False)
     ] = None,
     null_value: NullValues = None,
     delimiter: Delimiter = None,

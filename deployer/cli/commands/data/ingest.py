@@ -69,7 +69,7 @@ def ingest(
         typer.Argument(help="Files, folders or globs, here or at s3:// addresses; - is stdin.", metavar="FILE…"),
     ],
     format: Annotated[
-        FileFormat | None, typer.Option("--format", "-f", help="By suffix unless given.", show_default=False)
+        FileFormat | None, typer.Option("--format", "-f", help="Known from the suffix by default.", show_default=False)
     ] = None,
     null_value: NullValues = None,
     delimiter: Delimiter = None,
@@ -124,7 +124,7 @@ def ingest(
     on: Annotated[
         list[str] | None,
         typer.Option(
-            help="With --mode upsert: match rows by this column; repeatable. The row keys unless given.",
+            help="With --mode upsert: match rows by this column; repeatable. The row keys by default.",
             metavar="COLUMN",
             show_default=False,
         ),
@@ -146,7 +146,7 @@ def ingest(
     cluster: Annotated[
         str | None,
         typer.Option(
-            help="Declared cluster that the load runs on, which may be on AWS. Unless given, Spark runs on the only "
+            help="Declared cluster that the load runs on, which may be on AWS. By default, Spark runs on the only "
             "local one, or the one called `default`.",
             metavar="NAME",
             show_default=False,
@@ -269,5 +269,5 @@ def _services_after(root: str, table: str, cluster: Callable[[], LocalCluster], 
         if each.done is not None:
             print_done(each.done)
         else:
-            note(f"{each.service} did not run to its end, and the rows are loaded: {each.failure}")
+            note(f"{each.service} did not complete, and the rows are loaded: {each.failure}")
     return done

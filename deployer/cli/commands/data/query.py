@@ -43,7 +43,7 @@ MOST_ROWS = 2**63 - 1  #: what Arrow counts rows with
 Columns = Annotated[
     str | None,
     typer.Option(
-        help="Columns to show, parted by commas; a name with a comma in double quotes. All unless given.",
+        help="Columns to show, separated by commas; a name with a comma in double quotes. All by default.",
         show_default=False,
     ),
 ]

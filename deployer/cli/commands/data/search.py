@@ -56,15 +56,15 @@ def search(
     text_columns: Annotated[
         str | None,
         typer.Option(
-            help="Columns whose words are searched, parted by commas. All with a full-text index unless given.",
+            help="Columns whose words are searched, separated by commas. All with a full-text index by default.",
             show_default=False,
         ),
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(help="l2, cosine, dot or hamming. That of the index unless given.", show_default=False)
+        str | None, typer.Option(help="l2, cosine, dot or hamming. That of the index by default.", show_default=False)
     ] = None,
     nprobes: Annotated[
-        int | None, typer.Option(help="Partitions of a vector index to read. 20 unless given.", show_default=False)
+        int | None, typer.Option(help="Partitions of a vector index to read. 20 by default.", show_default=False)
     ] = None,
     refine_factor: Annotated[
         int | None,

@@ -24,7 +24,7 @@ def _any(codes: Iterable[str]) -> str:
 _REMEDIES: tuple[tuple[str, str], ...] = (
     (
         r"BucketAlreadyExists\b",
-        "names of buckets are shared by all of AWS, and somebody else has this one: choose another `root`",
+        "names of buckets are shared by all of AWS, and another account has this one: choose another `root`",
     ),
     (
         r"BucketAlreadyOwnedByYou\b",
@@ -47,7 +47,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
     ),
     (
         rf"{_any(DENIED)}|[Nn]ot authorized to perform",
-        "allow the role that deploys the action of the call that is named (Permissions in docs/aws.md), or choose "
+        "allow the role that deploys the action of the call that is named (docs/aws-permissions.md), or choose "
         "other credentials (AWS_PROFILE)",
     ),
     (
@@ -61,7 +61,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"OperationAborted|ResourceInUseException|ConcurrentModification|ConflictException",
-        f"somebody else changes it at this moment: {_WAIT}",
+        f"another process is changing it: {_WAIT}",
     ),
     (
         r"must be in one of the following statuses",

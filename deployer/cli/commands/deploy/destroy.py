@@ -87,5 +87,5 @@ def _is_name_typed(name: str) -> bool:
     if not sys.stdin.isatty():
         raise InvalidInput("stdin is not a terminal, so nothing can be confirmed", remedy="pass --yes")
     if ask(f"This deletes all of it. Type the instance's name ({name}) to continue") != name:
-        raise Interrupted("that is not the instance's name, nothing was changed")
+        raise Interrupted("that is not the instance's name; nothing was changed")
     return True

@@ -30,7 +30,7 @@ def install(
     version: Annotated[
         str,
         typer.Argument(
-            help="The version; that which the installed Python package names unless given.",
+            help="The version; by default, the one that the installed Python package names.",
             metavar="[VERSION]",
             show_default=False,
         ),
@@ -40,7 +40,7 @@ def install(
         typer.Option(
             metavar="URL",
             help="Download from this server or mirror: the folder of the archives. `${NAME}`, `${VERSION}`, `${OS}` "
-            "and `${ARCH}` are filled in. Unless given: the server that the Python package names, or Pulumi's "
+            "and `${ARCH}` are filled in. Default: the server that the Python package names, or Pulumi's "
             "releases on GitHub, then get.pulumi.com.",
             show_default=False,
         ),

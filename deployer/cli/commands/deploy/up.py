@@ -119,7 +119,7 @@ def up(
 
 
 def _ignore(_: PlanResult) -> None:
-    """For JSON, where the plan is a part of the result."""
+    """Ignores the plan, which is a part of the result as JSON."""
 
 
 def show(plan: PlanResult) -> None:
@@ -160,7 +160,7 @@ def _print(done: ApplyResult, *, as_json: bool) -> None:
         left = "was left as it is" if len(done.unreadable) == 1 else "were left as they are"
         names = ", ".join(table.address for table in done.unreadable)
         failure = f"{count(len(done.unreadable), 'table')} cannot be read and {left}: {names}"
-        remedy = "everything else was applied; `deployer state verify` says what is wrong"
+        remedy = "everything else was applied; `deployer state verify` shows what is wrong"
         stderr().print(f"error: {failure}; {remedy}", style="red", soft_wrap=True)
 
 
@@ -174,4 +174,4 @@ def confirm(question: str) -> None:
     if not sys.stdin.isatty():
         raise InvalidInput("stdin is not a terminal, so nothing can be confirmed", remedy="pass --yes")
     if not ask_yes_or_no(question):
-        raise Interrupted("stopped by your answer, nothing was changed")
+        raise Interrupted("Cancelled. Nothing was changed.")

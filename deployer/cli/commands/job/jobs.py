@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The id of the job.")]
 OfTable = Annotated[
-    str | None, typer.Option("--table", metavar="TABLE", help="Of this table; of all unless given.", show_default=False)
+    str | None,
+    typer.Option("--table", metavar="TABLE", help="Only of this table; of all tables by default.", show_default=False),
 ]
 
 

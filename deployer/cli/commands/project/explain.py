@@ -17,7 +17,7 @@ def explain(
         str | None,
         typer.Argument(
             metavar="ERROR|SERVICE|CHANGE",
-            help="Such as Conflict, COMPACT or AddColumn; all topics are listed unless given.",
+            help="Such as Conflict, COMPACT or AddColumn; all topics are listed by default.",
             show_default=False,
         ),
     ] = None,

@@ -27,7 +27,7 @@ def graph(
     ] = GraphFormat.MERMAID,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", dir_okay=False, help="File to write; stdout unless given.", show_default=False),
+        typer.Option("--output", "-o", dir_okay=False, help="File to write; stdout by default.", show_default=False),
     ] = None,
 ) -> int:
     """Draw the resource graph that the specs declare. Reads no live state."""

@@ -23,7 +23,7 @@ def init(
         bool,
         typer.Option(
             "--requirements",
-            help="Of the project that DIR holds, write only requirements*.txt and vendor/ again, for this deployer.",
+            help="In the project of DIR, write only requirements*.txt and vendor/ again, for this deployer.",
         ),
     ] = False,
 ) -> int:
@@ -34,7 +34,7 @@ def init(
     from deployer.errors import InvalidInput
 
     if requirements and name is not None:
-        raise InvalidInput("--name and --requirements do not go together", remedy="leave out one of them")
+        raise InvalidInput("--name and --requirements do not go together", remedy="leave one of them out")
     for path in write_requirements(folder) if requirements else write_project(folder, name):
         stdout().print(str(path))
     if not requirements:

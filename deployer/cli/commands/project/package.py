@@ -28,7 +28,7 @@ def package(
         typer.Option(
             "--architecture",
             "-a",
-            help="Of the clusters; repeatable. Those of the stack's clusters on AWS unless given, else arm64.",
+            help="Architecture of the clusters; repeatable. Default: those of the stack's clusters on AWS, or arm64.",
             show_default=False,
         ),
     ] = None,
@@ -36,7 +36,7 @@ def package(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder to build in, which `deployer:jobs` may name; build/jobs in the project unless given.",
+            help="Folder to build in, which `deployer:jobs` may name; build/jobs in the project by default.",
             show_default=False,
         ),
     ] = None,

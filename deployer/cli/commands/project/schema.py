@@ -17,7 +17,7 @@ app.command("infer")(infer)
 def schema(
     context: typer.Context,
     policies: Annotated[
-        bool, typer.Option("--policies", help="Of the rules and approvals in policies/*.yaml instead.")
+        bool, typer.Option("--policies", help="Print the schema of the rules and approvals in policies/*.yaml instead.")
     ] = False,
     as_json: AsJson = False,
 ) -> int:

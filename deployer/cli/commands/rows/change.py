@@ -124,7 +124,7 @@ def update(
     ] = None,
     where: Annotated[
         str | None,
-        typer.Option(help="Only rows for which this SQL condition is true; all rows unless given.", show_default=False),
+        typer.Option(help="Only rows for which this SQL condition is true; all rows by default.", show_default=False),
     ] = None,
     engine: Engine = EngineName.AUTO,
     no_indexes: NoIndexes = False,
@@ -168,7 +168,7 @@ def merge(
         list[str] | None,
         typer.Option(
             metavar="COLUMN",
-            help="Match rows by this column; repeatable. The row keys unless given.",
+            help="Match rows by this column; repeatable. The row keys by default.",
             show_default=False,
         ),
     ] = None,
@@ -189,7 +189,7 @@ def merge(
         ),
     ] = None,
     format: Annotated[
-        FileFormat | None, typer.Option("--format", "-f", help="By suffix unless given.", show_default=False)
+        FileFormat | None, typer.Option("--format", "-f", help="Known from the suffix by default.", show_default=False)
     ] = None,
     null_value: NullValues = None,
     delimiter: Delimiter = None,

@@ -14,7 +14,7 @@ NOT_WELL = 2  #: exit code when a service is overdue or failed
 def check(
     tables: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TABLE]...", help="Tables; all of the lake unless given.", show_default=False),
+        typer.Argument(metavar="[TABLE]...", help="Tables; all of the lake by default.", show_default=False),
     ] = None,
     grace: Annotated[
         str, typer.Option(metavar="DURATION", help="How late a run may be before it is called overdue.")

@@ -82,7 +82,7 @@ def retry_files(
     table: TableName,
     paths: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE]...", help="Files that were set aside; all unless given.", show_default=False),
+        typer.Argument(metavar="[FILE]...", help="Files that were set aside; all by default.", show_default=False),
     ] = None,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,

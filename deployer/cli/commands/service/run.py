@@ -75,7 +75,7 @@ def run(
     cluster: Annotated[
         str | None,
         typer.Option(
-            help="Declared cluster that the run is on, which may be on AWS: that of the declared service unless given. "
+            help="Declared cluster that the run is on, which may be on AWS: that of the declared service by default. "
             "Else Spark runs on the only local one, or the one called `default`.",
             metavar="NAME",
             show_default=False,

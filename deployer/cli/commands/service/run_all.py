@@ -79,7 +79,7 @@ def run_all(
             status = done.status if done is not None else "FAILED"
             about = {"table": each.table, "service": each.service, "why": each.why}
             found.append({**about, "status": status, "reason": failure or (done.why if done is not None else "")})
-            if status == "CANCELLED":  # Ctrl-C, or somebody else
+            if status == "CANCELLED":  # Ctrl-C, or another process
                 code = Interrupted.exit_code
                 break
             code = 1 if status == "FAILED" else code

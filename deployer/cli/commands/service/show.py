@@ -26,7 +26,7 @@ _STYLES = {
 
 def list_services(
     table: Annotated[
-        str | None, typer.Argument(help="A table; all of the lake unless given.", show_default=False)
+        str | None, typer.Argument(help="A table; all of the lake by default.", show_default=False)
     ] = None,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
@@ -162,7 +162,7 @@ def describe(
 def runs(
     table: TableName,
     service: Annotated[
-        str | None, typer.Argument(metavar="SERVICE", help="One service; all unless given.", show_default=False)
+        str | None, typer.Argument(metavar="SERVICE", help="One service; all by default.", show_default=False)
     ] = None,
     limit: Annotated[int, typer.Option(help="Show at most so many; 0 for all that are kept.", min=0)] = 20,
     project: ProjectDir = None,

@@ -33,7 +33,7 @@ def log(
 ) -> int:
     """Show what was committed to a table's log, the newest first: version, when, by whom and what.
 
-    By whom is what the writer declared: in a lake on disk, anybody who may write it can write any name.
+    The author is what the writer declared: in a lake on disk, everyone who may write it can write any name.
 
     Exit codes: 0 shown, 1 an error, such as an entry that cannot be read; the others are shown.
     """

@@ -10,7 +10,7 @@ from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, S
 
 Tables = Annotated[
     list[str] | None,
-    typer.Argument(help="Tables by name or id; the instance and all its tables unless given.", show_default=False),
+    typer.Argument(help="Tables by name or id; the instance and all its tables by default.", show_default=False),
 ]
 
 
@@ -73,7 +73,7 @@ def verify(
         print_json({"logs": listed, "differences": total})
     elif total:
         stdout().print()
-        stdout().print(f"{count(total, 'difference')}; `deployer state repair --dry-run` says what can be put right")
+        stdout().print(f"{count(total, 'difference')}; `deployer state repair --dry-run` shows what can be put right")
     return 2 if total else 0
 
 

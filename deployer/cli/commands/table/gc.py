@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def gc(
     tables: Annotated[
         list[str] | None,
-        typer.Argument(help="Tables as `database.name`; all that this stack manages unless given.", metavar="[TABLE]…"),
+        typer.Argument(help="Tables as `database.name`; all that this stack manages by default.", metavar="[TABLE]…"),
     ] = None,
     grace: Annotated[
         str,
@@ -123,7 +123,7 @@ def _print_packages(done: PackagesReport, *, dry_run: bool) -> None:
         packages = count(len(done.removed), "package of a function", "packages of functions")
         stdout().print(f"{verb} {packages} that no column is computed by, with {size(done.bytes)}")
     if done.why_not:
-        note(f"packages of functions were not looked at: {done.why_not}")
+        note(f"packages of functions were not checked: {done.why_not}")
 
 
 def _length(text: str | None, option: str) -> dt.timedelta | None:
@@ -157,4 +157,4 @@ def _print(done: GarbageReport, *, dry_run: bool) -> None:
     for each in done.kept:
         note(f"kept {each}")
     if done.why_not:
-        note(f"files were not looked at: {done.why_not}")
+        note(f"files were not checked: {done.why_not}")

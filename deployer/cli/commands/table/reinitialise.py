@@ -19,7 +19,7 @@ def reinitialise(
     split_points: Annotated[
         Path | None,
         typer.Option(
-            help="With --delete-partitions: a file of split points, one a line; those that are declared unless given.",
+            help="With --delete-partitions: a file of split points, one a line; those that are declared by default.",
             show_default=False,
         ),
     ] = None,
@@ -62,7 +62,7 @@ def reinitialise(
         if not force:
             for each in former_datasets(state):
                 if each.status == "writing":
-                    note(f"removes {each.location}: a rewrite that was cut off")
+                    note(f"removes {each.location}: an interrupted rewrite")
             note(f"what it holds stays at {target.entry.location} for as long as storage.keep_replaced_for says")
         confirm_by_name(target.name, f"This empties {target.name} of {count(state.files.rows, 'row')}", force=force)
         done = reinitialise_table(

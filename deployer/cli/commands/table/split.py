@@ -165,7 +165,7 @@ def _in_yaml(document: Any) -> str:
 
 
 def _spec_of(project: Path | None, stack: str, specs: Path | None, name: str) -> TableSpec:
-    """As it is declared; else as it is live."""
+    """Returns the table as it is declared, or as it is live if no spec declares it."""
     from deployer.app.workspace import open_workspace
     from deployer.cli.inputs.table import looked_at
     from deployer.live.reader import live_table

@@ -14,7 +14,7 @@ def ui(
         int, typer.Option(help="Port to listen at, on loopback; 0: any that is free.", min=0, max=65535)
     ] = 8642,
     allow_runs: Annotated[
-        bool, typer.Option("--allow-runs", help="Let pages queue and cancel runs of services. Read-only unless given.")
+        bool, typer.Option("--allow-runs", help="Let pages queue and cancel runs of services. Read-only by default.")
     ] = False,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,

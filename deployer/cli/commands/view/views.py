@@ -23,7 +23,7 @@ ViewName = Annotated[
 ]
 SrcVersion = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Reflect this version of the view's one source; the newest unless given."),
+    typer.Option(metavar="N", help="Reflect this version of the view's one source; the newest by default."),
 ]
 Full = Annotated[bool, typer.Option("--full", help="Compute all rows again.")]
 
@@ -48,7 +48,7 @@ def refresh(
     ] = None,
     job_id: Annotated[
         str | None,
-        typer.Option(help="A refresh under this id is done once; random unless given.", show_default=False),
+        typer.Option(help="A refresh under this id is done once; random by default.", show_default=False),
     ] = None,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,

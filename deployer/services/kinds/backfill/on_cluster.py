@@ -32,9 +32,9 @@ def require_runnable(
 ) -> None:
     """Checks before a job is started whether its functions can run on the cluster, by what the stack published.
 
-    `options` are those of the run, the table's own service's unless given; `settings` those of the stack, as they were
-    when it was applied unless given. Raises Refused for a function that is not trusted on clusters, whose module the
-    stack has not uploaded, or that needs a package that jobs do not have; InvalidInput as the run does.
+    `options` are those of the run, by default those of the table's own service. `settings` are those of the stack, by
+    default those that it was applied with. Raises Refused for a function that is not trusted on clusters, whose module
+    the stack has not uploaded, or that needs a package that jobs do not have; InvalidInput as the run does.
     """
     outputs = published_outputs(table.root) or {}
     trusted = trusted_on_clusters(outputs if settings is None else settings)
@@ -88,7 +88,7 @@ def _require_named(
 def _require_module(definition: ComputedByUdf, cluster: Cluster, outputs: Mapping[str, Any], where: str) -> None:
     try:
         code = JobCode.from_outputs(outputs, architecture_of(cluster))
-    except NotFound:  # whoever starts the job reports it
+    except NotFound:  # the command that starts the job reports it
         return
     if definition.udf not in code.functions:
         raise Refused(

@@ -49,7 +49,7 @@ def survey(
             raise DeployerError(
                 f"fragment {number} cannot be read: {reason}",
                 where=dataset.uri,
-                remedy="`deployer state verify` says what is damaged",
+                remedy="`deployer state verify` lists what is damaged",
             ) from failure
 
     found = {}

@@ -72,7 +72,7 @@ class translated_errors:  # noqa: N801 -- reads as a statement
             raise DeployerError(
                 f"rows cannot be arranged: {reason}",
                 where=self._where,
-                remedy="`deployer state verify` says what is damaged",
+                remedy="`deployer state verify` lists what is damaged",
             ) from failure
 
 

@@ -65,7 +65,9 @@ def merged(dataset: LanceDataset, task: Merge, on_rows: OnRows, threads: int) ->
     except (OSError, RuntimeError, ValueError) as failure:  # Arrow's errors are of these kinds, too
         reason = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
         raise DeployerError(
-            f"rows cannot be merged: {reason}", where=dataset.uri, remedy="`deployer state verify` says what is damaged"
+            f"rows cannot be merged: {reason}",
+            where=dataset.uri,
+            remedy="`deployer state verify` lists what is damaged",
         ) from failure
 
 

@@ -225,7 +225,7 @@ class FilesRun:
             raise InvalidInput(
                 f"{found[0].reason}{more}",
                 where=found[0].path,
-                remedy="mend or remove the file; or set such files aside with `on_error: set_aside`",
+                remedy="fix or remove the file; or set such files aside with `on_error: set_aside`",
             )
         self.not_loaded = self._aside.change(lambda now: now.with_files(found))
         self.problems += [FileProblem(each.path, each.reason) for each in found]
@@ -237,7 +237,7 @@ class FilesRun:
             self.not_loaded = self._aside.change(lambda now: now.without(loaded))
 
     def _brought_up_to_date(self) -> None:
-        """As after any load: leaves above the limit are split, and indexes get the new rows."""
+        """Does what follows any load: splits leaves above the limit, and brings indexes up to date."""
         if self.commits:
             table_id = self.table.entry.table_id
             split_after_load(self.table.store, self.table.root, table_id, self.on_progress)

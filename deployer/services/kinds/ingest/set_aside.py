@@ -96,7 +96,9 @@ class NotLoadedFiles:
             if objects.replace(self._path(number + 1), seal(data.encode()), None) is not None:
                 objects.delete([self._path(number)] if number else [])
                 return after
-        raise Conflict("others change what was set aside without end", where=self._path(0), remedy="try again")
+        raise Conflict(
+            "other runs keep changing the files that were set aside", where=self._path(0), remedy="try again"
+        )
 
     def _newest(self) -> tuple[int, NotLoaded]:
         for _ in range(ATTEMPTS):
@@ -122,7 +124,7 @@ class NotLoadedFiles:
                     remedy="remove it: the next run sets aside again what cannot be loaded",
                 ) from None
             return number, NotLoaded({each.path: each for each in aside}, {each.path: each for each in changed})
-        raise DeployerError("what was set aside changes without end", where=self.root, remedy="try again")
+        raise DeployerError("the files that were set aside keep changing", where=self.root, remedy="try again")
 
     def _path(self, number: int) -> str:
         return f"{FILE_LISTS}/{self.table_id}/aside-{number:010d}"

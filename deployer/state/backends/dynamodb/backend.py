@@ -75,7 +75,7 @@ class DynamoBackend:
         return True
 
     def flush(self) -> None:
-        """What DynamoDB has taken is durable."""
+        """Does nothing: what DynamoDB has accepted is durable."""
 
     def turn(self) -> AbstractContextManager[bool]:
         return nullcontext(False)
@@ -175,7 +175,7 @@ class DynamoBackend:
         """Returns an entry's item; a body above `inline` bytes is put first as an object and named.
 
         The object's name starts with log and version: retention deletes objects at or below the floor, where no entry
-        can be put any more, whoever left them.
+        can be put any more.
         """
         item = {**key(self._reads.key_of(record.log), entry_name(record.version)), "txn_id": text(record.txn_id)}
         if len(record.body) <= inline:
@@ -232,7 +232,7 @@ class DynamoBackend:
                 raise OutcomeUnknown(
                     f"the answer to transaction {records[0].txn_id} was lost, and its entries are not kept any more",
                     where=str(self._requests.table),
-                    remedy="look at the state before trying again",
+                    remedy="check the state before you try again",
                 )
         return False
 

@@ -94,7 +94,7 @@ class DynamoReads:
         found: list[Item] = []
         for page in self.pages(log, entry_name(after + 1), entry_name(REMOVED), limit=limit):
             found += page
-        # Whoever removes entries raises the floor first: a floor read now is above all that is missing.
+        # A removal of entries raises the floor first: a floor read now is above all that is missing.
         floor = self.head(log).floor
         records = []
         for item in found:

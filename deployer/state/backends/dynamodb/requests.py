@@ -46,7 +46,7 @@ _UNSURE = {"InternalServerError", "InternalFailure", "ServiceUnavailable", "Tran
 
 @dataclass(frozen=True, slots=True)
 class TableAddress:
-    """A DynamoDB table; region and endpoint are those of the environment or profile unless given."""
+    """A DynamoDB table; region and endpoint are those of the environment or profile by default."""
 
     name: str
     region: str | None = None
@@ -178,7 +178,7 @@ class Requests:
                 what = f"no answer to {_call(operation)} within {self._patience:g} s: {last}"
                 remedy = "check that the endpoint can be reached, then try again"
                 if throttled:
-                    remedy = "the table is too busy: try again later, or have it paid by request (docs/aws.md)"
+                    remedy = "the table is too busy: try again later, or have it paid by request (docs/aws-state.md)"
                 raise (OutcomeUnknown if in_doubt else Throttled)(what, where=self._where, remedy=remedy)
             failures += 1
             _BACKOFF.wait(failures, self._clock, left)
@@ -206,7 +206,7 @@ class Requests:
             return DeployerError(
                 f"access was denied ({_call(operation)}): {message}",
                 where=self._where,
-                remedy="allow this identity the actions listed in docs/aws.md",
+                remedy="allow this identity the actions listed in docs/aws-permissions.md",
             )
         if codes & CREDENTIALS:
             return DeployerError(

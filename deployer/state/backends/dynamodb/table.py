@@ -43,7 +43,7 @@ def ensure_table(requests: Requests, clock: Clock) -> bool:
     raise OutcomeUnknown(
         f"the table is not ready after {_PATIENCE:g} s",
         where=str(requests.table),
-        remedy="look at it in AWS, try again",
+        remedy="check it in AWS, and try again",
     )
 
 

@@ -77,7 +77,7 @@ class SqliteFile:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """As `visibly_writing`, and durable at the end."""
+        """Opens a transaction as `visibly_writing` does, and makes it durable at the end."""
         with self.visibly_writing() as connection:
             yield connection
         self.flush()
@@ -114,9 +114,9 @@ class SqliteFile:
             return  # all connections were closed: its pages are in the database, and flushed
         except OSError as error:
             raise OutcomeUnknown(
-                f"whether commits reached the disk is not known: {error.strerror}",
+                f"whether commits reached the disk is unknown: {error.strerror}",
                 where=self.path,
-                remedy="look at the disk, then at the newest state",
+                remedy="check the disk, then the newest state",
             ) from error
 
     def close(self) -> None:

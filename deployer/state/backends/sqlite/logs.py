@@ -1,4 +1,4 @@
-"""Reading the logs of a state store in a SQLite file: the statements, whoever has the file open."""
+"""Reading the logs of a state store in a SQLite file: the statements, for readers and writers."""
 
 from __future__ import annotations
 

@@ -93,7 +93,9 @@ class SqliteReading:
                 return found
             self._drop()
         raise OutcomeUnknown(
-            "the state store changes faster than it can be read", where=self.path, remedy="try again when fewer write"
+            "the state store changes faster than it can be read",
+            where=self.path,
+            remedy="try again when there are fewer writers",
         )
 
     def close(self) -> None:

@@ -73,7 +73,8 @@ def _units(plan: LoadPlan) -> Sequence[int]:
 
 
 def _copy_here(plan: LoadPlan, left: Sequence[int], copied: _Copied, address: str) -> None:
-    """In this process. The source is read once for each `FLUSH_BYTES` of it, so that memory is bounded."""
+    """Copies the rows in this process. The source is read once for each `FLUSH_BYTES` of it, so that memory is
+    bounded."""
     ledger = plan.ledger
     assert ledger is not None  # noqa: S101
     if not plan.layout.order:
@@ -125,5 +126,5 @@ def _refuse(found: Sequence[BadRows], address: str) -> None:
             f"{count:,} row{'s' if count != 1 else ''} cannot be kept under the new keys, such as one whose column "
             f"{first.column!r} {first.reason}; the table is as it was",
             where=address,
-            remedy="mend these rows, or choose other keys",
+            remedy="fix these rows, or choose other keys",
         )

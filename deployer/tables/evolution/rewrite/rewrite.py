@@ -77,7 +77,7 @@ def rewrite_table(
     raise Conflict(
         "rows were changed again and again while the table was being rewritten",
         where=spec.address,
-        remedy="run `deployer up` again when fewer write",
+        remedy="run `deployer up` again when there are fewer writers",
     )
 
 
@@ -171,7 +171,7 @@ def _rewrite(
     raise Conflict(
         "rows are added faster than they can be copied; the next `deployer up` resumes the rewrite where it stopped",
         where=spec.address,
-        remedy="run it again when fewer write",
+        remedy="run it again when there are fewer writers",
     )
 
 

@@ -278,9 +278,9 @@ def _remedy(change: c.Change) -> str:
     if isinstance(change, c.ChangeRowKeys):
         return "remove all but one of the rows of each key, choose other keys, or leave `unique` out"
     if isinstance(change, c.AddColumn):
-        return "mend `default:` so that it has a value for each row"
+        return "fix `default:` so that it has a value for each row"
     if isinstance(change, c.ConvertColumn):
-        return "mend the rows, or let `using:` give them a value"
+        return "fix the rows, or let `using:` give them a value"
     return "give them values first, or leave the column nullable"
 
 

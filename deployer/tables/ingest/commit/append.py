@@ -260,7 +260,7 @@ def _required(commits: TableCommits, job_id: str) -> Job:
     if commits.store.table(entry.table_id).dataset != entry.dataset:
         raise _rewritten(entry)  # Lance has the rows in the old dataset, which is not read any more
     raise OutcomeUnknown(
-        "whether Lance took the commit is not known: it cannot be found",
+        "whether Lance took the commit is unknown: it cannot be found",
         where=f"table/{entry.full_name}",
         remedy=f"run the ingest again with --job-id {job_id}: it adds nothing twice",
     )

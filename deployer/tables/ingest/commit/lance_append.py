@@ -73,7 +73,7 @@ def append_to_lance(
             case NotTaken(failure=failure) | InDoubt(failure=failure):
                 why = message_of(failure, location)
                 raise OutcomeUnknown(
-                    f"the commit to Lance failed, and whether it happened is not known: {why}",
+                    f"the commit to Lance failed, and whether it happened is unknown: {why}",
                     where=location,
                     remedy=f"run the ingest again with --job-id {appends[0].job_id}: it adds nothing twice",
                 ) from failure
@@ -88,7 +88,7 @@ def fence_appends(location: str, job_id: str) -> None:
     """Ends the chance of every append that any process prepared until now to be committed: an append is either there
     when this returns, or never will be (see `Fence`).
 
-    Raises NotFound where there is no dataset any more, OutcomeUnknown when others append without end.
+    Raises NotFound where there is no dataset any more, OutcomeUnknown when other writers keep appending.
     """
     newest = latest_version(location)
     for _ in _FENCE_PAUSE.attempts(FENCE_ATTEMPTS):
@@ -103,7 +103,7 @@ def fence_appends(location: str, job_id: str) -> None:
                 continue
             case NotTaken(failure=failure) | InDoubt(failure=failure):
                 raise _unknown(message_of(failure, location), location, job_id) from failure
-    raise _unknown("others append without end", location, job_id)
+    raise _unknown("other writers keep appending", location, job_id)
 
 
 def _unknown(why: str, location: str, job_id: str) -> OutcomeUnknown:

@@ -136,11 +136,11 @@ def refusal(bad: Mapping[str, BadRows], address: str, verb: str = "loaded") -> R
     rows of a load can be set aside."""
     total = sum(each.rows for each in bad.values())
     aside = ", or set bad rows aside with --bad-rows FILE:" if verb == "loaded" else ":"
-    mending = f"{_null_hint(bad)}mend {'them' if total != 1 else 'it'}{aside}"
+    fixing = f"{_null_hint(bad)}fix {'them' if total != 1 else 'it'}{aside}"
     return Refused(
         f"{total:,} row{'s' if total != 1 else ''} cannot be {verb}, so nothing was",
         where=address,
-        remedy="\n".join([mending, *_listed(bad)]),
+        remedy="\n".join([fixing, *_listed(bad)]),
     )
 
 
@@ -157,7 +157,7 @@ def too_many(
     return InvalidInput(
         f"{what}, so nothing was loaded",
         where=address,
-        remedy="\n".join([f"{_null_hint(bad)}mend the rows, which are in {file}:", *_listed(bad)]),
+        remedy="\n".join([f"{_null_hint(bad)}fix the rows, which are in {file}:", *_listed(bad)]),
     )
 
 

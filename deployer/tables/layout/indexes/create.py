@@ -34,7 +34,7 @@ def create_index(
     plan: BuildPlan = IN_ONE_PART,
     on_progress: OnProgress = no_progress,
 ) -> IndexSpec:
-    """Builds the index and returns it with its name: its own, or the name that somebody gave the one that it replaces.
+    """Builds the index and returns it with its name: its own, or the current name of the index that it replaces.
 
     An index for the same kind of search on the same column is replaced in one commit, so that every version has one of
     them. Raises Refused when there is one and `replaces` is false, when another index has the name, and when the table

@@ -166,7 +166,7 @@ def _opened(store: StateStore, root: str, table_id: str) -> OpenTable:
 
 
 def _again(table: OpenTable) -> OpenTable:
-    """With its newest state, also where its dataset is at the same version."""
+    """Returns the table with its newest state, also where its dataset is at the same version."""
     return _opened(table.store, table.root, table.entry.table_id)
 
 
@@ -294,6 +294,6 @@ def _too_busy(table: OpenTable) -> CommitTimedOut:
     return CommitTimedOut(
         "others commit to the table faster than its leaves can be split",
         where=table.address,
-        remedy="run it again when fewer write",
+        remedy="run it again when there are fewer writers",
         attempts=ATTEMPTS,
     )

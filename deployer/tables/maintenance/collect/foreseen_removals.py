@@ -63,7 +63,7 @@ def _of_table(root: str, address: str, table: LiveTable, planned: ResourcePlan |
         elif each.status == "writing":
             why = "an interrupted rewrite is not needed any more"
             if rewritten:
-                why = "a rewrite that was cut off; this run resumes it if it has the same target"
+                why = "an interrupted rewrite; this run resumes it if it has the same target"
             yield _removal(root, address, table.table_id, each, "unfinished", why)
         elif not each.needed_at(-1) and not _is_late(root, table, each):
             why = f"its table was rewritten on {_day(each.since)}, and it was kept until {_day(each.kept_until)}"

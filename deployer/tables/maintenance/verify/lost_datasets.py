@@ -156,7 +156,7 @@ def _without_clashes(claims: Iterable[Claim], problems: list[Problem]) -> list[C
 
 
 def _belongs(location: Location, known: Mapping[str, Location]) -> bool:
-    """Returns whether the dataset is one of a table that was found: of a rewrite that was cut off."""
+    """Returns whether the dataset is one of a table that was found: of an interrupted rewrite."""
     return any(
         location.carries(table_id) and location.base(table_id) == current.base(table_id)
         for table_id, current in known.items()

@@ -158,10 +158,10 @@ def repair(
     """
     audit = store.audit(INSTANCE_LOG)
     if not names or audit.state is None:
-        yield from store.mend(audit, dry_run=dry_run, drop_history=drop_history)
+        yield from store.fix(audit, dry_run=dry_run, drop_history=drop_history)
     if audit.state is None:
         for log in _other_logs(store):
-            yield from store.mend(store.audit(log), dry_run=dry_run, drop_history=drop_history)
+            yield from store.fix(store.audit(log), dry_run=dry_run, drop_history=drop_history)
         return
     instance = audit.state
     assert isinstance(instance, InstanceState)  # noqa: S101 (it is that log's)
@@ -172,7 +172,7 @@ def repair(
             audit = store.audit(entry.table_id)
         except NotFound:
             continue
-        for step in store.mend(audit, dry_run=dry_run, drop_history=drop_history):
+        for step in store.fix(audit, dry_run=dry_run, drop_history=drop_history):
             yield replace(step, where=f"table/{entry.full_name}, {step.where}")
         if isinstance(audit.state, TableState) and audit.state.version:
             try:

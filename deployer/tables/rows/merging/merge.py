@@ -66,7 +66,7 @@ def merge_rows(
     on_progress: OnProgress = no_progress,
     run_tasks: RunTasks = run_here,
 ) -> RowChange:
-    """Merges rows by the columns `on` (the row keys unless given), as one version.
+    """Merges rows by the columns `on` (the row keys by default), as one version.
 
     `rows` are an Arrow table or batch, a RecordBatchReader, a DataFrame of pandas or polars, or a list of dicts. A
     column that they do not have keeps its value in rows that are updated, and takes its default, else null, in rows

@@ -70,7 +70,7 @@ class DirectoryTarget:
     def remove(self, place: Place, found: Found) -> None:
         from lance_namespace import DeregisterTableRequest, TableNotFoundError
 
-        with suppress(TableNotFoundError):  # somebody else did it, or this in a call whose answer was lost
+        with suppress(TableNotFoundError):  # another process did it, or this one in a call whose answer was lost
             self._call(lambda: self._namespace().deregister_table(DeregisterTableRequest(id=list(place))))
 
     def _register(self, place: Place, location: str) -> None:
@@ -113,7 +113,7 @@ class DirectoryTarget:
         merge = dataset.merge_insert("object_id").when_matched_update_all(unchanged)
         done = merge.execute(pa.Table.from_pylist([row], schema=dataset.schema))
         if done["num_updated_rows"] != 1:
-            raise TargetFailed("somebody changed the entry at this moment", remedy="run METASYNC again")
+            raise TargetFailed("another program changed the entry at the same time", remedy="run METASYNC again")
 
     def _namespace(self) -> DirectoryNamespace:
         from lance.namespace import DirectoryNamespace

@@ -24,7 +24,7 @@ class GlueTarget:
     """Fulfils `target.Target`: for tables of the instance called `instance`.
 
     Calls CreateTable, DeleteTable, GetTable and UpdateTable; the database is there already. Glue's names are in lower
-    case. Changes keep what others added, and are refused by Glue when somebody changed the entry since it was read.
+    case. Changes keep what others added, and Glue refuses them when the entry changed since it was read.
     """
 
     def __init__(self, declared: Mapping[str, Any], instance: str) -> None:
@@ -103,7 +103,7 @@ class GlueTarget:
         try:
             self._calls("delete_table", **self._catalog_id, DatabaseName=database, Name=name)
         except CallFailed as failure:
-            if failure.cause is not Cause.MISSING:  # else somebody else did it
+            if failure.cause is not Cause.MISSING:  # otherwise another process did it
                 raise
 
 

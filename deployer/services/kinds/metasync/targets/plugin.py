@@ -52,7 +52,7 @@ class PluginTarget:
             first = (str(failure).strip().splitlines() or [""])[0]
             raise TargetFailed(
                 f"the plug-in {self._name} failed: {type(failure).__name__}: {first}",
-                remedy="its package is to raise DeployerError for what its users can mend",
+                remedy="its package is to raise DeployerError for what its users can fix",
             ) from failure
 
 

@@ -97,7 +97,7 @@ class RestTarget:
                 )
             )
         except _Answered as answer:
-            if answer.status != NOT_FOUND:  # else somebody else did it
+            if answer.status != NOT_FOUND:  # otherwise another process did it
                 raise
 
     def _register(self, place: Place, location: str, properties: Mapping[str, str], mode: str) -> None:

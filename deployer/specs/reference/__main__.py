@@ -1,7 +1,0 @@
-"""Writes docs/spec.md: `python -m deployer.specs.reference > docs/spec.md`."""
-
-import sys
-
-from deployer.specs.reference.document import reference
-
-sys.stdout.write(reference())
