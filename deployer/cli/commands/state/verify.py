@@ -26,11 +26,12 @@ def verify(
 
     Exit codes: 0 all is as it must be, 1 an error, 2 there are differences.
     """
-    from contextlib import closing
+    from contextlib import closing, suppress
 
     from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.console.progress_display import progress_shown
     from deployer.cli.inputs.lake_root import root_to_read
+    from deployer.errors import DeployerError
     from deployer.platform.system.progress import Progress
     from deployer.platform.text.formatting import count
     from deployer.state import open_reader
@@ -39,11 +40,13 @@ def verify(
     root = root_to_read(project, stack, specs)
     total, listed, done = 0, [], []
     with closing(open_reader(root)) as store, progress_shown("verifying the state", as_json=as_json) as report:
-        logs = len(tables or ()) or sum(each.status == "active" for each in store.instance().tables.values()) + 1
+        logs = len(tables or ()) or None
+        with suppress(DeployerError):  # a damaged log of the instance, which is among what is reported
+            logs = logs or sum(each.status == "active" for each in store.instance().tables.values()) + 1
         report(Progress("reading logs and datasets", 0, logs, "logs"))
         for log in verified(store, root, tables or (), full=full):
             done.append(log)
-            report(Progress("reading logs and datasets", len(done), max(logs, len(done)), "logs"))
+            report(Progress("reading logs and datasets", len(done), logs, "logs"))
     for each in done:
         total += len(each.differences)
         if as_json:
