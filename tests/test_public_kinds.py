@@ -17,6 +17,7 @@ CHANGES = [
     "ChangeColumnComputed",
     "ChangeColumnDefault",
     "ChangeColumnDescription",
+    "ChangeColumnSensitive",
     "ChangeColumnSource",
     "ChangeDatasetServices",
     "ChangeDefaultBlueprint",

@@ -97,6 +97,7 @@ TABLES: dict[str, TableSpec] = {
     "relax_nullability": with_column("flight", Column("flight", INT32)),
     "tighten_nullability": with_column("delay", Column("delay", INT32, nullable=False)),
     "reorder_columns": replace(FLIGHTS, columns=(*FLIGHTS.columns[1:], FLIGHTS.columns[0])),
+    "sensitive_column": with_column("delay", Column("delay", INT32, sensitive=True)),
     "describe_column": with_column("delay", Column("delay", INT32, description="Minutes.")),
     "row_keys": replace(FLIGHTS, row_keys=("carrier",)),
     "row_keys_become_unique": replace(FLIGHTS, unique=True),

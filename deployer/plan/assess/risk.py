@@ -168,6 +168,7 @@ def assess(
             | c.RelaxNullability()
             | c.ReorderColumns()
             | c.ChangeColumnDescription()
+            | c.ChangeColumnSensitive()
             | c.SetOnline()
             | c.SetDeletionProtection()
             | c.ChangeDescription()

@@ -44,6 +44,7 @@ _COLUMN_PROPERTY: dict[type, str] = {
     c.RelaxNullability: "nullable",
     c.TightenNullability: "nullable",
     c.ChangeColumnDescription: "description",
+    c.ChangeColumnSensitive: "sensitive",
     c.ChangeColumnDefault: "default",
     c.ChangeColumnSource: "source",
     c.ChangeColumnComputed: "computed",

@@ -82,7 +82,8 @@ def describe(change: c.Change) -> str:
             default = f" default {column.default}" if column.default else ""
             source = "" if column.source is None else f" source {column.source!r}"
             computed = "" if column.computed is None else f" computed {describe_computed(column.computed)}"
-            return f"add column {_path(path)}: {format_type(column.type)}{null}{default}{source}{computed}"
+            hidden = " sensitive" if column.sensitive else ""
+            return f"add column {_path(path)}: {format_type(column.type)}{null}{hidden}{default}{source}{computed}"
         case c.DropColumn(column=path):
             return f"drop column {_path(path)}"
         case c.RenameColumn(column=path, after=after):
@@ -107,6 +108,10 @@ def describe(change: c.Change) -> str:
         case c.ChangeColumnSource(column=path, before=old_source, after=new_source):
             named = ("none" if name is None else repr(name) for name in (old_source, new_source))
             return f"source of column {_path(path)}: {' → '.join(named)}"
+        case c.ChangeColumnSensitive(column=path, after=is_sensitive):
+            return f"{'hide' if is_sensitive else 'show'} the values of column {_path(path)}: " + (
+                "sensitive" if is_sensitive else "not sensitive"
+            )
         case c.ChangeColumnComputed(column=path, before=old_computed, after=new_computed):
             return (
                 f"compute column {_path(path)}: {describe_computed(old_computed)} → {describe_computed(new_computed)}"

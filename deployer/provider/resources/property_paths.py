@@ -32,6 +32,7 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
             | c.RelaxNullability()
             | c.TightenNullability()
             | c.ChangeColumnDescription()
+            | c.ChangeColumnSensitive()
             | c.ChangeColumnDefault()
             | c.ChangeColumnSource()
             | c.ChangeColumnComputed()

@@ -86,7 +86,7 @@ def table_document(spec: TableSpec) -> dict[str, Any]:
 def _view_column(form: dict[str, Any], spec: TableSpec) -> dict[str, Any]:
     """Returns what a view says of a column: its type only where nothing else tells it."""
     types_are_known = spec.view is not None and all(each.returns for each in spec.view.functions.values())
-    names = ("name", "nullable", "description") if types_are_known else ("name", "type", "nullable", "description")
+    names = ("name", *(() if types_are_known else ("type",)), "nullable", "description", "sensitive")
     return {name: form[name] for name in names if name in form}
 
 
@@ -129,7 +129,8 @@ def type_document(column_type: ColumnType) -> Any:
 
 def _has_notes(column_type: ColumnType) -> bool:
     return any(
-        child.description or child.renamed_from is not None or _has_notes(child.type) for child in children(column_type)
+        child.description or child.sensitive or child.renamed_from is not None or _has_notes(child.type)
+        for child in children(column_type)
     )
 
 

@@ -163,8 +163,7 @@ def _node(column: Column, declared: Node | None, query: Node, report: Report) ->
         form["nullable"] = own["nullable"]
     elif not column.nullable:
         form["nullable"] = place._replace(value=False)
-    if "description" in own:
-        form["description"] = own["description"]
+    form |= {name: own[name] for name in ("description", "sensitive") if name in own}
     return place._replace(value=form)
 
 

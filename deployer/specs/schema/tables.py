@@ -52,6 +52,11 @@ COLUMN = object_schema(
             "How the values are made of other columns. Loads do not bring them; a backfill computes them. Not inside "
             "of structs, and not for row keys and sort keys.",
         ),
+        "sensitive": flag(
+            "Whether `deployer ui` and `deployer report` hide the values, and those of columns that are made of them. "
+            "Commands that read rows show them.",
+            False,
+        ),
     },
 )
 

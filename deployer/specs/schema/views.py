@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deployer.platform.text.units import STALENESS_DURATION
-from deployer.specs.schema.parts import constant, list_of, object_schema, ref, text
+from deployer.specs.schema.parts import constant, flag, list_of, object_schema, ref, text
 from deployer.specs.schema.tables import TABLE
 
 VIEW_COLUMN = object_schema(
@@ -20,6 +20,11 @@ VIEW_COLUMN = object_schema(
             "description": "Whether it may be null; as the query says unless set. Row keys may not.",
         },
         "description": text("What the column means, with its unit."),
+        "sensitive": flag(
+            "Whether `deployer ui` and `deployer report` hide the values. Those that are made of sensitive columns are "
+            "hidden anyway.",
+            False,
+        ),
     },
 )
 

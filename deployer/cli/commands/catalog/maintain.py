@@ -45,6 +45,8 @@ def maintain(
     from deployer.catalog.datasets.upkeep import maintain_all, maintain_as_runs
     from deployer.cli.commands.catalog.options import root_of
     from deployer.cli.console.output import note, print_json, stdout
+    from deployer.cli.console.progress_display import progress_shown
+    from deployer.platform.system.progress import Progress
     from deployer.platform.text.units import parse_duration
     from deployer.state import open_store
 
@@ -54,7 +56,7 @@ def maintain(
     before = None if age is None else dt.datetime.now(dt.UTC) - age - moment
     wanted = Maintenance(True, True, retrain_indexes, before)
     done: dict[str, list[str]] = {}
-    with closing(open_store(address)) as store:
+    with closing(open_store(address)) as store, progress_shown("maintaining", as_json=as_json) as report:
         datasets = Datasets(store, address)
         searches = Searches(datasets, Indexes(address))
         if dataset is not None:
@@ -65,6 +67,7 @@ def maintain(
             chosen = list(datasets.all())
             done = {each.name: [] for each in chosen}
             for name, sentence in maintain_all(datasets, searches, wanted):
+                report(Progress("compacting and indexing", sum(map(bool, done.values())), len(chosen), "datasets"))
                 done.setdefault(name, []).append(sentence)
         for each in chosen if age is None else ():
             if (kept := kept_for(each)) is not None:

@@ -49,13 +49,14 @@ def register(
     from deployer.catalog.datasets.registration import OnDuplicate, Registration
     from deployer.cli.commands.catalog.options import root_of
     from deployer.cli.console.output import note, print_json, stdout
+    from deployer.cli.console.progress_display import working
     from deployer.cli.inputs.spark_session import session_of
     from deployer.errors import NotFound
     from deployer.state import open_store
 
     address = root_of(root, project, stack, specs)
     sources = [each for file in files or () for each in (below(file, layer) if prefix else [Source(file, layer)])]
-    with closing(open_store(address)) as store:
+    with closing(open_store(address)) as store, working(f"registering with {dataset}", as_json=as_json):
         datasets = Datasets(store, address)
         try:
             record = datasets.by_name(dataset)

@@ -34,6 +34,7 @@ def rebuild(
     from deployer.app.workspace import open_workspace
     from deployer.cli.commands.deploy.up import confirm
     from deployer.cli.console.output import print_json, stdout
+    from deployer.cli.console.progress_display import working
     from deployer.cli.console.reporter import ConsoleReporter
     from deployer.errors import NotFound
     from deployer.platform.text.formatting import count
@@ -44,7 +45,8 @@ def rebuild(
     with held_in_time(workspace, lake, lock_timeout, ConsoleReporter()):
         tables = {each.full_name: each for each in lake.tables}
         declared = ProjectDeclarations(lake.instance, tables, workspace.owner, read_recorded(workspace.stack_ref).ids)
-        planned = plan_rebuild(workspace.root(lake), declared)
+        with working("reading the datasets", as_json=as_json):
+            planned = plan_rebuild(workspace.root(lake), declared)
         if not as_json:
             _show(planned)
         if not planned.tables:
@@ -57,7 +59,8 @@ def rebuild(
         if not preview:
             if not yes:
                 confirm("Make the state store from these datasets?")
-            aside = apply_rebuild(planned)
+            with working("writing the state", as_json=as_json):
+                aside = apply_rebuild(planned)
     if as_json:
         print_json(_as_json(planned, aside, written=not preview))
     elif not preview:

@@ -55,9 +55,11 @@ def gc(
     from deployer.catalog.datasets.reads.index import Indexes
     from deployer.catalog.datasets.search.searches import Searches
     from deployer.cli.console.output import note, print_json, stdout
+    from deployer.cli.console.progress_display import progress_shown
     from deployer.cli.summaries.unreadable import note_unreadable
     from deployer.errors import Corrupt, NotFound
     from deployer.live.reader import unreadable
+    from deployer.platform.system.progress import Progress
     from deployer.state import open_store
     from deployer.tables.maintenance.collect.function_packages import PackagesReport, collect_packages
     from deployer.tables.maintenance.collect.garbage import collect_garbage
@@ -66,9 +68,10 @@ def gc(
     done: list[GarbageReport] = []
     workspace = open_workspace(project, stack, specs)
     root = workspace.root(workspace.lake())
-    with closing(open_store(root)) as store:
+    with closing(open_store(root)) as store, progress_shown("collecting garbage", as_json=as_json) as report:
         entries, broken = _entries(store, tables or [], workspace.owner)
-        for entry in sorted(entries, key=lambda entry: entry.full_name):
+        for number, entry in enumerate(sorted(entries, key=lambda entry: entry.full_name)):
+            report(Progress("looking at files", number, len(entries), "tables"))
             try:
                 done.append(
                     collect_garbage(store, root, entry.table_id, grace=age, versions_older_than=old, dry_run=dry_run)

@@ -41,6 +41,7 @@ def split(
     from dataclasses import asdict
 
     from deployer.cli.console.output import print_json, stdout
+    from deployer.cli.console.progress_display import working
     from deployer.cli.inputs.table import changed
     from deployer.cli.inputs.table import write_spec as edit_spec
     from deployer.errors import InvalidInput
@@ -50,7 +51,8 @@ def split(
         raise InvalidInput("--dry-run changes nothing, and --write-spec edits specs", remedy="give one of them")
     written: list[str] = []
     with changed(project, stack, specs, table, alone=write_spec) as target:
-        done = split_leaves(target.store, target.root, target.entry.table_id, max_rows, dry_run=dry_run)
+        with working(f"splitting leaves of {target.name}", as_json=as_json):
+            done = split_leaves(target.store, target.root, target.entry.table_id, max_rows, dry_run=dry_run)
         if write_spec:
             declare_split_points(target.store, target.root, target.entry.table_id)
             written = edit_spec(target)
