@@ -74,7 +74,6 @@ def check_created_once(project: Path) -> None:
 
 
 @pytest.mark.thinned(8, only="engine.step")
-@pytest.mark.thinned(16, only="engine.step", to="full")
 @pytest.mark.parametrize("point", list(cases()))
 def test_up_goes_on_where_it_was_killed(project: Path, point: str) -> None:
     killed("up", "--yes", at=point)
