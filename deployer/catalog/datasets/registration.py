@@ -84,10 +84,11 @@ class Registration:
             with self.datasets.store.turn(dataset_id):
                 plan = self._attempted(dataset_id, read, on_duplicate, f"{dataset_id}-{call}")
             if plan is not None:
+                tasks = list(plan.tasks)
                 if len(read) >= _MANY:
-                    del read
+                    del read, plan
                     release_memory()
-                return list(plan.tasks)
+                return tasks
         raise Conflict(
             "other writers keep registering recordings",
             where=dataset_id,
