@@ -227,7 +227,7 @@ CREATED: dict[str, tuple[dict[str, Any], str]] = {
     "name of another type": ({"name": 5}, "`name` is 5, which is not a string"),
     "query of another type": ({"query": None}, "`query` is None, which is not a string"),
     "query with an odd character": ({"query": "SELECT id ; FROM air.flights"}, "at character 11"),
-    "key that the query lacks": ({"row_keys": ["nope"]}, "'nope' is to be a key of the view"),
+    "key that the query lacks": ({"row_keys": ["nope"]}, "'nope' is declared as a key of the view"),
     "key as a text": ({"row_keys": "id"}, "`row_keys` is 'id', which is not a list"),
     "no staleness": ({"max_staleness": dt.timedelta(0)}, "`max_staleness` is not above zero"),
     "staleness of another type": ({"max_staleness": "1h"}, "`max_staleness` is '1h', which is not a timedelta"),
