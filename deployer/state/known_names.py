@@ -20,7 +20,7 @@ from deployer.state.backends.sqlite.reading import open_to_read
 MOST = 2_000  #: entries that are looked at; to read the state takes less time than more of them
 _INSTANCE = "instance"
 #: Updates of the instance that change no name of a table.
-_NOT_NAMES = frozenset(("set-instance-properties", "set-table-dataset"))
+_NOT_NAMES = frozenset(("set-instance-properties", "set-table-dataset", "catalog-savepoint-taken", "catalog-restored"))
 #: Updates of a table that change neither its columns nor its services.
 _NOT_COLUMNS = frozenset(
     (

@@ -17,8 +17,8 @@ from deployer.state.reader import StateReader
 
 @dataclass(frozen=True, slots=True)
 class DatasetView:
-    """A dataset. `manager` is the stack that manages it, empty for one of the catalog's clients. `new` says what is
-    below its sources and not registered; empty where nothing is. `searches` are its search indexes, in words."""
+    """A dataset. `manager` is the stack that manages it, empty for one of the catalog's clients. `new` describes the
+    unregistered recordings below its sources; empty where there are none. `searches` describes its search indexes."""
 
     name: str
     manager: str

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
-from deployer.errors import DeployerError, InvalidInput, NotFound
+from deployer.errors import InvalidInput, NotFound
 from deployer.platform.files.reading import open_regular
 from deployer.platform.storage.s3_objects import S3Objects
 
@@ -66,10 +66,8 @@ class _Object:
         return self.bucket.get_range(self.key, offset, end) if end > offset else b""
 
 
-class ChangedObject(DeployerError):
-    """An object has other content than it had."""
-
-    kind = "ChangedObject"
+class ChangedObject(Exception):
+    """An object has another tag than expected. The caller knows when it was registered, and reports it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,7 @@ class _KnownObject:
             return b""
         found = self.bucket.get_range_of(self.key, offset, end, self.tag)
         if found is None:
-            raise ChangedObject("the object was changed", where=self.url, remedy="put it back")
+            raise ChangedObject(self.url)
         return found
 
 

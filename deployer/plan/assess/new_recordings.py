@@ -14,8 +14,8 @@ _NAMED = 3  #: files that are named
 class NewRecordings:
     """What is below the sources of the dataset at `address` and not registered: how many recordings of how many bytes.
 
-    `changed` are registered recordings whose files are other ones by now: what is registered of them cannot be read any
-    more. `unknown` says why a source could not be looked at.
+    `changed` are registered recordings whose files changed since, so that their chunks cannot be read any more.
+    `unknown` says why a source could not be looked at.
     """
 
     address: str

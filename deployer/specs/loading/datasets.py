@@ -224,6 +224,6 @@ def _retention(node: Node | None, report: Report) -> str | None:
         return None
     found = canonical_duration(str(node.value))
     if found == "0d":
-        what = "`retention` is no time at all, and readers need versions for at least an hour"
+        what = "`retention` is zero, and readers need versions for at least an hour"
         report(node.at, Rule.DATASET_RETENTION, what, "write a time such as 7d")
     return found

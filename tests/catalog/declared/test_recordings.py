@@ -110,7 +110,7 @@ def test_layers_of_sources(project: Path, deployer: Deployer) -> None:
 
 def test_a_folder_that_is_not_there_is_named(project: Path, deployer: Deployer) -> None:
     declare(project, DRIVES.replace("recordings", "nowhere"))
-    assert "nowhere: there is no such folder" in deployer("preview").out.replace("\n", " ")
+    assert "nowhere: the folder does not exist" in deployer("preview").out.replace("\n", " ")
     assert deployer("up", "--yes").code == 0
 
 

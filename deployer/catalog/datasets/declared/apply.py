@@ -182,7 +182,7 @@ class DeclaredDatasets:
             after = change(before)
             if after == before or self.datasets.is_replaced(before, after):
                 return
-        raise Conflict("others change the dataset all the time", where=dataset_id, remedy="try again when fewer write")
+        raise Conflict("other writers keep changing the dataset", where=dataset_id, remedy="try again when fewer write")
 
 
 def _with_pending(record: DatasetRecord, index: SearchIndexSpec, *, add: bool) -> DatasetRecord:

@@ -103,7 +103,7 @@ def _skipped(root: str, record: DatasetRecord) -> set[tuple[str, str]]:
 
 
 def _listed(place: str) -> Iterator[_Listed]:
-    """Yields the recordings below a place, by name. Raises NotFound where there is no such folder."""
+    """Yields the recordings below a place, by name. Raises NotFound where the folder does not exist."""
     if "://" in place:
         parsed = urlsplit(place)
         bucket, key = f"s3://{parsed.netloc}", parsed.path.strip("/")
@@ -112,7 +112,7 @@ def _listed(place: str) -> Iterator[_Listed]:
                 yield _Listed(f"{bucket}/{each.path}", each.bytes, each.tag)
         return
     if not Path(place).is_dir():
-        raise NotFound("there is no such folder", remedy="create it, or correct the source")
+        raise NotFound("the folder does not exist", remedy="create it, or correct the source")
     for folder, folders, files in os.walk(place):
         folders.sort()
         for name in sorted(files):
