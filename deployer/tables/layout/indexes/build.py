@@ -45,7 +45,7 @@ T = TypeVar("T")
 # Lance warns on stderr that it will leave centroids out of statistics unless this is set. Nothing here reads them.
 os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
 
-ATTEMPTS = 8  #: how often an index is committed again after others committed first
+ATTEMPTS = 20  #: how often an index is committed again after others committed first
 _BACKOFF = Backoff(first=0.05, longest=5.0)
 
 
@@ -290,7 +290,7 @@ def _forget(store: StateStore, table_id: str, name: str) -> None:
 def change_remembered(
     store: StateStore, table_id: str, change: Callable[[dict[str, RememberedIndex]], dict[str, RememberedIndex]]
 ) -> None:
-    for _ in range(ATTEMPTS):
+    for _ in _BACKOFF.attempts(ATTEMPTS):
         properties = store.table(table_id).properties
         declared = with_indexes(properties, change(remembered_indexes(properties)))
         try:
