@@ -81,6 +81,7 @@ ERRORS = [
     "DeployerError",
     "EngineFailed",
     "FunctionFailed",
+    "IdleStream",
     "InUse",
     "Interrupted",
     "InvalidFunction",

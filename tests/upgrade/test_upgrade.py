@@ -110,6 +110,7 @@ def test_old_exports_are_imported(old: Path, deployer: Deployer) -> None:
 def test_every_kind_of_entry_is_in_the_old_logs(old: Path) -> None:
     """`added` are the kinds that later releases added."""
     added = {"FragmentsClaimed", "MoveServices", "RowsChanged", "TableRebuilt"}
+    added |= {"CatalogRestored", "CatalogSavepointTaken"}
     kinds, snapshots = set[str](), set[str]()
     with closing(sqlite3.connect(old / STATE)) as database:
         for record in database.execute("SELECT log, version, txn_id, body FROM entries"):

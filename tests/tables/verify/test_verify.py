@@ -213,7 +213,7 @@ def test_a_log_without_a_table_is_named(loaded: Lake) -> None:
     [entry] = loaded.store.instance().tables.values()
     created = loaded.store.log(entry.table_id, limit=1)[0].updates
     loaded.store.commit("f" * 32, created)  # type: ignore[arg-type]
-    assert differences(loaded) == [f"log {'f' * 32}: it belongs to no table of the instance"]
+    assert differences(loaded) == [f"log {'f' * 32}: it belongs to no table of the instance, and to no dataset"]
 
 
 def test_tables_are_verified_by_name_and_id_alone(loaded: Lake) -> None:
