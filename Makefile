@@ -10,6 +10,9 @@ WITH_AWS := $(VENV)/.with-aws
 # Environments of Rerun's client: that of the contract, and those of other releases.
 RERUN_CLIENT := build/rerun/.ready
 
+# axe-core, by which tests in Chromium judge the pages; without npm these tests are skipped.
+AXE := build/axe/axe.min.js
+
 .PHONY: quickstart test test-rest test-all rerun-client rerun-clients test-spark-4.0 lint types docs reference distribution check lock clean
 
 # Bytecode is written even where the environment says otherwise: eleven commands import the same packages.
@@ -20,8 +23,8 @@ quickstart: $(RUNTIME)  ## Declare, preview, apply, load and query a lake, chang
 test: $(WITH_AWS)  ## Run the tests of the gate
 	$(BIN)/python -m pytest -n 3
 
-test-rest: $(WITH_AWS) $(RERUN_CLIENT)  ## Run the tests that are slow by nature, which the gate leaves out
-	$(BIN)/python -m pytest -n 2 --dist worksteal --tier rest
+test-rest: $(WITH_AWS) $(RERUN_CLIENT) $(AXE)  ## Run the tests that are slow by nature, which the gate leaves out
+	$(BIN)/python -m pytest -n 3 --dist worksteal --tier rest
 
 test-all: test test-rest  ## Run all tests
 
@@ -38,6 +41,11 @@ $(RERUN_CLIENT): Makefile
 	$(PYTHON) -m venv build/rerun
 	build/rerun/bin/python -m pip install --quiet 'rerun-sdk==0.28.2' 'datafusion==50.*' pyarrow
 	touch $(RERUN_CLIENT)
+
+$(AXE): Makefile
+	mkdir -p build/axe
+	! command -v npm > /dev/null || \
+	  (cd build/axe && npm pack --silent axe-core@4.11.4 && tar -xzf axe-core-4.11.4.tgz --strip-components=1 package/axe.min.js && touch axe.min.js)
 
 test-spark-4.0: $(WITH_AWS)  ## Run the tests of Spark with the oldest supported PySpark, which is EMR's
 	$(BIN)/python .ci/older_pyspark.py 4.0.2
@@ -74,6 +82,7 @@ $(RUNTIME): pyproject.toml constraints.txt .ci/install.py .ci/builds.cfg
 
 $(READY): $(RUNTIME)
 	$(BIN)/python .ci/install.py --compile-bytecode '.[dev]'
+	$(BIN)/python -m compileall -q -j 0 deployer spark_jobs
 	touch $(READY)
 
 $(WITH_AWS): $(READY)

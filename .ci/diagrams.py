@@ -88,7 +88,7 @@ DIAGRAMS: Mapping[str, Diagram] = {
         "crash between intent and Lance's commit, the intent is given up. After a crash between Lance's commit and the "
         "record, the next process records what Lance has. After the record, the job is done.",
         {
-            "files": Box(0, 0, "1 write files", "nobody sees them"),
+            "files": Box(0, 0, "1 write files", "not visible yet"),
             "intent": Box(1, 0, "2 record intent", "in the table's log"),
             "lance": Box(2, 0, "3 commit to Lance", "with the job's id"),
             "record": Box(3, 0, "4 record files", "in the table's log"),

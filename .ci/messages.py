@@ -53,7 +53,7 @@ def _strings(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
             name = ast.unparse(node.func)
             for keyword in node.keywords:
                 if keyword.arg == "remedy":
-                    _mark(keyword.value, "remedy", kinds)
+                    kinds.update((id(part), "remedy") for part in ast.walk(keyword.value))
                 elif keyword.arg in _HELP:
                     _mark(keyword.value, "help", kinds)
             if _PRINTS.search(name):

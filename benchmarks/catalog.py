@@ -1,11 +1,16 @@
-"""The catalog beside Rerun's own server, in one run: `python -m benchmarks.catalog [--rows N] [--repeat N]`.
+"""The catalog beside Rerun's own server, in one run.
 
-One program of Rerun's client (`make rerun-client` makes its environment) calls both servers by turns:
-`rerun.server.Server` of the same wheel, and `deployer.catalog.local`, a child process, with an external table and with
-one of the instance. Times are the least of several, and ratios are to Rerun's time. The start of the child process is
-measured by itself.
+    make rerun-client
+    python -m benchmarks.catalog [--part tables|recordings|many|search] [--recordings FOLDER] [--repeat 3]
 
-A section has a program of the client, which prints a JSON object of figures: for each the seconds of both servers.
+Each figure is printed beside its peer and its target. One program of Rerun's client (`make rerun-client` makes its
+environment) calls both servers by turns: `rerun.server.Server` of the same wheel, and `deployer.catalog.local`, a child
+process, with an external table and with one of the instance. Times are the least of several, and ratios are to Rerun's
+time. The start of the child process is measured by itself.
+
+A section of tables has a program of the client, which prints a JSON object of figures: for each the seconds of both
+servers. Datasets of recordings are measured by `benchmarks.recordings`. Their recordings take ten minutes to write: a
+folder given by `--recordings` keeps them for the next run.
 """
 
 from __future__ import annotations
@@ -15,11 +20,13 @@ import json
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
 
+from benchmarks.recordings.measured import COLUMNS as FIGURES
+from benchmarks.recordings.measured import PYTHON, Figure, Sizes, comparison, of_many, of_search
 from benchmarks.report import print_heading, print_table
 from deployer.catalog import local
 from deployer.specs.model import TableSpec
@@ -27,7 +34,7 @@ from deployer.specs.types.arrow import columns_of
 from deployer.state import create_store
 from deployer.tables.admin.tables import create_table
 
-PYTHON = Path(__file__).parents[1] / "build" / "rerun" / "bin" / "python"
+PARTS = ("tables", "recordings", "many", "search")
 COLUMNS = pa.schema(
     [pa.field("k", pa.int64(), nullable=False), pa.field("v", pa.float64()), pa.field("text", pa.string())]
 )
@@ -89,7 +96,7 @@ print(json.dumps(figures))
 """
 )
 
-#: The programs of the client. Those of datasets of recordings are in `benchmarks.recordings`.
+#: The programs of the client.
 SECTIONS: Mapping[str, str] = {"tables": TABLES}
 KINDS = ("rerun", "deployer", "deployer, keys")
 
@@ -112,32 +119,58 @@ def measured(section: str, root: str, folder: Path, rows: int, repeat: int) -> d
     return figures
 
 
+def of_tables(folder: Path, rows: int, repeat: int) -> None:
+    """Prints the figures of tables."""
+    root = str(folder / "lake")
+    create_table(create_store(root), root, TableSpec("bench", "t", columns_of(COLUMNS), ("k",)), "")
+    starts = [cold_start(root) for _ in range(repeat)]
+    print(f"start of the child process: {min(starts):.2f} s (to reach: at most 2.5 s)\n")
+    if not PYTHON.exists():
+        return
+    for section in SECTIONS:
+        lines = [
+            [
+                f"{section}: {figure}",
+                *(f"{1000 * times[kind]:.1f}" if kind in times else "" for kind in KINDS),
+                *(f"{times[kind] / times['rerun']:.2f}" if kind in times else "" for kind in KINDS[1:]),
+            ]
+            for figure, times in measured(section, root, folder, rows, repeat).items()
+        ]
+        names = [f"{kind} ms" for kind in KINDS] + [f"{kind} ×" for kind in KINDS[1:]]
+        print_table([f"{rows:,} rows", *names], lines)
+
+
+def of_recordings(parts: list[str], folder: Path, kept: Path, sizes: Sizes) -> Iterator[Figure]:
+    """Yields the figures of datasets of recordings, each when it is found."""
+    for part, measure in {"recordings": comparison, "many": of_many, "search": of_search}.items():
+        if part in parts:
+            yield from measure(kept, str(folder / f"{part}-lake"), sizes)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--part", action="append", choices=PARTS, help="measure this part alone; all by default")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of tables")
+    parser.add_argument("--segments", type=int, default=10_000, help="recordings of the comparison")
+    parser.add_argument("--many", type=int, default=100_000, help="recordings of ours alone")
+    parser.add_argument("--searched", type=int, default=20, help="recordings of 50,000 texts or vectors")
+    parser.add_argument("--recordings", type=Path, help="a folder that keeps the recordings")
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
+    parts = options.part or list(PARTS)
+    sizes = Sizes(options.segments, options.many, options.searched, options.repeat)
     print_heading("Catalog")
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(prefix="deployer-bench-") as name:
         folder = Path(name)
-        root = str(folder / "lake")
-        create_table(create_store(root), root, TableSpec("bench", "t", columns_of(COLUMNS), ("k",)), "")
-        starts = [cold_start(root) for _ in range(options.repeat)]
-        print(f"start of the child process: {min(starts):.2f} s\n")
+        if "tables" in parts:
+            of_tables(folder, options.rows, options.repeat)
         if not PYTHON.exists():
             print("Rerun's client and server were not measured: `make rerun-client` makes their environment")
             return
-        for section in SECTIONS:
-            lines = [
-                [
-                    f"{section}: {figure}",
-                    *(f"{1000 * times[kind]:.1f}" if kind in times else "" for kind in KINDS),
-                    *(f"{times[kind] / times['rerun']:.2f}" if kind in times else "" for kind in KINDS[1:]),
-                ]
-                for figure, times in measured(section, root, folder, options.rows, options.repeat).items()
-            ]
-            names = [f"{kind} ms" for kind in KINDS] + [f"{kind} ×" for kind in KINDS[1:]]
-            print_table([f"{options.rows:,} rows", *names], lines)
+        kept = (options.recordings or folder / "recordings").absolute()
+        found = list(of_recordings(parts, folder, kept, sizes))
+        if found:
+            print_table(FIGURES, [each.cells for each in found])
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ and commits: in full, after a load of 10,000 rows, and after a load of 1% new ro
 A table of 10,000 fragments is the source of a view that calls a function for each row. It is refreshed after 100 new
 fragments, and after rows of 100 fragments were deleted; the time within the function is printed apart.
 
-Times are medians, with the most beside them. With `--spark`, Spark writes the same queries to Parquet, in turn with our
-full refreshes.
+Times are medians, with the most beside them; with `--cpu` they are this process's CPU seconds, for a machine that
+others use too. With `--spark`, Spark writes the same queries to Parquet, in turn with our full refreshes, by the clock.
 """
 # ruff: noqa: S608 (the queries are put together from texts of this module)
 
@@ -37,6 +37,8 @@ from deployer.state import create_store
 from deployer.table import Connection, Table, connect, udf
 from deployer.tables.admin.tables import create_table
 from deployer.tables.read.table import open_table
+
+Clock = Callable[[], float]  #: returns seconds
 
 SOURCE = "nyc.flights"
 SIZE = 3_400_000
@@ -80,19 +82,19 @@ def made(root: str, storage: Storage | None = None) -> Connection:
     return connect(root, trust_udfs=True)
 
 
-def timed(run: Callable[[], Any]) -> float:
-    """Returns the seconds of a call."""
+def timed(run: Callable[[], Any], clock: Clock = time.perf_counter) -> float:
+    """Returns the seconds of a call by a clock."""
     gc.collect()
-    begun = time.perf_counter()
+    begun = clock()
     run()
-    return time.perf_counter() - begun
+    return clock() - begun
 
 
 class Loads:
     """Loads of new rows into the source, each with ids of its own."""
 
-    def __init__(self, source: Table, rows: int) -> None:
-        self.source, self.next = source, rows
+    def __init__(self, source: Table, clock: Clock) -> None:
+        self.source, self.clock, self.next = source, clock, 0
 
     def add(self, rows: int) -> None:
         self.source.add(flights(rows, self.next))
@@ -103,7 +105,7 @@ class Loads:
         found = []
         for _ in range(repeat + 1):
             self.add(rows)
-            found.append(timed(lambda: incremental(view)))
+            found.append(timed(lambda: incremental(view), self.clock))
         return found[1:]  # the first one imports modules
 
 
@@ -112,17 +114,18 @@ def incremental(view: Table) -> None:
     assert done.mode == "incremental", done.reason
 
 
-def of_loads(folder: str, rows: int, repeat: int) -> None:
+def of_loads(folder: str, rows: int, repeat: int, clock: Clock) -> None:
     """Prints what refreshes after loads take."""
     print_heading(f"Refreshes of views of {rows:,} rows")
     with made(f"{folder}/loads") as lake:
-        loads = Loads(lake.open_table(SOURCE), rows)
-        loads.source.add(flights(rows, 0))
+        loads = Loads(lake.open_table(SOURCE), clock)
+        for first in range(0, rows, SIZE):
+            loads.add(min(SIZE, rows - first))
         table, figures = list[Sequence[str]](), list[tuple[str, float, str, float]]()
         for number, (name, query) in enumerate(QUERIES.items()):
             view = lake.create_materialized_view(f"nyc.view{number}", query)
             view.refresh()
-            whole = statistics.median(timed(partial(view.refresh, full=True)) for _ in range(repeat))
+            whole = statistics.median(timed(partial(view.refresh, full=True), clock) for _ in range(repeat))
             few, many = loads.refreshes(view, LOAD, 2 * repeat), loads.refreshes(view, rows // 100, repeat)
             shares = f"{statistics.median(many) / whole:.1%}"
             table.append((name, f"{whole:.3f} s", cells(few), cells(many), shares))
@@ -131,14 +134,14 @@ def of_loads(folder: str, rows: int, repeat: int) -> None:
                 figures.append((f"{LOAD:,} new rows, view of {name}", statistics.median(few), "s", 0.3))
         print_table(("view", "full", f"{LOAD:,} new rows (most)", "1% new rows (most)", "1% of a full one"), table)
     for name, value, unit, target in figures:
-        print_figure(name, value, unit, target if rows == SIZE else None)
+        print_figure(name, value, unit, target if rows == SIZE or (unit == "%" and rows > SIZE) else None)
 
 
 def cells(seconds: Sequence[float]) -> str:
     return f"{statistics.median(seconds):.3f} s ({max(seconds):.3f})"
 
 
-def of_fragments(folder: str, rows: int, fragments: int, repeat: int) -> None:
+def of_fragments(folder: str, rows: int, fragments: int, repeat: int, clock: Clock) -> None:
     """Prints what refreshes take of a table of many fragments, with and without the time of the view's function."""
     print_heading(f"Refreshes of a view of {fragments:,} fragments that calls a function")
     spent, size = Path(folder, "spent"), max(1, rows // fragments)
@@ -174,7 +177,7 @@ def of_fragments(folder: str, rows: int, fragments: int, repeat: int) -> None:
                     kept = size * CHANGED * number
                     source.delete(f"id >= {kept} AND id < {kept + size * CHANGED} AND id % {size} = 0")
                 spent.write_text("")
-                seconds.append(timed(lambda: incremental(view)))
+                seconds.append(timed(lambda: incremental(view), clock))
                 within.append(sum(map(float, spent.read_text().split())))
             whole, own = statistics.median(seconds[1:]), statistics.median(within[1:])
             table.append((f"{CHANGED} fragments {change}", cells(seconds[1:]), f"{own:.3f} s", f"{whole - own:.3f} s"))
@@ -228,13 +231,15 @@ def main() -> None:
     parser.add_argument("--fragments", type=int, default=FRAGMENTS, help="0 leaves them out")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--spark", action="store_true")
+    parser.add_argument("--cpu", action="store_true", help="CPU seconds, but beside Spark")
     parser.add_argument("--no-loads", action="store_true", help="leave out refreshes after loads")
     given = parser.parse_args()
+    clock = time.process_time if given.cpu else time.perf_counter
     with tempfile.TemporaryDirectory(prefix="deployer-views-") as folder:
         if not given.no_loads:
-            of_loads(folder, given.rows, given.repeat)
+            of_loads(folder, given.rows, given.repeat, clock)
         if given.fragments:
-            of_fragments(folder, given.rows, given.fragments, given.repeat)
+            of_fragments(folder, given.rows, given.fragments, given.repeat, clock)
         if given.spark:
             beside_spark(folder, given.rows, given.repeat)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -21,6 +21,10 @@ INTERRUPTED = 130  #: the exit code of a command that Ctrl-C ended
 
 
 def main() -> None:
+    if "_DEPLOYER_COMPLETE" in os.environ:
+        from deployer.cli.completion.answer import answer_if_asked
+
+        answer_if_asked()  # ends the process where a live name is completed
     # A command is short and makes many objects that live to its end: looking for cycles often only costs time.
     gc.set_threshold(500_000, 50, 50)
 

@@ -99,7 +99,7 @@ class InvalidSpecs(DeployerError):
 
 
 class NotFound(DeployerError):
-    """Something that was named does not exist."""
+    """A named object does not exist."""
 
     kind = "NotFound"
 

@@ -8,7 +8,7 @@ import signal
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 REGION = "eu-central-1"
 MEMORY = Path("/dev/shm")  # noqa: S108 -- pytest makes a folder there that is this user's alone
 MEMORY_NEEDED = 4 << 30  #: bytes, of which the gate takes about 1 GB
+#: Folders of short tests. They come last, so that the workers end at the same time.
+SHORT = {Path(__file__).parent / name for name in ("plan", "policy", "specs")}
 #: The tests that each choice of `--tier` runs: those of `make test`, the others, and both.
 TIERS = {"gate": {"gate"}, "rest": {"full"}, "all": {"gate", "full"}}
 
@@ -84,17 +86,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     `slow`, or `full` with `to="full"`. With `only`, it thins the cases with that word in their name. Cases with Spark
     are in the full tier, as are those that are marked `full`; the mark `gate` is stronger.
 
-    Cases that share what takes a worker long to make come first: `--dist worksteal` gives each worker a part of the
-    list and moves cases from its end, so that one worker has all of them, unless they are all that is left to do.
+    The order is that of `_in_order`.
     """
     wanted, long = TIERS[config.getoption("--tier")], config.getoption("--long")
-    seen = Counter[tuple[str, str]]()
+    seen = Counter[tuple[str, str, int]]()
     kept: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
     for item in items:
         for mark in item.iter_markers("thinned"):
             if (only := mark.kwargs.get("only", "")) in item.name:
-                test = (item.nodeid.partition("[")[0], only)
+                test = (item.nodeid.partition("[")[0], only, mark.args[0])
                 if seen[test] % mark.args[0]:
                     item.add_marker(mark.kwargs.get("to", "slow"))
                 seen[test] += 1
@@ -102,13 +103,44 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         is_slow = item.get_closest_marker("slow") is not None
         is_wanted = long if is_slow else ("full" if is_full else "gate") in wanted
         (kept if is_wanted else left_out).append(item)
-    items[:] = sorted(kept, key=lambda item: not _is_with_shared(item))
+    is_gate = config.getoption("--tier") == "gate"
+    workers = 1 if is_gate else getattr(config, "workerinput", {}).get("workercount", 1)
+    items[:] = _in_order(kept, workers)
     config.hook.pytest_deselected(items=left_out)
 
 
-def _is_with_shared(item: pytest.Item) -> bool:
-    """Whether a case needs the worker's Java, or files that are downloaded once for each worker."""
-    return item.get_closest_marker("spark") is not None or "packages" in getattr(item, "fixturenames", ())
+def _in_order(items: Sequence[pytest.Item], workers: int) -> list[pytest.Item]:
+    """The cases in an order in which what takes a worker long is begun early, and made by few workers.
+
+    Cases that share a session of Spark or downloaded files, and those that start Spark themselves, come first in the
+    parts of different workers: `--dist worksteal` gives each worker a part of the list and moves cases from its end,
+    so that one worker has all that share something, unless they are all that is left to do.
+    """
+    groups: list[list[pytest.Item]] = [[], [], [], []]
+    for item in items:
+        groups[_group(item)].append(item)
+    *first, others = groups
+    others.sort(key=lambda item: item.path.parent in SHORT)
+    parts: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    for number, group in enumerate(first):
+        parts[number % workers] += group
+    ordered: list[pytest.Item] = []
+    for number, part in enumerate(parts):
+        size = (len(items) - len(ordered)) // (workers - number)  # as xdist computes it
+        taken = max(0, size - len(part))
+        ordered += part + others[:taken]
+        others = others[taken:]
+    return ordered + others
+
+
+def _group(item: pytest.Item) -> int:
+    """What a case is begun early for: 0 the worker's Java, 1 Spark of its own, 2 downloaded files, 3 nothing."""
+    fixtures = getattr(item, "fixturenames", ())
+    if item.get_closest_marker("own_session"):
+        return 1
+    if item.get_closest_marker("spark") or "spark" in fixtures:
+        return 0
+    return 2 if "packages" in fixtures else 3
 
 
 class FailuresAtOnce:

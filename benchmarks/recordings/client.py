@@ -1,66 +1,46 @@
-"""The part of `benchmarks.recordings` that runs in the environment of Rerun's client: it prints JSON, a line a call."""
+"""Calls of Rerun's client for the benchmark: `client.py PART URL FOLDER JSON`. It prints a JSON object for each figure.
+
+`ours` and `theirs` are milliseconds, made by turns: the best of the repeats.
+"""
 
 # mypy: ignore-errors
 from __future__ import annotations
 
 import json
-import subprocess
+import statistics
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
-import rerun as rr
 from datafusion import col
-from rerun.catalog import CatalogClient
+from rerun.catalog import CatalogClient, IndexColumnSelector
 from rerun.server import Server
+from written import CLUSTERS, DIMENSION
 
-RNG = np.random.default_rng(1)
-BATCH = 250  #: recordings that one process writes
-
-
-def small(rec: rr.RecordingStream) -> None:
-    for entity in ("joint/a", "joint/b", "gripper"):
-        time_column = rr.TimeColumn("tick", sequence=np.arange(20))
-        rec.send_columns(entity, [time_column], rr.Scalars.columns(scalars=RNG.random(20)))
-
-
-def blobs(rec: rr.RecordingStream) -> None:
-    for tick in range(200):
-        rec.set_time("tick", sequence=tick)
-        blob = RNG.integers(0, 255, 65536, dtype=np.uint8).tobytes()
-        rec.log("cam", rr.EncodedImage(contents=blob, media_type="image/jpeg"))
+KINDS = ("blobs", "scalars", "long", "small")
+TABLES = {
+    "segment_ids": lambda each: each.segment_ids(),
+    "segment_table": lambda each: each.segment_table().collect(),
+    "manifest": lambda each: each.manifest().collect(),
+}
 
 
-def scalars(rec: rr.RecordingStream) -> None:
-    for entity in range(4):
-        time_column = rr.TimeColumn("tick", sequence=np.arange(20000))
-        rec.send_columns(f"j/{entity}", [time_column], rr.Scalars.columns(scalars=RNG.random(20000)))
+def all_rows(dataset) -> None:
+    dataset.reader(index="tick").collect()
 
 
-def long(rec: rr.RecordingStream) -> None:
-    for chunk in range(1500):
-        ticks = np.arange(chunk * 20, chunk * 20 + 20)
-        listed = [each.tobytes() for each in RNG.integers(0, 255, (20, 2500), dtype=np.uint8)]
-        rec.send_columns("cam", [rr.TimeColumn("tick", sequence=ticks)], rr.EncodedImage.columns(blob=listed))
-
-
-def made(folder: Path, kind, count: int) -> str:
-    """Writes recordings; returns the prefix that has them."""
-    (folder / kind.__name__).mkdir()
-    for first in range(0, count, BATCH):  # a process keeps threads for each recording that it has written
-        numbers = [str(first), str(min(first + BATCH, count))]
-        subprocess.run([sys.executable, __file__, "write", str(folder), kind.__name__, *numbers], check=True)
-    return (folder / kind.__name__).as_uri()
-
-
-def write(folder: Path, kind, first: int, end: int) -> None:
-    for number in range(first, end):
-        name = f"{kind.__name__}_{number:06}"
-        with rr.RecordingStream("bench", recording_id=name) as rec:
-            rec.save(str(folder / kind.__name__ / f"{name}.rrd"))
-            rec.send_property("episode", rr.AnyValues(number=number, good=bool(number % 2)))
-            kind(rec)
+READS = {
+    "all rows of blobs": ("blobs", all_rows),
+    "all rows of scalars": ("scalars", all_rows),
+    "20 ticks": (
+        "long",
+        lambda each: each.reader(index="tick").filter((col("tick") >= 9000) & (col("tick") < 9020)).collect(),
+    ),
+    **{f"{name}, warm": ("small", call) for name, call in TABLES.items()},
+    "one segment": ("small", lambda each: each.filter_segments("small_000007").reader(index="tick").collect()),
+    "all rows of segments": ("small", all_rows),
+}
 
 
 def timed(call) -> float:
@@ -69,48 +49,88 @@ def timed(call) -> float:
     return 1000 * (time.perf_counter() - start)
 
 
-def show(name: str, calls, repeat: int) -> None:
-    """Prints the best time of each of two calls, made in turns."""
-    best = [float("inf")] * 2
-    for _ in range(repeat):
-        for at, call in enumerate(calls):
-            best[at] = min(best[at], timed(call))
-    line = {"name": name, "ours": best[0], "theirs": best[1], "ratio": best[0] / best[1]}
-    print(json.dumps(line), flush=True)
+def show(name: str, ours: float, theirs: float | None = None) -> None:
+    print(json.dumps({"name": name, "ours": ours, "theirs": theirs}), flush=True)
 
 
-def main() -> None:
-    url, folder, segments, repeat = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
-    counts = {blobs: 20, scalars: 20, long: 4, small: segments}
+def compared(url: str, folder: Path, options) -> None:
+    """Registers recordings with both servers, and reads them."""
     with Server() as server:
         clients = CatalogClient(url), server.client()
         sets = {}
-        for kind, count in counts.items():
-            prefix = made(folder, kind, count)
-            sets[kind] = [each.create_dataset(kind.__name__) for each in clients]
-            registers = [lambda each=each, prefix=prefix: each.register_prefix(prefix).wait() for each in sets[kind]]
-            show(f"register {count:,} recordings ({kind.__name__})", registers, 1)
-        rows = {
-            "all rows of 250 MB of blobs": (blobs, lambda each: each.reader(index="tick").collect()),
-            "all rows of 400,000 scalars": (scalars, lambda each: each.reader(index="tick").collect()),
-            "20 of 30,000 ticks": (
-                long,
-                lambda each: each.reader(index="tick").filter((col("tick") >= 9000) & (col("tick") < 9020)).collect(),
-            ),
-            f"segment_ids of {segments:,}": (small, lambda each: each.segment_ids()),
-            f"segment_table of {segments:,}": (small, lambda each: each.segment_table().collect()),
-            f"manifest of {segments:,}": (small, lambda each: each.manifest().collect()),
-            f"one segment of {segments:,}": (
-                small,
-                lambda each: each.filter_segments("small_000007").reader(index="tick").collect(),
-            ),
-            f"all rows of {segments:,} segments": (small, lambda each: each.reader(index="tick").collect()),
-        }
-        for name, (kind, read) in rows.items():
-            show(name, [lambda each=each, read=read: read(each) for each in sets[kind]], repeat)
+        for kind in KINDS:
+            prefix = (folder / kind).as_uri()
+            sets[kind] = [each.create_dataset(kind) for each in clients]
+            registers = [lambda d=each, prefix=prefix: d.register_prefix(prefix).wait() for each in sets[kind]]
+            show(f"register {kind}", *map(timed, registers))
+        for name, (kind, read) in READS.items():
+            reads = [lambda d=each, read=read: read(d) for each in sets[kind]]
+            turns = [[timed(each) for each in reads] for _ in range(options["repeat"])]
+            show(name, *map(min, zip(*turns, strict=True)))
 
 
-if __name__ == "__main__" and sys.argv[1] == "write":
-    write(Path(sys.argv[2]), globals()[sys.argv[3]], int(sys.argv[4]), int(sys.argv[5]))
-elif __name__ == "__main__":
-    main()
+def cold(url: str, folder: Path, options) -> None:
+    """Makes one call of a server that has answered none of this dataset; the client has made it elsewhere."""
+    call = TABLES[options["call"]]
+    with Server() as server:
+        call(server.client().create_dataset("none"))
+    dataset = CatalogClient(url).get_dataset("small")
+    show(f"{options['call']}, cold server", timed(lambda: call(dataset)))
+
+
+def everything(url: str, folder: Path, options) -> None:
+    """Registers the segments and makes all calls of them, for the memory that they leave in the server."""
+    dataset = CatalogClient(url).create_dataset("small")
+    dataset.register_prefix((folder / "small").as_uri()).wait()
+    for kind, call in READS.values():
+        if kind == "small":
+            call(dataset)
+
+
+def empty(url: str, folder: Path, options) -> None:
+    """Lets the server load what its calls need: an empty dataset is created and asked for."""
+    client = CatalogClient(url)
+    dataset = client.create_dataset("none")
+    for call in TABLES.values():
+        call(dataset)
+    dataset.delete()
+    time.sleep(3)
+
+
+def many(url: str, folder: Path, options) -> None:
+    """Registers recordings with ours alone."""
+    dataset = CatalogClient(url).create_dataset("small")
+    show("register many", timed(lambda: dataset.register_prefix((folder / "many").as_uri()).wait()))
+
+
+def search(url: str, folder: Path, options) -> None:
+    """Builds search indexes, and searches them."""
+    client, random = CatalogClient(url), np.random.default_rng(5)
+    tick = IndexColumnSelector("tick")
+    texts, vectors = (client.create_dataset(kind) for kind in ("texts", "vectors"))
+    for dataset in (texts, vectors):
+        dataset.register_prefix((folder / dataset.name).as_uri()).wait()
+    text, vector = "/log:TextLog:text", "/embedding:vector"
+    show("full-text index", timed(lambda: texts.create_fts_search_index(column=text, time_index=tick)))
+    show(
+        "vector index",
+        timed(lambda: vectors.create_vector_search_index(column=vector, time_index=tick, distance_metric="L2")),
+    )
+    centers = np.random.default_rng(0).normal(size=(CLUSTERS, DIMENSION)) * 2
+
+    def of_text() -> None:
+        words = " ".join(f"w{each}" for each in random.integers(500, 5000, size=2))
+        texts.search_fts(words, text).collect()
+
+    def of_vector() -> None:
+        wanted = centers[random.integers(CLUSTERS)] + random.normal(size=DIMENSION)
+        vectors.search_vector(wanted.astype(np.float32), vector, 10).collect()
+
+    for name, call in (("search of texts", of_text), ("search of vectors", of_vector)):
+        times = [timed(call) for _ in range(options["searches"] + 5)]
+        show(f"{name}, first", times[0])
+        show(f"{name}, median", statistics.median(times[5:]))
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](sys.argv[2], Path(sys.argv[3]), json.loads(sys.argv[4]))

@@ -1,4 +1,4 @@
-"""Recordings for the benchmark, written by rerun-sdk: `python -m benchmarks.recordings.written FOLDER KIND FIRST END`."""
+"""Recordings for the benchmark, written by rerun-sdk: `written.py FOLDER KIND FIRST END`."""
 
 # mypy: ignore-errors
 from __future__ import annotations

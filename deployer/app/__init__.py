@@ -1,6 +1,6 @@
 """What commands do, for programs: `from deployer.app import plan, apply` (docs/python.md).
 
-Each function is loaded when it is first asked for, as are the libraries that it needs.
+Each function is loaded at its first use, as are the libraries that it needs.
 
 `deployer.cli` and `deployer.ui` may import it.
 """

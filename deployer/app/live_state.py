@@ -14,11 +14,12 @@ def read_live(root: str, *, to_delete: bool = False) -> LiveLake:
     `to_delete`: tables that cannot be read are among the others, as far as they are known.
     """
     from deployer.live.reader import as_far_as_known, read_lake  # it loads Arrow
+    from deployer.provider.resources.live_datasets import with_datasets
     from deployer.state import open_reader
 
     try:
         with closing(open_reader(root)) as store:
-            live = read_lake(store, root)
+            live = with_datasets(read_lake(store, root), store.instance())
             return as_far_as_known(store, live) if to_delete else live
     except NotFound:
         return LiveLake(None)

@@ -1,4 +1,4 @@
-"""What a command works on: the project found from where the user stands, the stack, and the specs it names."""
+"""The workspace of a command: the project around the current folder, the stack, and its specs."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from deployer.catalog.datasets.declared.live import refuse_managed
 from deployer.catalog.datasets.model.record import DatasetRecord, Kind
 from deployer.catalog.datasets.model.registry import Datasets
 from deployer.catalog.external import registry
@@ -218,9 +219,10 @@ class Entries:
 
     def rename(self, entry_id: bytes, name: str) -> CatalogEntry:
         """Gives the entry another name. Raises NotFound; NameTaken where another entry has the name; InvalidInput for
-        what is not a name; Refused for a table that a stack manages."""
+        what is not a name; Refused for a table or a dataset that a stack manages."""
         entry = self.by_id(entry_id)
         if entry.dataset is not None:
+            refuse_managed(entry.dataset, "renamed", "change its name in the specs, and run `deployer up`")
             return entry_of_dataset(self._datasets.rename(entry.dataset.dataset_id, name))
         if entry.external is not None:
             registry.require_entry_name(name)
@@ -249,6 +251,7 @@ class Entries:
         """
         entry = self.by_id(entry_id)
         if entry.dataset is not None:
+            refuse_managed(entry.dataset, "deleted", "take it out of the specs, and run `deployer up`")
             self._datasets.delete(entry.dataset.dataset_id)
             return
         if entry.external is not None:

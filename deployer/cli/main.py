@@ -149,7 +149,7 @@ def root(
 
 
 def _trust_packages() -> Callable[[], None]:
-    """Lets this command, and the jobs that it starts, run packaged functions; returns what takes that back."""
+    """Allows this command, and the jobs that it starts, to run packaged functions; returns what takes that back."""
     import os
 
     from deployer.platform.isolation.trusted_functions import PACKAGES_VARIABLE
@@ -233,7 +233,7 @@ def _run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except (RecursionError, MemoryError) as error:
         what = "a value is nested too deep" if isinstance(error, RecursionError) else "there is not enough memory"
-        remedy = "look at the files and the lake that are named"
+        remedy = "check the files and the lake that the message names"
         print_error(DeployerError(f"{what} to be read or written", remedy=remedy), as_json=as_json)
         return DeployerError.exit_code
     except BrokenPipeError:

@@ -94,7 +94,7 @@ def refuse_without_aws(**given: object) -> None:
 
 
 class EngineName(StrEnum):
-    """Where the load runs."""
+    """The engines of a load."""
 
     AUTO = "auto"
     SPARK = "spark"

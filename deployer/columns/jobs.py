@@ -39,7 +39,7 @@ _reported: set[str] = set()  #: arguments without a meaning that were reported
 class JobFuture(Generic[T]):
     """A job that was started. The process ends only when the job has ended.
 
-    `job_id` is its id, by which a job that was cut off is resumed.
+    `job_id` is its id, by which a job that was interrupted is resumed.
     """
 
     def __init__(self, root: str, table_id: str, job_id: str, work: Callable[[StateStore], T]) -> None:
@@ -74,7 +74,7 @@ class JobFuture(Generic[T]):
             return cancel_job(store, store.instance().tables[self._table_id], self.job_id)
 
     def describe(self) -> Job:
-        """Returns the job as the state has it now: its status, rows per second and the time left.
+        """Returns the job as the state stores it now: its status, rows per second and the time left.
 
         Raises NotFound before its run has begun.
         """
@@ -83,7 +83,8 @@ class JobFuture(Generic[T]):
 
     @property
     def status(self) -> JobStatus:
-        """What the job is at: PENDING before its run has begun, then RUNNING, and at last DONE, FAILED or CANCELLED."""
+        """The status of the job: PENDING before its run has begun, then RUNNING, and at last DONE, FAILED or
+        CANCELLED."""
         try:
             return self.describe().status
         except NotFound:

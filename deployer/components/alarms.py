@@ -43,7 +43,7 @@ Clusters = Mapping[str, ServerlessCluster | EmrCluster]
 
 @dataclass(frozen=True, slots=True)
 class AlarmsArgs:
-    """`schedules` are those of the lake's services, if any has one."""
+    """The arguments of Alarms. `schedules` are those of the lake's services, if any has one."""
 
     context: LakeContext
     clusters: Clusters
@@ -117,7 +117,7 @@ class Alarms(pulumi.ComponentResource):
         """EventBridge publishes in it, for rules of this lake alone."""
         instance = self._instance
         about, trust = (
-            f"Tells of jobs of the lake {instance.name}",
+            f"Reports jobs of the lake {instance.name}",
             self.topic.arn.apply(lambda arn: events_trust(arn, owned)),
         )
         self._role = LakeRole(
@@ -169,12 +169,12 @@ class Alarms(pulumi.ComponentResource):
             pattern = cluster.application.id.apply(succeeded_runs)
         else:
             pattern = cluster.exported["cluster"].apply(succeeded_steps)
-        rule = self._event_rule(f"succeeded/{name}", pattern, "Counts what succeeded on a cluster")
+        rule = self._event_rule(f"succeeded/{name}", pattern, "Counts successes on a cluster")
         self._target(f"succeeded/{name}", rule, "successes", queue.arn)
 
     def _rule(self, name: str, rule: pulumi.Input[EventRule]) -> None:
         found = pulumi.Output.from_input(rule)
-        rule = self._event_rule(name, found.apply(lambda each: each.pattern), "Tells of what failed on a cluster")
+        rule = self._event_rule(name, found.apply(lambda each: each.pattern), "Reports failures on a cluster")
         message = {
             "input_paths": found.apply(lambda each: dict(each.paths)),
             "input_template": found.apply(lambda each: each.template),

@@ -30,7 +30,8 @@ MOST_DATABASES = 900
 
 
 class DataBucket(pulumi.ComponentResource):
-    """A bucket with versions, encrypted, closed to the public, reached by TLS alone, and cleaned of what is over."""
+    """A bucket with versions, encrypted, closed to the public, reachable by TLS only, with a lifecycle that removes
+    expired objects."""
 
     name: pulumi.Output[str]
     arn: pulumi.Output[str]

@@ -16,7 +16,8 @@ from deployer.specs.values.glue import own_glue_databases
 
 @dataclass(frozen=True, slots=True)
 class CatalogArgs:
-    """`roles` are the names of the clusters' own roles, by cluster: any may fill the databases after a load."""
+    """The arguments of Catalog. `roles` are the names of the clusters' own roles, by cluster: any may fill the
+    databases after a load."""
 
     context: LakeContext
     roles: Mapping[str, pulumi.Input[str]]

@@ -1,4 +1,4 @@
-"""What the components of one lake have in common: its project, what is of AWS, tags and options."""
+"""The context that the components of one lake share: its project, AWS settings, tags and options."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ GUARD = pulumi.ResourceOptions(retain_on_delete=True)
 
 @dataclass(frozen=True, slots=True)
 class LakeContext:
-    """`key_arn` is of the lake's KMS key, if it has one. `prefix` begins the names of the lake's resources in Pulumi:
-    empty for the lake that `deployer:specs` names, else such as `eu/`."""
+    """The context of a lake's components. `key_arn` is of the lake's KMS key, if it has one. `prefix` begins the names
+    of the lake's resources in Pulumi: empty for the lake that `deployer:specs` names, else such as `eu/`."""
 
     lake: LakeSpec
     tags: Mapping[str, str]

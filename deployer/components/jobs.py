@@ -27,7 +27,7 @@ from deployer.specs.model import InstanceSpec, Lake
 
 @dataclass(frozen=True, slots=True)
 class JobCodeArgs:
-    """`needs` must exist before the objects are put."""
+    """The arguments of JobCode. `needs` must exist before the objects are put."""
 
     instance: InstanceSpec
     package: JobPackage

@@ -15,7 +15,7 @@ DELETION_DAYS = 30
 
 
 class LakeKey(pulumi.ComponentResource):
-    """A key that AWS renews each year, found by its alias. `arn` is there once the key's policy is."""
+    """A key that AWS renews each year, found by its alias. `arn` resolves once the key has its policy."""
 
     arn: pulumi.Output[str]
 

@@ -26,7 +26,7 @@ from deployer.specs.values.glue import own_glue_databases
 
 @dataclass(frozen=True, slots=True)
 class LakeArgs:
-    """What a program says of a lake beside its specs, `spec`.
+    """The arguments of a lake beside its specs, `spec`.
 
     `bucket` is one that the program has already, of the name that the root says: a resource of it, or the name. Its
     settings are then left alone. `kms_key` is the ARN of a key, in place of `aws.kms_key` of the specs. `network` and
@@ -87,7 +87,7 @@ class Lake(pulumi.ComponentResource):
         self.register_outputs({})
 
     def export(self, prefix: str = "") -> None:
-        """Export what deployer's commands look for in the outputs of the stack, and the names of what was made."""
+        """Exports what deployer's commands read from the outputs of the stack, and the names of what was made."""
         found = {
             "root": self.root,
             "bucket": self.bucket,

@@ -21,7 +21,7 @@ def project_lake(specs: str | None = None) -> LakeSpec:
 
 
 def declare_project(lake: LakeSpec | None = None) -> None:
-    """Declare the lake of this stack and export where it is. `lake` is what the program has read already.
+    """Declares the lake of this stack and exports its place. `lake` is a lake that the program has read already.
 
     For a root on S3, `deployer:aws` says how much of AWS is declared with it: `all`, `table` or `none`.
     """

@@ -16,8 +16,8 @@ from deployer.specs.model import InstanceSpec
 
 @dataclass(frozen=True, slots=True)
 class LakeRoleArgs:
-    """`what` tells the lake's roles apart; no cluster is called what begins with a slash. `trust` says who may act in
-    the role."""
+    """The arguments of LakeRole. `what` tells the lake's roles apart; no cluster is called what begins with a slash.
+    `trust` says who may act in the role."""
 
     instance: InstanceSpec
     what: str

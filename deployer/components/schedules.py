@@ -38,7 +38,7 @@ Clusters = Mapping[str, ServerlessCluster | EmrCluster]
 
 @dataclass(frozen=True, slots=True)
 class SchedulesArgs:
-    """`places` is where the code of jobs is, by architecture."""
+    """The arguments of Schedules. `places` is where the code of jobs is, by architecture."""
 
     context: LakeContext
     services: Sequence[ScheduledService]

@@ -1,4 +1,4 @@
-"""What turns one estimate into another, for a plan. Pure."""
+"""The difference of two estimates, for a plan. Pure."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _BUDGET_TIMES, _BUDGET_STEP = 2, 5
 
 @dataclass(frozen=True, slots=True)
 class StoredData:
-    """A table of the lake and the bytes of its files; None where they are not known."""
+    """A table of the lake and the bytes of its files; None where they are unknown."""
 
     spec: TableSpec
     bytes: int | None
@@ -43,7 +43,8 @@ class StoredData:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What is paid for: the instance as declared, its tables, and the bytes of its state's table (None: not known).
+    """The resources that cost money: the instance as declared, its tables, and the bytes of its state's table (None:
+    not known).
 
     `managed` is what of AWS the stack declares: all, table or none.
     """
@@ -56,8 +57,8 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class CostLine:
-    """One thing that is paid for. `quantity` is a month's, None where it is not known; so is `monthly` then, as where
-    the price is not known. `price` names the price, `unsized` the tables whose size is not known.
+    """One thing that is paid for. `quantity` is a month's, None where it is unknown; so is `monthly` then, as where
+    the price is unknown. `price` names the price, `unsized` the tables whose size is unknown.
     """
 
     resource: str

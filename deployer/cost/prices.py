@@ -42,7 +42,7 @@ _BY_TYPE = ("ec2", "emr")
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """A price for what is below `up_to` units a month (None: without end) and above the tier before."""
+    """A price for what is below `up_to` units a month (None: no upper limit) and above the tier before."""
 
     price: float
     up_to: float | None = None
@@ -62,7 +62,7 @@ class PriceList:
     regions: Mapping[str, Mapping[str, Price]]
 
     def price(self, region: str, name: str) -> Price | None:
-        """Returns none where it is not known."""
+        """Returns none where it is unknown."""
         return self.regions.get(region, {}).get(name)
 
 
@@ -120,7 +120,7 @@ def _checked(data: bytes, source: str) -> PriceList:
     if not isinstance(dated, str) or not _is_date(dated):
         raise wrong("`dated` is not a date such as 2025-06-30")
     if not isinstance(currency, str):
-        raise wrong("`currency` is not a text such as USD")
+        raise wrong("`currency` is not a string such as USD")
     if not isinstance(pages, dict):
         raise wrong("`pages` is not a mapping")
     regions = document.get("regions")

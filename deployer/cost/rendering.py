@@ -49,7 +49,7 @@ def total(estimate: Estimate) -> str:
     known = f"{estimate.known:,.2f} {estimate.prices.currency}"
     if not estimate.unknown:
         return known
-    return f"at least {known}; {count(len(estimate.unknown), 'line is', 'lines are')} not known"
+    return f"at least {known}; {count(len(estimate.unknown), 'line is', 'lines are')} unknown"
 
 
 def assumed(estimate: Estimate) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +58,11 @@ def manifest_of(location: str, version: int) -> str:
     return found
 
 
+def load_lance() -> None:
+    """Imports Lance, which takes a part of a second: for servers whose first call is not to wait for it."""
+    import lance  # noqa: F401
+
+
 def versions_written(location: str) -> dict[int, float]:
     """Returns the dataset's versions, and when their manifests were written, in seconds since 1970, as storage reports
     it.
@@ -77,14 +82,21 @@ def version_of(manifest: str) -> int:
     return _LARGEST - int(stem) if len(stem) == 20 else int(stem)
 
 
-def open_dataset(location: str, version: int | None = None) -> lance.LanceDataset:
+def open_dataset(
+    location: str, version: int | None = None, *, metadata_cache_bytes: int | None = None
+) -> lance.LanceDataset:
     """Returns the dataset at its newest or the given version. Raises NotFound for a dataset or version that is not
-    there."""
+    there. `metadata_cache_bytes` limits what Lance keeps of the files that are read, by default to 1 GiB."""
     import lance
 
     _require_files(location)
     try:
-        return lance.dataset(location, version=version, storage_options=storage_options(location))
+        return lance.dataset(
+            location,
+            version=version,
+            storage_options=storage_options(location),
+            metadata_cache_size_bytes=metadata_cache_bytes,
+        )
     except BaseException as failure:
         if not is_of_lance(failure):
             raise
@@ -121,7 +133,7 @@ def create_dataset(
 
 
 def _require_files(location: str) -> None:
-    """Raises Corrupt where a pipe or a device is among the manifests on a disk: Lance would wait for it for ever."""
+    """Raises Corrupt where a pipe or a device is among the manifests on a disk: Lance would wait for it forever."""
     if "://" in location:
         return
     with suppress(FileNotFoundError, NotADirectoryError, PermissionError), os.scandir(f"{location}/_versions") as found:
@@ -182,6 +194,31 @@ class Fragment:
 def fragments_of(dataset: lance.LanceDataset) -> dict[int, Fragment]:
     """Returns the fragments of the opened version by their id."""
     return {each.fragment_id: fragment_from(each.metadata) for each in dataset.get_fragments()}
+
+
+class FragmentsById(Mapping[int, Fragment]):
+    """The fragments of a version by their id, `without` some. A fragment is read when it is looked up: commits touch
+    few of many."""
+
+    def __init__(self, dataset: lance.LanceDataset, without: Collection[int] = ()) -> None:
+        self._opened = {int(each.fragment_id): each for each in dataset.get_fragments()}
+        for fragment_id in without:
+            self._opened.pop(fragment_id, None)
+        self._read: dict[int, Fragment] = {}
+
+    def __getitem__(self, fragment_id: int) -> Fragment:
+        if fragment_id not in self._read:
+            self._read[fragment_id] = fragment_from(self._opened[fragment_id].metadata)
+        return self._read[fragment_id]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._opened)
+
+    def __len__(self) -> int:
+        return len(self._opened)
+
+    def __contains__(self, fragment_id: object) -> bool:
+        return fragment_id in self._opened
 
 
 def fragment_of(dataset: lance.LanceDataset, fragment_id: int) -> Fragment:

@@ -33,7 +33,7 @@ class Operation(Protocol):
         """Ids of the fragments that the new ones replace. None: what the commit did is read from the dataset."""
 
     def to_lance(self, dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
-        """Returns the operation on that dataset as Lance has it."""
+        """Returns the operation on that dataset in Lance's form."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ _SEQUENCES = (list, tuple, Sequence, typing.Sequence)
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """What an annotation says of values: their type, None where it is not said.
+    """The type of values in an annotation, None where it has none.
 
     `exact`: columns must have this type or a narrower one, and not only one of its kind. `python`: the annotated type
     without Optional and Annotated; values are made into it where it is a structure or numpy's.
@@ -208,9 +208,9 @@ def _shown(annotation: Any) -> str:
 
 def _remedy(annotation: Any) -> str:
     if annotation is decimal.Decimal:
-        return 'say the digits: udf(data_type="decimal128(10, 2)"), or Annotated[Decimal, pa.decimal128(10, 2)]'
+        return 'give the digits: udf(data_type="decimal128(10, 2)"), or Annotated[Decimal, pa.decimal128(10, 2)]'
     if _is_untyped(annotation):
-        return "say the type of the items: list[float], npt.NDArray[np.float32], or give udf(data_type=…)"
+        return "give the type of the items: list[float], npt.NDArray[np.float32], or give udf(data_type=…)"
     if get_origin(annotation) in _UNIONS:
         return "name one type, or that type | None"
     return "use a type such as int, float, str or a dataclass, or give the type: udf(data_type=…), Annotated[T, type]"

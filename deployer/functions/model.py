@@ -1,4 +1,4 @@
-"""What a function is, what it reads and makes, and what a call gives back."""
+"""The model of a function: its inputs, its outputs, and the result of a call."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class UDF:
     max_concurrent_calls: int = DEFAULT_CONCURRENT_CALLS  #: of an async function, in one worker
     #: Of the class's constructor, positional and named; None where it was not called.
     arguments: tuple[tuple[Any, ...], tuple[tuple[str, Any], ...]] | None = None
-    source: str = field(default="", compare=False, repr=False)  #: text of the function; empty where it is not known
+    source: str = field(default="", compare=False, repr=False)  #: text of the function; empty where it is unknown
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -175,7 +175,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What a function made of a batch: a row for each row of it, null in all columns where the function failed."""
+    """The result of a function for a batch: a row for each row of it, null in all columns where the function failed."""
 
     values: pa.RecordBatch
     failures: tuple[Failure, ...] = ()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from deployer.live.former_datasets import FormerDataset
 from deployer.live.uncomputed import UncomputedColumn
 from deployer.specs.model import InstanceSpec, TableSpec
+from deployer.specs.types.dataset import DatasetSpec
 from deployer.state.model.entities import TableEntry
 
 
@@ -46,8 +47,20 @@ class LiveTable:
 
 
 @dataclass(frozen=True, slots=True)
+class LiveDataset:
+    """A dataset of recordings; `owner` is the `project/stack` that manages it, empty without a manager. `layers` is how
+    many layers are registered with it. A search index that is declared and has no values yet is in `spec` too."""
+
+    spec: DatasetSpec
+    dataset_id: str
+    owner: str = ""
+    layers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class UnfinishedTable:
-    """A table whose creation or deletion was cut off. `owner` is empty when its log is not there any more, or yet.
+    """A table whose creation or deletion was interrupted. `owner` is empty when its log does not exist any more, or
+    yet.
 
     `rows` are from its log, None without one; `former` its datasets beside the current one.
     """
@@ -92,7 +105,7 @@ class LiveLake:
     """An instance and its tables by address; `instance` is None when there is none at this root.
 
     `unreadable` are tables, by address too, that are there and not known otherwise: they are not missing. `owner` is
-    the `project/stack` that manages the instance, empty when that is not known. `read`: it was read at the root that
+    the `project/stack` that manages the instance, empty when that is unknown. `read`: it was read at the root that
     the specs declare, and not made of specs to compare with. `unfinished` are tables that are being created or deleted,
     which `tables` has not.
 
@@ -108,6 +121,8 @@ class LiveLake:
     unreadable: Mapping[str, Unreadable] = field(default_factory=dict)
     applied: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, str] = field(default_factory=dict)
+    datasets: Mapping[str, LiveDataset] = field(default_factory=dict)  #: by address, as they are called now
+    applied_datasets: frozenset[str] = frozenset()  #: the ids of datasets that Pulumi's state of the stack has
 
     def with_applied(self, ids: Mapping[str, str]) -> LiveLake:
         """Returns the lake with the ids of its tables in Pulumi's state: `ids` are their ids by the resource's
@@ -115,7 +130,9 @@ class LiveLake:
         live = {table.table_id: address for address, table in self.tables.items()}
         live |= {table.table_id: address for address, table in self.unreadable.items()}
         applied = {address: live[table_id] for address, table_id in sorted(ids.items()) if table_id in live}
-        return replace(self, applied=applied, resources={now: address for address, now in applied.items()})
+        resources = {now: address for address, now in applied.items()}
+        own = frozenset(ids.values()) & {each.dataset_id for each in self.datasets.values()}
+        return replace(self, applied=applied, resources=resources, applied_datasets=own)
 
     def at(self, address: str) -> LiveTable | Unreadable | None:
         """Returns the table that has this address now."""

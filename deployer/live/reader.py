@@ -87,7 +87,7 @@ def lake_of(instance: InstanceState, tables: Iterable[LiveTable | UnfinishedTabl
 
 
 def active_tables(store: StateReader, only: Collection[str] | None = None) -> ActiveTables:
-    """Returns the active tables, read at once; `only` those at these addresses. Of others there may be no log."""
+    """Returns the active tables, read at once; `only` those at these addresses. Other tables may have no log."""
     entries = {table_id: entry for table_id, entry in _entries(store, only) if entry.status == "active"}
     states, failures = store.each_table(tuple(entries))
     found = {table_id: (entry, states[table_id]) for table_id, entry in entries.items() if table_id in states}
@@ -137,7 +137,7 @@ def _known(entry: TableEntry, state: TableState | None, owner: str) -> LiveTable
 
 
 def unfinished_tables(store: StateReader, only: Collection[str] | None = None) -> list[UnfinishedTable | Unreadable]:
-    """Returns the tables whose creation or deletion was cut off, by name; rarely any. `only` those at these
+    """Returns the tables whose creation or deletion was interrupted, by name; rarely any. `only` those at these
     addresses."""
     entries = {table_id: entry for table_id, entry in _entries(store, only) if entry.status != "active"}
     states, failures = store.each_table(tuple(entries)) if entries else ({}, {})
@@ -313,7 +313,7 @@ def has_unique_keys(state: TableState) -> bool:
 
 
 def retention_of(state: TableState) -> Retention | None:
-    """Returns how long rows of the table are kept; None: for ever. Raises InvalidInput for what no spec could say."""
+    """Returns how long rows of the table are kept; None: forever. Raises InvalidInput for what no spec could say."""
     return retention_from_json(state.properties.declared.get(RETENTION))
 
 

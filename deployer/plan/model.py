@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from deployer.errors import Position
 from deployer.live.model import TableStatistics, Unreadable
+from deployer.plan.assess.new_recordings import NewRecordings
 from deployer.plan.assess.pending_backfills import PendingBackfill
 from deployer.plan.assess.risk import Assessment, Risk
 from deployer.plan.assess.view_refreshes import ViewRefresh
@@ -43,7 +44,7 @@ class PlannedChange:
 
 @dataclass(frozen=True, slots=True)
 class ResourcePlan:
-    """What happens to one resource; no changes means `same`."""
+    """The plan of one resource; no changes means `same`."""
 
     address: str
     action: Action
@@ -85,6 +86,7 @@ class Plan:
     targets: Targets | None = None
     pending_backfills: tuple[PendingBackfill, ...] = ()
     refreshes: tuple[ViewRefresh, ...] = ()  #: of the declared views, which `up` does not do
+    recordings: tuple[NewRecordings, ...] = ()  #: below the sources of declared datasets: data, and no difference
 
     @property
     def changes(self) -> tuple[PlannedChange, ...]:

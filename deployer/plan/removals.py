@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     pass
 
 #: `replaced`: a rewrite or an emptying took its place; `unfinished`: an interrupted rewrite; `deleted`: of a table
-#: that is deleted; `creating`, `deleting`: of a table whose creation or deletion was cut off.
+#: that is deleted; `creating`, `deleting`: of a table whose creation or deletion was interrupted.
 RemovalKind = Literal["replaced", "unfinished", "deleted", "creating", "deleting"]
 
 
@@ -20,7 +20,7 @@ RemovalKind = Literal["replaced", "unfinished", "deleted", "creating", "deleting
 class Removal:
     """A dataset that is removed: of the table at `address`, where it is below the root, and why.
 
-    `rows` is None where that is not known. `refused` says why `up` does not remove it, and so changes nothing.
+    `rows` is None where that is unknown. `refused` says why `up` does not remove it, and so changes nothing.
     """
 
     address: str

@@ -149,6 +149,7 @@ def stages(changes: Iterable[c.TableAlteration], desired: TableSpec) -> list[Sta
                 | c.TightenNullability()
                 | c.ReorderColumns()
                 | c.ChangeColumnDescription()
+                | c.ChangeColumnSensitive()
                 | c.ChangeColumnDefault()
                 | c.ChangeColumnSource()
                 | c.ChangeColumnComputed()

@@ -1,4 +1,4 @@
-"""What policies say of a plan: data that every rendering shows. `deployer.policy` makes it."""
+"""The verdict of policies on a plan: data that every rendering shows. `deployer.policy` makes it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _ORDER = ("mandatory", "advisory", "approved")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the rules of `policies/` say. `ref` is the Git ref that they are from, empty for those of the project.
+    """The verdict of the rules of `policies/`. `ref` is the Git ref that they are from, empty for those of the project.
 
     `notes` are remarks that refuse nothing: approvals that are not used, and what could not be checked.
     """

@@ -1,4 +1,5 @@
-"""What the other packages stand on: AWS, files, object storage, processes, SQL, the clock and text. It knows no tables.
+"""Foundations of the other packages: AWS, files, object storage, processes, SQL, the clock and text. It knows no
+tables.
 
 Every layer above it may import it.
 """

@@ -42,7 +42,7 @@ def _column_age(options: Options) -> Check:
             if not plan.is_live:
                 yield Unchecked(change.address, f"only live state knows the age of column {change.column}")
             elif change.added_at is None:
-                yield change.violation(f"column {change.column} may go after {wanted}, and its age is not known")
+                yield change.violation(f"column {change.column} may go after {wanted}, and its age is unknown")
             elif plan.now - change.added_at < least:
                 age = count((plan.now - change.added_at).days, "day")
                 known = f"{age} old, or older than its log tells," if change.added_at_is_bound else f"{age} old"

@@ -42,7 +42,7 @@ def evaluate(policies: Policies, plan: PlanView) -> Verdict:
     if problems:
         raise InvalidSpecs(problems, of="the policies")
     notes += [
-        f"{address} cannot be read, so no rule was asked about changes to it, and none is made: {why}"
+        f"{address} cannot be read, so no rule checked changes to it, and none is made: {why}"
         for address, why in plan.unreadable.items()
     ]
     names = {rule.name for rule in asked}

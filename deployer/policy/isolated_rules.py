@@ -133,7 +133,7 @@ class PythonRules:
         if frame is None:
             self._is_over = True
             ended = self._process.end(_PATIENCE_SECONDS)
-            what = f"gave no answer: its process ended with {ended or 'exit code 0'}"
+            what = f"did not answer: its process ended with {ended or 'exit code 0'}"
             raise _NoAnswer(what, "remove the call that ends its process")
         return json_of(frame)
 

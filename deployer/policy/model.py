@@ -16,7 +16,7 @@ NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:
-    """Something that a rule could not check; `what` follows the address in the message."""
+    """An object that a rule could not check; `what` follows the address in the message."""
 
     address: str
     what: str

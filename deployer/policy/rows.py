@@ -1,4 +1,4 @@
-"""What a rule sees: a row for each planned change, each declared resource and each declared column."""
+"""The rows that a rule reads: one for each planned change, each declared resource and each declared column."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class ChangeRow:
 
     `rows` and `bytes` are what it rewrites or destroys; `sizes_known` is False in `preview --against`. `before` and
     `after` are texts: a name, a type, keys with commas between them, else JSON. `added_at` (UTC) is when a column that
-    is dropped was added, None when that is not known. `tags` are the table's as declared, else as they are live.
+    is dropped was added, None when that is unknown. `tags` are the table's as declared, else as they are live.
     `sends_to` are the catalogs beyond the lake that the change begins to publish to: hosts, or `KIND:PLACE`.
     """
 
     address: str
-    kind: str  #: `table` or `instance`
+    kind: str  #: `table`, `dataset` or `instance`
     database: str
     name: str
     action: str  #: what happens to the resource: `create`, `update` or `delete`
@@ -58,17 +58,17 @@ class ChangeRow:
 
 @dataclass(frozen=True, slots=True)
 class ResourceRow:
-    """One declared instance or table, changed or not. `is_new`: the plan creates it or gives it its name."""
+    """One declared instance, table or dataset, changed or not. `is_new`: the plan creates it or gives it its name."""
 
     address: str
-    kind: str  #: `table` or `instance`
+    kind: str  #: `table`, `dataset` or `instance`
     database: str
     name: str
     description: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
     row_keys: tuple[str, ...] = ()
     sort_keys: tuple[str, ...] = ()
-    indexes: tuple[str, ...] = ()  #: names
+    indexes: tuple[str, ...] = ()  #: names; of a dataset, the components of search indexes
     leaves: int = 1  #: as declared
     online: bool = True
     deletion_protection: bool = True

@@ -92,7 +92,7 @@ def _globs(text: str | None) -> tuple[str, ...]:
 
 
 class _Wrong(Exception):
-    """What is wrong with a rule's SQL, and what to do about it."""
+    """An error in a rule's SQL, and its remedy."""
 
     def __init__(self, what: str, remedy: str) -> None:
         self.what, self.remedy = what, remedy
@@ -148,7 +148,7 @@ def _explained(failure: Exception, tables: Mapping[str, pa.Table]) -> _Wrong:
         return _Wrong("is not one SELECT", "write one in each file")
     if missing := re.search(r"table '([^']+)' not found", text):
         name = missing[1].removeprefix("datafusion.").removeprefix("public.")
-        return _Wrong(f"reads {name}, and there is no such table", one_of(name, tuple(tables)))
+        return _Wrong(f"reads {name}, which does not exist", one_of(name, tuple(tables)))
     if missing := re.search(r"No field named ([^ ]+?)\.? ", text + " "):
         name = missing[1].replace('"', "").rsplit(".", 1)[-1]
         near = nearest(name, sorted({column for table in tables.values() for column in table.column_names}))

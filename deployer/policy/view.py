@@ -20,6 +20,7 @@ from deployer.plan.targeting.outside_targets import begins_to_send
 from deployer.policy.rows import ChangeRow, ColumnRow, PlanView, ResourceRow
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.types.computed import Computed, describe_computed
+from deployer.specs.types.dataset import DatasetSpec
 from deployer.specs.types.types import Column, ColumnType, children, format_type
 
 #: Since when a table has a column, by the table's live address; None when that is unknown.
@@ -75,7 +76,7 @@ def _new_names(plan: Plan, live: LiveLake) -> _Names:
                 added.add((address, ()))
             case c.RenameTable(address=address) if address in live.applied:
                 pass  # it gets back the name that it had
-            case c.CreateInstance(address=address) | c.RenameTable(address=address):
+            case c.CreateInstance(address=address) | c.CreateDataset(address=address) | c.RenameTable(address=address):
                 resources.add(address)
             case c.AddColumn(address=address, column=path):
                 added.add((address, path))
@@ -95,7 +96,13 @@ def _change_row(
     before = live.tables.get(resource.live_address)
     table = spec if isinstance(spec, TableSpec) else before.spec if before else None
     added = since(before.spec.address, change.column) if since and before and isinstance(change, c.DropColumn) else None
-    shown = spec or table or (live.instance if resource.address.startswith("instance/") else None)
+    dataset = live.datasets.get(resource.live_address)
+    shown = (
+        spec
+        or table
+        or (dataset.spec if dataset else None)
+        or (live.instance if resource.address.startswith("instance/") else None)
+    )
     return ChangeRow(
         address=resource.address,
         kind=resource.address.partition("/")[0],
@@ -116,7 +123,7 @@ def _change_row(
         refused=planned.refused,
         sends_to=tuple(dict.fromkeys(each.name for each in catalogs)),
         token_variables=tuple(dict.fromkeys(each.token for each in catalogs if each.token)),
-        tags=_kept(shown.tags) if shown else _NO_TAGS,
+        tags=_kept(shown.tags) if shown and not isinstance(shown, DatasetSpec) else _NO_TAGS,
         at=planned.cause,
     )
 
@@ -183,6 +190,19 @@ def _resource_row(spec: Spec, planned: ResourcePlan | None, names: _Names, live:
             spec.name,
             spec.description,
             _kept(spec.tags),
+            action=action,
+            is_new=is_new,
+            at=at,
+        )
+    if isinstance(spec, DatasetSpec):
+        return ResourceRow(
+            spec.address,
+            "dataset",
+            "",
+            spec.name,
+            spec.description,
+            indexes=tuple(index.column for index in spec.search_indexes),
+            deletion_protection=spec.deletion_protection,
             action=action,
             is_new=is_new,
             at=at,

@@ -11,16 +11,17 @@ from typing import Protocol
 
 from deployer.errors import InvalidInput, Refused
 from deployer.platform.system.progress import OnProgress
+from deployer.provider.resources.dataset import DatasetKind
 from deployer.provider.resources.instance import InstanceKind
 from deployer.provider.resources.kind import CheckFailure, Difference, Properties, Resource
 from deployer.provider.resources.run_context import Stores
 from deployer.provider.resources.table import TableKind
 from deployer.provider.unplanned import UnplannedRun
-from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE, address_of, type_of
+from deployer.provider.urn import DATASET_TYPE, INSTANCE_TYPE, TABLE_TYPE, address_of, type_of
 
 
 class Kind(Protocol):
-    """What the provider needs of a kind of resource, which is one module."""
+    """The protocol of a kind of resource, which is one module."""
 
     def check(self, news: Properties) -> tuple[Properties, tuple[CheckFailure, ...]]:
         """Returns the inputs in canonical form, and what makes them none of the kind's."""
@@ -48,11 +49,15 @@ class Kind(Protocol):
         """Delete the resource; nothing to do when it is gone."""
 
 
-KINDS: Mapping[str, Kind] = {INSTANCE_TYPE: InstanceKind(), TABLE_TYPE: TableKind()}
+KINDS: Mapping[str, Kind] = {
+    INSTANCE_TYPE: InstanceKind(),
+    TABLE_TYPE: TableKind(),
+    DATASET_TYPE: DatasetKind(),
+}
 
 
 class LakeProvider:
-    """Instances and tables as Pulumi resources. Safe for threads.
+    """Instances, tables and datasets as Pulumi resources. Safe for threads.
 
     Properties are plain JSON values, without secrets: `check` knows which inputs have any, and refuses them.
     """

@@ -1,17 +1,19 @@
-"""The resources as classes for Pulumi programs: `Instance` and `Table` of the provider `lake`, and all of a lake."""
+"""The resources as classes for Pulumi programs: `Instance`, `Table` and `Dataset` of the provider `lake`, and all of a
+lake."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pulumi
 
 from deployer.plan.graph import build_graph
-from deployer.provider.resources.inputs import instance_inputs, table_inputs
-from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE
+from deployer.provider.resources.inputs import dataset_inputs, instance_inputs, table_inputs
+from deployer.provider.urn import DATASET_TYPE, INSTANCE_TYPE, TABLE_TYPE
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.model import Lake as LakeSpec
+from deployer.specs.types.dataset import DatasetSpec
 
 
 class Instance(pulumi.CustomResource):
@@ -42,6 +44,22 @@ class Table(pulumi.CustomResource):
         super().__init__(TABLE_TYPE, f"{prefix}{spec.full_name}", inputs, options)
 
 
+class Dataset(pulumi.CustomResource):
+    """A dataset of recordings of `instance`: a record in its log, and Lance tables of what is registered.
+
+    Output beside the inputs: `dataset_id`, by which clients of the catalog know it.
+    """
+
+    dataset_id: pulumi.Output[str]
+
+    def __init__(
+        self, instance: Instance, spec: DatasetSpec, opts: pulumi.ResourceOptions | None = None, *, prefix: str = ""
+    ) -> None:
+        """`prefix` begins the resource's name, where a program has datasets of one name in several lakes."""
+        inputs = {**dataset_inputs(spec, instance.root), "dataset_id": None}  # an output is an attribute too
+        super().__init__(DATASET_TYPE, f"{prefix}{spec.name}", inputs, opts)
+
+
 def stack_values() -> dict[str, str]:
     """Returns what the stack sets variables of the specs to: `deployer:NAME` of its configuration, as texts, no
     secrets."""
@@ -62,10 +80,11 @@ def _options(spec: TableSpec, prefix: str) -> pulumi.ResourceOptions:
 
 @dataclass(frozen=True, slots=True)
 class LakeTables:
-    """The resources of the provider `lake`; tables by their full names."""
+    """The resources of the provider `lake`; tables by their full names, datasets by their names."""
 
     instance: Instance
     tables: Mapping[str, Table]
+    datasets: Mapping[str, Dataset] = field(default_factory=dict)
 
 
 def declare_tables(lake: LakeSpec, needs: Sequence[pulumi.Resource] = (), prefix: str = "") -> LakeTables:
@@ -73,9 +92,12 @@ def declare_tables(lake: LakeSpec, needs: Sequence[pulumi.Resource] = (), prefix
     Pulumi."""
     instance = Instance(lake.instance, pulumi.ResourceOptions(depends_on=list(needs)), prefix=prefix)
     tables: dict[str, Table] = {}
+    datasets: dict[str, Dataset] = {}
     for node in build_graph(lake).nodes.values():
         if isinstance(spec := node.spec, TableSpec):
             read = [tables[name] for name in (spec.view.tables if spec.view is not None else ()) if name in tables]
             options = pulumi.ResourceOptions(depends_on=read) if read else None
             tables[spec.full_name] = Table(instance, spec, options, prefix=prefix)
-    return LakeTables(instance, tables)
+        elif isinstance(spec, DatasetSpec):
+            datasets[spec.name] = Dataset(instance, spec, prefix=prefix)
+    return LakeTables(instance, tables, datasets)

@@ -1,4 +1,4 @@
-"""What the policies of a project say of a run that deployer did not plan: a plain `pulumi up`, `preview` or `destroy`.
+"""The verdict of a project's policies on a run that deployer did not plan: a plain `pulumi up`, `preview` or `destroy`.
 
 The verdict is that of `deployer preview`, whose code makes it, from the specs and live state, in a process: planning
 is above the provider. It keeps people from mistakes and not from malice: who runs Pulumi may change the project, and
@@ -35,7 +35,7 @@ def has_policies(project: Path) -> bool:
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """`refusals` say why the run is refused, one sentence each. `declared` is what was judged, which is all that the
-    program may register; None where that is not known."""
+    program may register; None where that is unknown."""
 
     refusals: tuple[str, ...] = ()
     declared: Declared | None = None
@@ -75,7 +75,7 @@ class UnplannedRun:
         try:
             found: Mapping[str, Any] = json.loads(ran.stdout)
         except ValueError:
-            what = f"the policies could not be asked: the process ended with {ran.returncode}"
+            what = f"the policies could not be evaluated: the process ended with {ran.returncode}"
             return Judgement((f"{what}; `deployer preview` shows why",))
         from deployer.provider.resources.declared import Declared  # it loads Arrow, which `has_policies` can do without
 

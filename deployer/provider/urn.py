@@ -1,4 +1,4 @@
-"""What a Pulumi URN says of a lake's resource. Form: `urn:pulumi:STACK::PROJECT::[PARENT$]TYPE::NAME`."""
+"""Pulumi URNs of a lake's resources. Form: `urn:pulumi:STACK::PROJECT::[PARENT$]TYPE::NAME`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import re
 
 INSTANCE_TYPE = "lake:index:Instance"
 TABLE_TYPE = "lake:index:Table"
+DATASET_TYPE = "lake:index:Dataset"
 
 _PROVIDERS = "pulumi:providers:"
 _GROUPS = ("pulumi:pulumi:Stack", "deployer:")
-_ADDRESS_KIND = {INSTANCE_TYPE: "instance", TABLE_TYPE: "table"}
+_ADDRESS_KIND = {INSTANCE_TYPE: "instance", TABLE_TYPE: "table", DATASET_TYPE: "dataset"}
 
 
 _URN = re.compile(r"urn:pulumi:[^\s:]+::[^\s:]+::[^\s]+?::[^\s:;,]+")

@@ -33,7 +33,7 @@ from deployer.state.transactions.services import (
     to_start_run,
 )
 
-LEASE = 60.0  #: seconds; a holder that says nothing for so long is taken for dead
+LEASE = 60.0  #: seconds; a holder that says nothing for so long is considered dead
 _BEGUN = "`deployer service runs` shows it"
 LOOK = 1.0  #: seconds between two looks at what is wished of a run
 

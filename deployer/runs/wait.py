@@ -70,7 +70,7 @@ def _ended(
             raise TimedOut(
                 f"the run {run.run_id} of {run.service} is {run.status.lower()} after {timeout:g} s, and continues",
                 where=table.address,
-                remedy="look at it with show_runs_in_table_service, or end it with cancel_table_service",
+                remedy="check it with show_runs_in_table_service, or end it with cancel_table_service",
             )
         time.sleep(min(pause, left))
         if working is not None:

@@ -64,7 +64,7 @@ class SearchBuilder:
         return self._request.kind
 
     def limit(self, limit: int | None) -> Self:
-        """Returns at most so many rows, 10 by default. None, for all rows, needs a search without a query."""
+        """Sets how many rows there are at most, 10 by default. None, for all rows, needs a search without a query."""
         if limit is None and self._request.kind == "scan":
             return self._with(limit=None)
         return self._with(limit=self._whole("limit", limit))
@@ -74,7 +74,7 @@ class SearchBuilder:
         return self._with(offset=self._whole("offset", offset, least=0))
 
     def where(self, where: str, prefilter: bool = True) -> Self:
-        """Only rows for which the SQL condition is true; a further call adds a condition that has to hold too.
+        """Keeps only rows for which the SQL condition is true; a further call adds another condition.
 
         The condition comes before the search, so that `limit` rows of those that fulfil it are found; with
         `prefilter=False` it comes after, and leaves fewer.
@@ -106,11 +106,11 @@ class SearchBuilder:
         return self._with(columns=chosen, row_id=self._request.row_id or ROW_ID in chosen)
 
     def with_row_id(self, with_row_id: bool = True) -> Self:
-        """Returns whether the rows have Lance's `_rowid`."""
+        """Adds Lance's `_rowid` to the rows, or leaves it out."""
         return self._with(row_id=with_row_id)
 
     def distance_type(self, distance_type: str) -> Self:
-        """Returns the metric: `l2`, `cosine` or `dot`, or `hamming` for vectors of uint8. By default, that of the
+        """Sets the metric: `l2`, `cosine` or `dot`, or `hamming` for vectors of uint8. By default, that of the
         column's index, or l2 without one. An index of another metric is not used."""
         metric = distance_type.lower() if isinstance(distance_type, str) else distance_type
         if metric not in METRICS:
@@ -129,7 +129,7 @@ class SearchBuilder:
     metric = distance_type
 
     def distance_range(self, lower_bound: float | None = None, upper_bound: float | None = None) -> Self:
-        """Only rows with a distance of at least `lower_bound` and below `upper_bound`."""
+        """Keeps only rows with a distance of at least `lower_bound` and below `upper_bound`."""
         for name, bound in (("lower_bound", lower_bound), ("upper_bound", upper_bound)):
             number = isinstance(bound, int | float) and not isinstance(bound, bool) and not math.isnan(bound)
             if bound is not None and not number:
@@ -143,7 +143,7 @@ class SearchBuilder:
         return self._ann("distance_range", lower=lower_bound, upper=upper_bound)
 
     def nprobes(self, nprobes: int) -> Self:
-        """Returns how many partitions of an index are read: more find more of the nearest rows, and take longer.
+        """Sets how many partitions of an index are read: more find more of the nearest rows, and take longer.
 
         By default, 20, and more where a condition leaves too few rows.
         """
@@ -154,7 +154,7 @@ class SearchBuilder:
         return self._ann("refine_factor", refine_factor=self._whole("refine_factor", refine_factor))
 
     def ef(self, ef: int) -> Self:
-        """Returns how many candidates a search of a graph (hnsw) keeps: at least the rows wanted; 1.5 times those
+        """Sets how many candidates a search of a graph (hnsw) keeps: at least the rows wanted; 1.5 times those
         by default."""
         return self._ann("ef", ef=self._whole("ef", ef))
 
@@ -168,14 +168,14 @@ class SearchBuilder:
         return self._with(indexed_only=True)
 
     def vector(self, vector: Any) -> Self:
-        """Returns the vector of a hybrid search, whose text is given otherwise."""
+        """Sets the vector of a hybrid search that has a text already."""
         self._require("vector", ("hybrid",))
         values = read_vector(vector, self._address)
         column = self._target.vector_column(self._named_column, len(values))
         return self._with(vector=fitted(values, column, self._target), vector_column=column)
 
     def text(self, text: str) -> Self:
-        """Returns the text of a hybrid search, whose vector is given otherwise."""
+        """Sets the text of a hybrid search that has a vector already."""
         self._require("text", ("hybrid",))
         words = read_text(text, self._address)
         require_positions(words, self._request.text_columns, self._target)

@@ -51,7 +51,7 @@ Reranker = HybridReranker | VectorReranker | TextReranker
 class RRFReranker:
     """Reciprocal rank fusion: the score of a row is the sum of 1 / (k + its rank) over the results that have it.
 
-    Ranks count from 1. Of rows with equal scores, those that the vector search found come first. With
+    Ranks count from 1. Among rows with equal scores, those that the vector search found come first. With
     `return_score="all"` the rows keep `_distance` and `_score` beside `_relevance_score`; null where only the other
     search found the row.
     """

@@ -1,4 +1,4 @@
-"""Which kind of search a query asks for."""
+"""Resolves the kind of search of a query."""
 
 from __future__ import annotations
 

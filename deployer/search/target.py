@@ -1,4 +1,4 @@
-"""What a search is of: a table at one version, with its columns of vectors and text, and their indexes."""
+"""The target of a search: a table at one version, with its columns of vectors and text, and their indexes."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ ResultT = TypeVar("ResultT", bound=Outcome)
 
 @dataclass(frozen=True, slots=True)
 class Work(Generic[OptionsT]):
-    """What one run of a service is given. `session` starts Spark where it is called; `now` is in seconds since 1970,
+    """The input of one run of a service. `session` starts Spark where it is called; `now` is in seconds since 1970,
     None for the clock's. `is_own`: the options are those of the table's own service."""
 
     table: OpenTable

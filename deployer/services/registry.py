@@ -89,4 +89,4 @@ def forecast(table: ReadTable, kind: ServiceKind) -> str:
     try:
         return SERVICES[kind].forecast(table)
     except DeployerError as error:
-        return f"not known: {error.what}"
+        return f"unknown: {error.what}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def apply_changes(root: str, table: str) -> Callable[[DataFrame, int], None]:
     """Returns a function for `foreachBatch` that makes the same changes to the table `database.name` at `root`.
 
-    The table needs unique row keys, by which rows are found. Of each key the last change of a batch counts: rows that
+    The table needs unique row keys, by which rows are found. For each key, the last change of a batch counts: rows that
     are gone are deleted in one commit, the others are merged in another. A batch that is repeated, after a crash, does
     the same again and so changes nothing.
 

@@ -57,7 +57,7 @@ _SYNONYMS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a reading was asked for. `at` is a version or a time, as `Table.scan` takes it; `ranges` and `keys` are
+    """The options of a reading. `at` is a version or a time, as `Table.scan` takes it; `ranges` and `keys` are
     texts yet, since only the table says what they mean. `lease` is None for a reading without one."""
 
     root: str

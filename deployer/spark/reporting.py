@@ -28,7 +28,7 @@ def in_options(text: str) -> str:
 
 
 def reports_errors(function: Callable[P, R]) -> Callable[P, R]:
-    """Lets Spark print the error of a user in words of its options, and without the calls inside of deployer that led
+    """Makes Spark print a user's error with the names of its options, and without the calls inside of deployer that led
     to it."""
 
     @wraps(function)

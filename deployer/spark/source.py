@@ -17,6 +17,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from deployer.compute.spark.reused_workers import freeze_modules, freezes_modules
 from deployer.errors import DeployerError, InvalidInput
 from deployer.spark.exchange import exchanged
 from deployer.spark.options import ReadOptions
@@ -24,7 +25,6 @@ from deployer.spark.reading.feed_readers import ChangesReader, ChangesStreamRead
 from deployer.spark.reading.feed_source import FeedSource, checked_range, feed_source
 from deployer.spark.reading.filters import conditions
 from deployer.spark.reading.partitions import TASKS, TaskPlan
-from deployer.spark.reading.reused_workers import freeze_modules, freezes_modules
 from deployer.spark.reading.snapshot import Snapshot, selected, take_snapshot, tasks
 from deployer.spark.reporting import reports_errors
 from deployer.spark.type_mapping import exchange_type, spark_schema, spark_type
@@ -151,7 +151,7 @@ def _columns(known: Sequence[Column], schema: StructType, address: str) -> tuple
 
 
 class TablePartition(InputPartition):
-    """What one task reads."""
+    """The input of one task."""
 
     def __init__(self, task: TaskPlan) -> None:
         super().__init__(None)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from deployer.errors import Position
+from deployer.specs.types.dataset import DatasetSpec
 from deployer.specs.types.types import Column
 from deployer.specs.types.view import ViewSpec
 
@@ -229,11 +230,16 @@ class TableSpec:
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """Everything that one set of specs declares: exactly one instance and its tables, views among them."""
+    """Everything that one set of specs declares: exactly one instance, its tables, views among them, and its datasets
+    of recordings."""
 
     instance: InstanceSpec
     tables: tuple[TableSpec, ...] = ()
     files: tuple[str, ...] = ()  #: the spec files read, relative to the project
+    datasets: tuple[DatasetSpec, ...] = ()
 
     def table(self, full_name: str) -> TableSpec | None:
         return next((table for table in self.tables if table.full_name == full_name), None)
+
+    def dataset(self, name: str) -> DatasetSpec | None:
+        return next((dataset for dataset in self.datasets if dataset.name == name), None)

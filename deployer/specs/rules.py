@@ -129,3 +129,11 @@ class Rule(StrEnum):
     VIEW_FUNCTION = "view-function"
     VIEW_STALENESS = "view-staleness"
     VIEW_SERVICE = "view-service"
+    # datasets of recordings
+    DUPLICATE_DATASET = "duplicate-dataset"
+    SOURCE_PREFIX = "source-prefix"
+    SOURCE_OVERLAP = "source-overlap"
+    SEARCH_INDEX = "search-index"
+    DUPLICATE_SEARCH_INDEX = "duplicate-search-index"
+    BLUEPRINT_FILE = "blueprint-file"
+    DATASET_RETENTION = "dataset-retention"

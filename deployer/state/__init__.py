@@ -70,7 +70,7 @@ def create_store(root: str | Path, options: Mapping[str, object] | None = None, 
 
 
 def remove_store(root: str | Path) -> None:
-    """Removes the state of the instance at `root` for ever; nothing to do when there is none.
+    """Removes the state of the instance at `root` forever; nothing to do when there is none.
 
     All logs are closed first, so that a writer that still has the store open cannot commit to what is being removed.
     """

@@ -27,7 +27,7 @@ _NO_ANSWER = steady(0.5)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a transaction does to one log."""
+    """The part of a transaction in one log."""
 
     log: str
     updates: Sequence[Update]
@@ -80,7 +80,7 @@ class Committer:
         OutcomeUnknown when an answer never came and nothing settled whether the transaction was written.
         """
         parts = _normalised(parts)
-        # An intent shows readers what is under way; the commit that it announces flushes it too.
+        # An intent shows readers what is running; the commit that it announces flushes it too.
         durable &= any(not isinstance(update, CommitStarted) for part in parts for update in part.updates)
         with self._backend.turn() as waited:
             known = self._commit(parts, txn_id, author, timeout, read_first=waited)

@@ -58,7 +58,7 @@ def write_store(
         raise Refused(
             f"another process made a state store meanwhile ({error.strerror}); it stays as it is",
             where=folder,
-            remedy="look at it with `deployer tables`",
+            remedy="check it with `deployer tables`",
         ) from None
     sync_folder(folder.parent)
     reached("state.rebuild.placed")

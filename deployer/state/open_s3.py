@@ -48,7 +48,7 @@ INLINE_PARTS = 128 * 1024  #: bytes of a snapshot's small files that are read wi
 
 @dataclass(frozen=True, slots=True)
 class _Sign:
-    """What store.json says. `made_table`: the table goes with the store."""
+    """The content of store.json. `made_table`: the table goes with the store."""
 
     store_id: str
     table: TableAddress
@@ -84,7 +84,7 @@ def create_on_s3(root: str, options: Mapping[str, object], instance: str) -> Sta
 
 
 def remove_on_s3(root: str) -> None:
-    """Removes the store at `root` for ever; nothing to do when there is none.
+    """Removes the store at `root` forever; nothing to do when there is none.
 
     `store.json` is untrusted, so this raises Refused for the store of another root. The DynamoDB table goes only when
     no other store is in it.

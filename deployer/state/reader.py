@@ -104,4 +104,4 @@ def checked_log(log: str) -> str:
 
 
 def _no_table(log: str) -> NotFound:
-    return NotFound("there is no such table", where=f"table {log}")
+    return NotFound("the table does not exist", where=f"table {log}")

@@ -184,11 +184,11 @@ class StateStore(StateReader):
         LOST_RACE.wait(lost, self._clock)
 
     def remove_log(self, log: str) -> None:
-        """Removes all that is kept of a log, for ever: nothing can be committed to it again."""
+        """Removes all that is kept of a log, forever: nothing can be committed to it again."""
         self._retention.remove_all(checked_log(log))
 
     def remove_table_log(self, table_id: str) -> None:
-        """Removes all that is kept about a table, for ever: nothing can be committed to that id again."""
+        """Removes all that is kept about a table, forever: nothing can be committed to that id again."""
         self.remove_log(table_id)
 
     def remove_old(self, log: str) -> None:

@@ -142,8 +142,8 @@ class BackfillMethods(OpenedTable):
         million rows. Spark runs on the declared local cluster, or that of the name `cluster`. Rows of a call are
         `checkpoint_size` at first and adapt between `min_checkpoint_size` and `max_checkpoint_size`; what was computed
         is saved every `batch_checkpoint_flush_interval_seconds` (0: each batch). Blobs of at most
-        `blob_read_buffer_size` bytes are read at the same time. A `job_id` resumes the job that was cut off, and does
-        nothing when that job is done.
+        `blob_read_buffer_size` bytes are read at the same time. A `job_id` resumes the job that was interrupted, and
+        does nothing when that job is done.
 
         Raises InvalidInput, NotFound and Refused for what cannot be computed, and ResourcesUnavailableError where the
         cluster of the table's BACKFILL lacks what the function asks for; nothing is changed then. The job raises as

@@ -86,7 +86,7 @@ class ColumnMethods(OpenedTable):
         `checkpoint_size` rows at a time at first, and then as many as take `checkpoint_interval_seconds` (60), between
         the two other sizes. Each `commit_granularity` fragments are a version; if omitted, all are one.
         `engine` is `driver` for this process, `spark` for the declared local cluster, or `auto`, which is `spark` where
-        the source is large. A `job_id` resumes the job that was cut off, and does nothing when that job is done.
+        the source is large. A `job_id` resumes the job that was interrupted, and does nothing when that job is done.
 
         Raises InvalidInput for arguments that cannot be. The job raises as `deployer.columns.load.load` says.
         """

@@ -53,7 +53,7 @@ class Connection:
         `max_staleness` ago is reported as late. A view of that name with the same query is returned as it is.
 
         Raises InvalidInput for a query that cannot be maintained from changes, which names what it has and what there
-        can be, for tables, columns and functions that there are not, and for a view that would read itself; Conflict
+        can be, for tables, columns and functions that do not exist, and for a view that would read itself; Conflict
         where the name is that of a table or of another view. Nothing is stored then.
         """
         from deployer.views.new_views import create

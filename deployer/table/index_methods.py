@@ -134,8 +134,8 @@ class IndexMethods(OpenedTable):
         return list_indices(self._newest())
 
     def index_stats(self, index_name: str) -> IndexStatistics | None:
-        """Returns how many rows an index has, and how many searches scan beside it; None where there is no such
-        index."""
+        """Returns how many rows an index has, and how many searches scan beside it; None where the index does not
+        exist."""
         return index_stats(self._newest(), index_name)
 
     def drop_index(self, name: str) -> None:

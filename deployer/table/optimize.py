@@ -28,7 +28,8 @@ class KeptVersion:
 
 @dataclass(frozen=True, slots=True)
 class CleanupResult:
-    """What a clean-up removed: versions, and bytes of all files. `kept` are the versions left below the newest.
+    """The result of a clean-up: removed versions, and bytes of all files. `kept` are the versions left below the
+    newest.
 
     `kept_files` are files that no version has and that stay, for the reason `why_files`: they are young, or belong to
     work in progress.

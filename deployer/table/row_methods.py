@@ -48,7 +48,7 @@ class RowMethods(OpenedTable):
 
         With the id of a job that is done, nothing is deleted; `dry_run` only counts. Raises InvalidInput for a
         condition that cannot be used; Refused where no row would be left of a table that is protected from deletion,
-        unless `allow_destroy`; Conflict where others change the same rows without end.
+        unless `allow_destroy`; Conflict where others change the same rows continuously.
         """
         newest = self._newest()
         check_where(where, newest.address)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Table(RowMethods, ColumnMethods, DefinitionMethods, BackfillMethods, IndexMethods, ViewMethods):
     """A table of an instance. Each call works on the newest version; what it returns is of one version.
 
-    Not for several threads at once; open one for each.
+    It is not safe for several threads at once; open one for each.
     """
 
     def __init__(self, opened: OpenTable, trusted: TrustedFunctions = NONE_TRUSTED) -> None:
@@ -69,7 +69,7 @@ class Table(RowMethods, ColumnMethods, DefinitionMethods, BackfillMethods, Index
         come, `to_table()` all at once. With `where`, a row that begins to hold it is inserted, and one that no longer
         does is deleted.
 
-        Raises InvalidInput for what does not fit the table, NotFound for versions that there are not or that CLEAN
+        Raises InvalidInput for what does not fit the table, NotFound for versions that do not exist or that CLEAN
         removed; that error names the oldest version that changes can be read since.
         """
         return open_feed(self._newest(), since, until, columns, where)
@@ -108,9 +108,9 @@ class Table(RowMethods, ColumnMethods, DefinitionMethods, BackfillMethods, Index
     ) -> CleanupResult:
         """Removes versions older than that, by default as the table's CLEAN says, else 7 days.
 
-        Never what savepoints, read leases, tags and commits in progress need; the result says what stays and why. With
-        `delete_unverified`, files that no version has go although they are younger than 7 days, unless work is known to
-        be in progress. Raises Conflict while a run of CLEAN or RESTORE is running.
+        It keeps what savepoints, read leases, tags and commits in progress need; the result lists what stays and why.
+        With `delete_unverified`, files that no version has go although they are younger than 7 days, unless work is
+        known to be in progress. Raises Conflict while a run of CLEAN or RESTORE is running.
         """
         from deployer.table.optimize import cleanup
 

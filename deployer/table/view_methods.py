@@ -37,7 +37,7 @@ class ViewMethods(OpenedTable):
         """Makes the materialized view the result of its query over the newest rows of its sources, and returns what it
         did.
 
-        What changed since the last refresh is taken over as one version; readers see the view of before or of after.
+        What changed since the last refresh is taken over as one version; readers see the former or the new view.
         All sources are read at one moment. Commits that only rearrange rows cost nothing. The first refresh, and one
         after a change that cannot be taken over, computes all rows; the result says why, as `plan_refresh` does before.
 

@@ -84,7 +84,7 @@ class _Target:
 class Appender:
     """A writer of one table. Keeps the dataset open between appends, which read nothing while no other process writes.
 
-    Not for several threads at once; processes have one each.
+    It is not safe for several threads at once; processes have one each.
     """
 
     def __init__(self, opened: OpenTable) -> None:
@@ -117,7 +117,7 @@ class Appender:
             unique = UniqueLoad(TakenKeys.of(opened), on_duplicate) if has_unique_keys(opened.state) else None
             with contextlib.suppress(KeysTaken):
                 return self._appended(dataset, table, job_id or uuid.uuid4().hex, unique)
-        raise CommitTimedOut("others add rows with the same keys again and again", where=self._target.opened.address)
+        raise CommitTimedOut("other processes keep adding rows with the same keys", where=self._target.opened.address)
 
     def _opened(self) -> LanceDataset:
         """Returns the dataset at the version of the state, which is read again when others committed and cleaned that

@@ -50,7 +50,7 @@ def compare(
 ) -> Comparison:
     """Compares two versions, in any order, by their labels: `labels` are those of `versions`, the newest first.
 
-    Raises InvalidInput for a label that is not among them, NotFound for a version that is removed by now.
+    Raises InvalidInput for a label that is not among them, NotFound for a version that was removed meanwhile.
     """
     places = []
     for label in (one, two):

@@ -6,6 +6,7 @@ import datetime as dt
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -17,11 +18,13 @@ from deployer.datasets.files.local_files import require_whole
 from deployer.errors import DeployerError
 from deployer.live.reader import active_tables, live_table
 from deployer.runs.records import runs_of
-from deployer.services.agent.watch import Look, Watch
+from deployer.services.agent.watch import Look, Watch, WatchedTable
+from deployer.services.triggers.status import ServiceStatus
 from deployer.state.model.entities import TableEntry, TableState
 from deployer.state.reader import StateReader
 from deployer.tables.inspect.describe import TableSummary, summary_of
 from deployer.tables.inspect.report import TableReport, table_report
+from deployer.tables.inspect.sensitive import REASON, protected_columns
 from deployer.tables.open_table import ReadTable, find_entry, read_entry
 
 PAGE = 100  #: tables of one page
@@ -83,6 +86,15 @@ class LakeView:
         self._watching = threading.Lock()
         self._watch = Watch(store, root)
 
+    def prepare(self, now: dt.datetime) -> None:
+        """Reads what the first pages need, so that they come as fast as later ones. What fails, the pages say."""
+        with suppress(DeployerError):
+            names = [line.name for line in self.tables().tables if line.summary is not None]
+            self.search("a")
+            self.health(now)
+            if names:
+                self.table(names[0], now)
+
     def tables(self, words: str = "", first: int = 0) -> TableList:
         """Returns the tables by name whose name has `words`, `PAGE` of them from number `first`."""
         active = active_tables(self._store)
@@ -124,8 +136,14 @@ class LakeView:
         report = self._once(("report", key), lambda: self._report(table))
         if report.description.view is not None:  # how late it is depends on other tables
             report = self._report(table)
-        services = self._once(("services", key, at // _FRESH), lambda: table_services(table, at))
-        return OpenedTable(table, report, services)
+        return OpenedTable(table, report, self._services(table, at))
+
+    def services(self, name: str, now: dt.datetime) -> ServicesView:
+        """Returns the services and runs of a table. Raises as `table` does."""
+        return self._services(self.open(name), round(now.timestamp() * 1000))
+
+    def _services(self, table: ReadTable, at: int) -> ServicesView:
+        return self._once(("services", _version_of(table), at // _FRESH), lambda: table_services(table, at))
 
     def _report(self, table: ReadTable) -> TableReport:
         with lance_errors(table.location):
@@ -135,6 +153,12 @@ class LakeView:
         """Returns the status of all services, views and tables."""
         with self._watching:
             return self._watch.look(round(now.timestamp() * 1000))
+
+    def reason(self, table: WatchedTable, status: ServiceStatus) -> str:
+        """Returns why a service is not well, without the reason of a failed run that may have sensitive values."""
+        if status.failed and status.label == "FAILED" and protected_columns(self._store, table.state):
+            return REASON
+        return status.why
 
     def search(self, words: str) -> tuple[Sequence[Match], int]:
         """Returns the first tables whose name, description or columns have the words, and the number of all."""

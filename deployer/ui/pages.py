@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from deployer import app as operations
 from deployer.app.report_page.page import moment, table_view
+from deployer.app.report_page.services import ServicesView
 from deployer.app.workspace import Workspace
 from deployer.cost.rendering import HEADS, assumed, row, total
 from deployer.cost.rendering import headline as cost_headline
@@ -31,14 +32,16 @@ from deployer.ui.comparison import compare
 from deployer.ui.lake import PAGE, LakeView
 from deployer.ui.protection import LONGEST_FORM, FormTokens
 from deployer.ui.results import Results
-from deployer.ui.rows import preview_rows
-from deployer.ui.runs import change_run
+from deployer.ui.rows import RowPreview, preview_rows
+from deployer.ui.runs import change_run, describe_run, share_of_run
 
 STATIC = {
     "page.css": "text/css; charset=utf-8",
     "htmx.min.js": "text/javascript; charset=utf-8",
 }
 LISTED_VERSIONS = 200  #: that a table's page lists and compares
+PREVIEWED, PREVIEWED_ROWS = 5, 3  #: tables that a search shows rows of, and how many of each
+SHOWN_RUNS = 20  #: of a table
 _STYLES = ("page.css", "lake.css", "changes.css", "ui.css")
 
 
@@ -60,6 +63,8 @@ def make_app(site: Site) -> Starlette:
         Route("/table/{name}", pages.table),
         Route("/table/{name}/compare", pages.comparison),
         Route("/table/{name}/rows", pages.rows),
+        Route("/table/{name}/preview", pages.preview),
+        Route("/table/{name}/runs", pages.runs),
         Route("/health", pages.health),
         Route("/health/part", pages.health_part),
         Route("/search", pages.search),
@@ -104,7 +109,7 @@ class _Pages:
             table=opened.report,
             about=opened.report.description,
             summary=opened.report.description.summary,
-            runs=opened.services.report.runs[:20],
+            **_runs(opened.services),
             older=len(opened.report.versions) - len(view["listed"]),
             name=opened.report.description.summary.name,
         )
@@ -134,10 +139,29 @@ class _Pages:
         values = {"found": found, "problem": problem, "where": where, "words": words, "name": opened.entry.full_name}
         return self._page("rows.html.j2", request, status, **values)
 
+    async def runs(self, request: Request) -> Response:
+        """Answers with the newest runs and how far they are, which a table's page asks for again and again."""
+        name = request.path_params["name"]
+        services = await run_in_threadpool(self._site.lake.services, name, dt.datetime.now(dt.UTC))
+        return self._page("runs_part.html.j2", request, name=name, **_runs(services))
+
+    async def preview(self, request: Request) -> Response:
+        """Answers with the first rows of a table, for the page of a search."""
+        found, problem = await run_in_threadpool(self._first_rows, request.path_params["name"])
+        return self._page("preview_part.html.j2", request, found=found, problem=problem)
+
+    def _first_rows(self, name: str) -> tuple[RowPreview | None, str]:
+        try:
+            return preview_rows(self._site.lake.open(name), "", "", PREVIEWED_ROWS), ""
+        except DeployerError as error:
+            return None, str(error)
+
     async def search(self, request: Request) -> Response:
         words = request.query_params.get("words", "").strip()
         found, number = await run_in_threadpool(self._site.lake.search, words)
-        return self._page("search.html.j2", request, words=words, found=found, number=number)
+        first = await run_in_threadpool(self._first_rows, found[0].name) if found else (None, "")
+        values: dict[str, Any] = {"found": found, "number": number, "first": first, "previewed": PREVIEWED}
+        return self._page("search.html.j2", request, words=words, **values)
 
     async def health(self, request: Request) -> Response:
         return await self._health("health.html.j2", request)
@@ -158,10 +182,10 @@ class _Pages:
                 problems.append((name, "", "unknown" if table.freshness.unknown else "late", why))
             for each in table.service_statuses:
                 if not each.is_well:
-                    problems.append((name, each.service, each.label.lower(), each.why))
+                    problems.append((name, each.service, each.label.lower(), self._site.lake.reason(table, each)))
                 elif each.last is not None and each.last.is_open:
-                    progress = ", ".join(f"{key} {value}" for key, value in each.last.progress.items())
-                    active.append((name, each.service, each.label.lower(), progress or each.last.cause))
+                    progress = describe_run(each.last) or each.last.cause
+                    active.append((name, each.service, each.label.lower(), progress))
         return self._page(
             template,
             request,
@@ -225,7 +249,7 @@ class _Pages:
     async def refused(self, request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         texts = {
-            404: "There is no such page.",
+            404: "This page does not exist.",
             405: "This server is read-only here: the page takes no such request.",
             413: "The form is too long.",
         }
@@ -252,6 +276,13 @@ class _Pages:
         }
         html = self._environment.get_template(template).render(**values)
         return HTMLResponse(masking.masked(html), status)
+
+
+def _runs(services: ServicesView) -> dict[str, Any]:
+    """Returns what the newest runs of a table need to be shown."""
+    shown = services.report.runs[:SHOWN_RUNS]
+    is_working = any(run.is_open for run in shown)
+    return {"runs": shown, "is_working": is_working, "progress": describe_run, "share": share_of_run}
 
 
 def _static(name: str) -> bytes:

@@ -29,7 +29,7 @@ HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with `no-referrer`, browsers send forms with the origin `null`
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -90,7 +90,7 @@ class Protection:
 
 
 class FormTokens:
-    """The token of the forms of one server. It is in every form, and is no cookie: other sites cannot send it."""
+    """The token of the forms of one server. It is in every form, and is not a cookie: other sites cannot send it."""
 
     def __init__(self) -> None:
         self.value = secrets.token_urlsafe(32)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from deployer.datasets.errors import lance_errors
-from deployer.errors import InvalidInput
+from deployer.errors import InvalidInput, Refused
 from deployer.platform.isolation.trusted_functions import TrustedFunctions
+from deployer.platform.sql.one_expression import names_in
 from deployer.search import SearchTarget, search
+from deployer.specs.types.arrow import columns_of
+from deployer.specs.types.column_names import alike
+from deployer.specs.types.types import ColumnType
+from deployer.tables.inspect.sensitive import hidden_columns, partly_hidden, without_sensitive
 from deployer.tables.open_table import ReadTable
 from deployer.tables.read.table import Table
 
@@ -31,38 +36,76 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class RowPreview:
-    """The columns and first rows; `more`: there may be further rows. `hidden` columns are not shown."""
+    """The columns and first rows; `more`: there may be further rows.
+
+    `left_out` columns are too many to show. The values of `sensitive` ones are hidden, wholly or in part.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     more: bool
-    hidden: int
+    left_out: int
+    sensitive: tuple[str, ...]
 
 
-def preview_rows(opened: ReadTable, where: str, words: str) -> RowPreview:
-    """Reads at most `ROWS` rows: those that hold the SQL condition `where`, or have `words` by a full-text index.
+def preview_rows(opened: ReadTable, where: str, words: str, limit: int = ROWS) -> RowPreview:
+    """Reads at most `limit` rows: those that hold the SQL condition `where`, or have `words` by a full-text index.
 
-    Both may be empty. Raises InvalidInput for a condition or for words that do not fit the table.
+    Both may be empty. Raises InvalidInput for a condition or for words that do not fit the table, and Refused for a
+    condition on sensitive values. Sensitive columns are not read, and words are not looked for in them.
     """
     if where and words:
         raise InvalidInput("words and a condition are given", where=opened.address, remedy="give one of them")
-    visible = opened.visible_columns
+    hidden = hidden_columns(opened.store, opened.state)
+    protected = hidden | partly_hidden(columns_of(opened.schema))
+    visible = [name for name in opened.visible_columns if name not in hidden]
     names = visible[:COLUMNS]
+    columns = {column.name: column for column in columns_of(opened.schema)}
+    _refuse_protected(where, protected, opened)
+    batches: Iterable[pa.RecordBatch] = ()
     with lance_errors(opened.location):
-        if words:
+        if not names:
+            pass
+        elif words:
             target = SearchTarget.of(opened, TrustedFunctions.allowed(()))
-            found = search(target, words, None, "fts").select(names).limit(ROWS + 1).to_arrow().select(names)
-            batches: Iterable[pa.RecordBatch] = found.to_batches()
+            searched = [each for each in target.text_columns(None) if each.partition(".")[0] not in protected]
+            if not searched:
+                raise InvalidInput(
+                    "every column with a full-text index is sensitive",
+                    where=opened.address,
+                    remedy="search with `deployer search`",
+                )
+            found = search(target, words, None, "fts", fts_columns=searched).select(names).limit(limit + 1)
+            batches = found.to_arrow().select(names).to_batches()
         else:
-            batches = Table(opened).scan(where or None, names, limit=ROWS + 1).batches
-        rows = [row for batch in batches for row in zip(*(_cells(column) for column in batch.columns), strict=True)]
-    return RowPreview(tuple(names), tuple(rows[:ROWS]), len(rows) > ROWS, len(visible) - len(names))
+            batches = Table(opened).scan(where or None, names, limit=limit + 1).batches
+        rows = [
+            row
+            for batch in batches
+            for row in zip(
+                *(_cells(values, columns[name].type) for name, values in zip(names, batch.columns, strict=True)),
+                strict=True,
+            )
+        ]
+    sensitive = tuple(name for name in opened.visible_columns if name in protected)
+    return RowPreview(tuple(names), tuple(rows[:limit]), len(rows) > limit, len(visible) - len(names), sensitive)
 
 
-def _cells(column: Any) -> list[Cell]:
+def _refuse_protected(where: str, protected: Collection[str], opened: ReadTable) -> None:
+    """Raises Refused for a condition that names a column with hidden values: its rows would tell them."""
+    named = {alike(name) for name in names_in(where)}
+    if found := next((name for name in sorted(protected) if alike(name) in named), None):
+        raise Refused(
+            f"the condition names column {found!r}, which has sensitive values",
+            where=opened.address,
+            remedy="use other columns, or `deployer query`, which shows all values",
+        )
+
+
+def _cells(column: Any, declared: ColumnType) -> list[Cell]:
     kind = column.type
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    return [_cell(value, is_number) for value in column.to_pylist()]
+    return [_cell(without_sensitive(value, declared), is_number) for value in column.to_pylist()]
 
 
 def _cell(value: Any, is_number: bool) -> Cell:

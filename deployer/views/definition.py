@@ -1,4 +1,4 @@
-"""What is stored of a view: the query that defines it, and the versions of its sources that its rows reflect."""
+"""The stored definition of a view: the query that defines it, and the versions of its sources that its rows reflect."""
 
 from __future__ import annotations
 

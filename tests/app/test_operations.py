@@ -105,7 +105,7 @@ def test_an_empty_plan_needs_no_approval(applied: Path) -> None:
 def test_a_refused_plan_is_an_error_with_the_plan(applied: Path, deployer: Deployer) -> None:
     drop_delay(applied)
     shown = list[app.PlanResult]()
-    with pytest.raises(app.PlanRefused, match="1 change is refused, nothing was changed") as error:
+    with pytest.raises(app.PlanRefused, match="1 change is refused; nothing was changed") as error:
         app.apply(approve=lambda _: pytest.fail("asked"), on_plan=shown.append)
     assert shown == [error.value.plan] and error.value.plan.risk is Risk.DESTROYS
     ran = deployer("up", "--yes", "--json")

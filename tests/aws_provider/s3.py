@@ -37,7 +37,7 @@ _NO_SETTING = (
 
 
 def _asked(ask: Callable[..., Any], **arguments: Any) -> Any:
-    """The answer, or None when there is no such thing."""
+    """The answer, or None when the thing does not exist."""
     try:
         return ask(**arguments)
     except ClientError as error:

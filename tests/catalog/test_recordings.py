@@ -138,7 +138,7 @@ def test_an_object_in_a_bucket_is_read_by_ranges(bucket: str) -> None:
         assert read_recordings(source)[0].segment == "rec_0"
         assert source.size == len(DATA) and source.tag
         assert [each.kind for each in frames(source)][-1] == END
-    with pytest.raises(NotFound, match="there is no such object"), open_source(f"s3://{bucket}/none.rrd"):
+    with pytest.raises(NotFound, match="the object does not exist"), open_source(f"s3://{bucket}/none.rrd"):
         pass
 
 

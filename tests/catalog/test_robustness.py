@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 from deployer.catalog.protocol.dataframes import part, schema_message
 from deployer.catalog.protocol.messages import SERVICE, cloud, methods
+from deployer.catalog.serving import server
 from deployer.catalog.serving.server import served
 from deployer.catalog.serving.versions import CLIENT_VERSION
 from deployer.state import open_store
@@ -108,6 +110,28 @@ def valid_requests(name: str, table: str) -> list[bytes]:
     }
     request = next(each.request for each in methods() if each.name == name)
     return [request(**made.get(name, {})).SerializeToString()] * 2
+
+
+def test_a_stream_that_stops_is_ended_and_writes_nothing(
+    client: Client, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "PATIENCE", 0.3)
+    stopped = threading.Event()
+
+    def requests() -> Iterator[Any]:
+        yield cloud.WriteTableRequest(dataframe_part=part(flights(1, 500).to_batches()[0]), insert_mode=APPEND)
+        stopped.wait(60)
+
+    with refused("DEADLINE_EXCEEDED", r"was idle for 0\.3 s, and nothing was written"):
+        client("WriteTable", requests(), [("x-rerun-entry-id", hex_of(client.entry("air.flights").id))])
+    stopped.set()
+    assert client.rows("air.flights").num_rows == 40
+    for each in threading.enumerate():
+        if each.name == "requests":
+            each.join(30)
+            assert not each.is_alive()
+    client.write("air.flights", APPEND, flights(1, 500))
+    assert client.rows("air.flights").num_rows == 41
 
 
 @given(data=st.data())

@@ -7,14 +7,20 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
+import lance
 import pyarrow as pa
 import pytest
 
 from deployer.catalog import local
+from deployer.catalog.datasets.model.registry import Datasets
+from deployer.catalog.entries import Entries
 from deployer.catalog.serving.server import served
+from deployer.errors import Conflict
 from deployer.state import open_store
 from deployer.state.log.updates import SetTableProperties
+from deployer.state.store import StateStore
 from tests.catalog.clients import APPEND, UPSERT, Client, refused
 from tests.tables.lakes import Lake, flights, sorted_rows
 
@@ -66,6 +72,53 @@ def test_of_clients_that_create_one_name_one_succeeds(clients: list[Client], tmp
         outcomes = sorted(pool.map(work, range(CLIENTS)))
     assert outcomes.count("OK") == 1 and set(outcomes) <= {"OK", "ALREADY_EXISTS", "ABORTED"}
     assert [each.names().count("t") for each in clients[:2]] == [1, 1]
+
+
+@pytest.mark.parametrize("name", ["t", "no name of a table", "default.no name of a table"])
+@pytest.mark.parametrize("first", ["dataset", "external"])
+def test_a_dataset_and_an_external_table_never_get_one_name(
+    name: str, first: str, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another server commits the one right before this one commits the other."""
+    lance.write_dataset(KEYED.empty_table(), tmp_path / "t.lance")
+    with closing(open_store(lake.root)) as here, closing(open_store(lake.root)) as there:
+
+        def create(store: StateStore, kind: str) -> None:
+            if kind == "dataset":
+                Datasets(store, lake.root).create(name)
+            else:
+                Entries(store, lake.root).register(name.removeprefix("default."), (tmp_path / "t.lance").as_uri())
+
+        commit = here.commit
+
+        def commit_late(*arguments: Any, **options: Any) -> Any:
+            monkeypatch.setattr(here, "commit", commit)
+            create(there, first)
+            return commit(*arguments, **options)
+
+        monkeypatch.setattr(here, "commit", commit_late)
+        with pytest.raises(Conflict, match="already exists"):
+            create(here, "external" if first == "dataset" else "dataset")
+        names = [each.name for each in Entries(here, lake.root).all()]
+        assert len([each for each in names if each.removeprefix("default.") == name.removeprefix("default.")]) == 1
+
+
+def test_a_renamed_dataset_never_gets_the_name_of_an_external_table(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lance.write_dataset(KEYED.empty_table(), tmp_path / "t.lance")
+    with closing(open_store(lake.root)) as here, closing(open_store(lake.root)) as there:
+        dataset = Datasets(here, lake.root).create("a dataset").dataset_id
+        commit = here.commit
+
+        def commit_late(*arguments: Any, **options: Any) -> Any:
+            monkeypatch.setattr(here, "commit", commit)
+            Entries(there, lake.root).register("a table", (tmp_path / "t.lance").as_uri())
+            return commit(*arguments, **options)
+
+        monkeypatch.setattr(here, "commit", commit_late)
+        with pytest.raises(Conflict, match="already exists"):
+            Datasets(here, lake.root).rename(dataset, "a table")
 
 
 def test_clients_write_one_external_table_at_once(clients: list[Client], tmp_path: Path) -> None:

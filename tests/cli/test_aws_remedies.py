@@ -15,15 +15,15 @@ MESSAGES = {
     "An error occurred (AccessDenied) when calling the CreateBucket operation: Access Denied": DENIED,
     "creating IAM Role (a): operation error IAM: CreateRole, https response error StatusCode: 403, api error "
     "AccessDenied: User: u is not authorized to perform: iam:CreateRole": DENIED,
-    "An error occurred (ExpiredTokenException) when calling the DescribeTable operation": "the credentials ran out",
-    "api error ExpiredToken: The security token included in the request is expired": "the credentials ran out",
+    "An error occurred (ExpiredTokenException) when calling the DescribeTable operation": "the credentials expired",
+    "api error ExpiredToken: The security token included in the request is expired": "the credentials expired",
     "api error SlowDown: Please reduce your request rate.": BUSY,
     "An error occurred (ThrottlingException) when calling the CreateApplication operation: Rate exceeded": BUSY,
     "https response error StatusCode: 503, RequestID: 1, api error ServiceUnavailable: x": BUSY,
     "api error ValidationException: The execution role you provide must allow AWS EventBridge Scheduler to assume the "
     "role.": ROLE,
     "An error occurred (NoSuchEntity) when calling the PutRolePolicy operation: Role a not found": ROLE,
-    "api error OperationAborted: A conflicting conditional operation is currently in progress": "somebody else changes",
+    "api error OperationAborted: A conflicting conditional operation is in progress": "another process is changing",
     "api error TooManyBuckets: You have attempted to create more buckets than allowed": "a quota of the account",
     "dial tcp: lookup s3.eu-nowhere-1.amazonaws.com: no such host": "AWS cannot be reached from here",
     "No valid credential sources found": "AWS does not know the credentials",

@@ -97,6 +97,7 @@ def filled(named: Path, deployer: Deployer) -> Path:
     return project
 
 
+@pytest.mark.full
 def test_rows_of_each_kind_of_file_are_loaded_and_found(filled: Path, deployer: Deployer) -> None:
     third = {**row(3), "my fields": None}
     assert sorted(found(deployer), key=lambda each: each[WORST]) == [row(1), row(2), third]

@@ -123,7 +123,7 @@ def test_what_an_agent_does_is_in_the_report(command: Run) -> None:
         state = store.table(table_id)
         later = Clock().now() + 3 * 3_600_000
         [status] = service_statuses(state, later, dict)
-    assert status.label == "OVERDUE" and "asked for a run" in status.overdue
+    assert status.label == "OVERDUE" and "required a run" in status.overdue
     assert command("service", "pause", "trips", "INGEST")[0] == 0
     code, _, err = command("service", "run", "trips", "INGEST")
     assert code == 1 and "table/air.trips: the INGEST service is paused; run `deployer service resume air.trips" in err

@@ -245,7 +245,7 @@ CASES: dict[str, Change] = {
 }
 
 
-@pytest.mark.thinned(5, to="full")
+@pytest.mark.thinned(8, to="full")
 @pytest.mark.parametrize("name", CASES)
 def test_it_becomes_an_edit(deployer: Deployer, applied: Path, name: str) -> None:
     before = specs_of(applied)
@@ -357,7 +357,7 @@ def move_root(folder: Path, deployer: Deployer) -> None:
             id="default-names-it",
         ),
         pytest.param(delete_table, "specs/planes.yaml:1:1: only a person removes a document", id="table-deleted"),
-        pytest.param(move_root, "specs/demo.yaml:3:1: somebody applied this lake as root /elsewhere", id="root-moved"),
+        pytest.param(move_root, "specs/demo.yaml:3:1: this lake was applied as root /elsewhere", id="root-moved"),
     ],
 )
 def test_what_cannot_be_written_is_said_with_its_place(

@@ -98,7 +98,7 @@ def test_a_copy_has_the_keys_that_are_asked_for(deployer: Deployer, project: Pat
     [
         (("air.x", "trips.parquet", "--row-keys", "ID"), "no column `ID`, which `row_keys` names; did you mean id?"),
         (("air.x", "trips.parquet", "--row-keys", "name"), "column name has nulls"),
-        (("air.x", "lakes/demo/plain.lance", "--row-keys", "id"), "stay in their order; add --copy"),
+        (("air.x", "lakes/demo/plain.lance", "--row-keys", "id"), "keep their order; add --copy"),
         (("--all", "lakes/demo", "--row-keys", "id"), "--all leaves rows where they are"),
     ],
     ids=["unknown", "null", "in-place", "all"],

@@ -197,7 +197,7 @@ ASSUMPTIONS = {
 }
 
 
-@pytest.mark.thinned(2, to="full")
+@pytest.mark.thinned(4, to="full")
 @pytest.mark.parametrize("name", ASSUMPTIONS)
 def test_assumptions_are_comments_and_load_the_data(name: str, deployer: Deployer, project: Path) -> None:
     text, given, columns, comment = ASSUMPTIONS[name]

@@ -43,7 +43,7 @@ def shown(columns: tuple[Column, ...]) -> str:
     return " ".join(c.name if c.source is None else f"{c.name}={c.source!r}" for c in columns)
 
 
-@pytest.mark.thinned(2, to="full")
+@pytest.mark.thinned(4, to="full")
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_loads_as_it_is(name: str, deployer: Deployer, project: Path) -> None:
     text, columns, first = FILES[name]

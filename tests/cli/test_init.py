@@ -173,7 +173,7 @@ def test_a_folder_with_something_in_it_is_refused(tmp_path: Path, deployer: Depl
 def test_a_folder_that_cannot_be_made_is_told_in_words(tmp_path: Path, deployer: Deployer) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     ran = deployer("init", str(tmp_path / "file" / "new"))
-    assert (ran.code, "Not a directory; look at the path" in ran.err) == (1, True)
+    assert (ran.code, "Not a directory; check the path" in ran.err) == (1, True)
 
 
 def test_a_root_that_cannot_be_made_is_told_in_words(project: Path, deployer: Deployer) -> None:

@@ -42,7 +42,7 @@ def holder(project: Path) -> Iterator[subprocess.Popen[str]]:
     """Another process that holds the stack until the test is over."""
     process = hold(project)
     yield process
-    process.communicate("\n", timeout=60)
+    process.communicate("\n", timeout=300)
 
 
 COMMANDS = [pytest.param(("up", "--yes"), id="up"), pytest.param(("destroy", "--yes"), id="destroy")]
@@ -65,7 +65,7 @@ def test_a_held_stack_is_waited_for(
     assert holder.stdin is not None
     holder.stdin.write("\n")
     holder.stdin.flush()
-    _, rest = waiting.communicate(timeout=120)
+    _, rest = waiting.communicate(timeout=300)
     assert (waiting.returncode, "waiting" in rest) == (0, False), rest
 
 

@@ -53,7 +53,7 @@ def test_a_lake_that_was_moved_is_recorded_and_keeps_everything(applied: Path, d
     set_root(applied, NEW)
     seen = deployer("preview")
     assert seen.code == 0
-    assert f"safe     record root {OLD} → {NEW} (it is there already)" in seen.out
+    assert f"safe     record root {OLD} → {NEW} (it exists already)" in seen.out
     assert "Plan: 1 to update, 2 unchanged" in seen.out
     ran = deployer("up", "--yes")
     assert ran.code == 0

@@ -81,6 +81,7 @@ def rows(project: Path) -> None:
     lance.write_dataset(pa.Table.from_pylist([{"id": 1, "delay": 2}], there.schema), there, mode="append")
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("prepare", [lambda _: None, own_program], ids=["the-packaged-program", "an-own-program"])
 @pytest.mark.parametrize(
     ("move", "said"),

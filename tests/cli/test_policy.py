@@ -60,6 +60,7 @@ CASES: dict[str, tuple[dict[str, str], int, str]] = {
 }
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("name", CASES)
 def test_up_keeps_mandatory_rules_and_preview_tells_all(name: str, project: Path, deployer: Deployer) -> None:
     files, code, said = CASES[name]

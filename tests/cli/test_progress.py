@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
 import sys
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 
@@ -40,7 +44,7 @@ class Clock:
         pytest.param(("writing", 1_200, 3_400, "rows"), "writing: 1,200 of 3,400 rows (35%)", id="part"),
         pytest.param(("writing", 3_400, 3_400, "rows"), "writing: 3,400 of 3,400 rows", id="whole"),
         pytest.param(("reading", 0, 3_400, "rows"), "reading: 0 of 3,400 rows (0%)", id="nothing yet"),
-        pytest.param(("reading", 12, None, "rows"), "reading: 12 rows", id="of how many is not known"),
+        pytest.param(("reading", 12, None, "rows"), "reading: 12 rows", id="of how many is unknown"),
         pytest.param(("copying 3 of 4", 0, None, ""), "copying 3 of 4", id="words alone"),
     ],
 )
@@ -64,9 +68,9 @@ def test_lines_come_at_intervals_where_there_is_no_terminal(capsys: pytest.Captu
     with StepView(as_json=False, clock=clock) as view:
         follow(view, clock)
     assert capsys.readouterr().err.splitlines() == [
-        "  updating table/air.t: writing: 10 of 40 rows (25%)",
-        "  updating table/air.t: writing: 20 of 40 rows (50%)",
-        "  updating table/air.t: writing: 30 of 40 rows (75%)",
+        "  updating table/air.t: writing: 10 of 40 rows (25%), 1m 0s left",
+        "  updating table/air.t: writing: 20 of 40 rows (50%), 40s left",
+        "  updating table/air.t: writing: 30 of 40 rows (75%), 20s left",
         "  updating table/air.t: writing: 40 of 40 rows",
         "  updated table/air.t (80.00 s)",
     ]
@@ -197,3 +201,64 @@ def test_ctrl_c_stops_a_rewrite_in_words_and_the_next_up_goes_on_with_what_is_le
     assert deployer("up", "--yes").code == 0
     assert {file: file.stat().st_mtime_ns for file in data} == data  # none of them was written again
     assert deployer("preview", "--exit-code").code == 0
+
+
+@pytest.mark.parametrize(
+    ("done", "at", "left"),
+    [
+        pytest.param(0, 100, "", id="nothing is done yet"),
+        pytest.param(10, 1, "", id="too early to say"),
+        pytest.param(10, 10, "30s left", id="seconds"),
+        pytest.param(10, 61, "3m 3s left", id="minutes"),
+        pytest.param(10, 3600, "3h 0m left", id="hours"),
+        pytest.param(40, 10, "", id="all is done"),
+    ],
+)
+def test_the_time_left_is_that_of_the_pace_so_far(
+    capsys: pytest.CaptureFixture[str], done: int, at: float, left: str
+) -> None:
+    clock = Clock()
+    with Meter(as_json=False, clock=clock) as shown:
+        shown.begin("it", "writing it")
+        shown.tell("it", "writing", 0, 40, "rows")
+        clock.now = at
+        piece = shown._pieces["it"]
+        piece.done = done
+        assert piece.time_left(at) == left
+
+
+def test_another_phase_begins_its_own_pace() -> None:
+    clock = Clock()
+    with Meter(as_json=False, clock=clock) as shown:
+        shown.begin("it", "it")
+        for second, doing, done in ((0, "reading", 0), (50, "reading", 40), (50, "writing", 10), (60, "writing", 20)):
+            clock.now = second
+            shown.tell("it", doing, done, 40, "rows")
+        assert shown._pieces["it"].time_left(clock.now) == "20s left"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("state", "verify"), "verifying the state"),
+        (("state", "repair", "--dry-run"), "looking for what can be put right"),
+        (("state", "export", "state.tar"), "writing state.tar"),
+        (("table", "gc", "--dry-run"), "collecting garbage"),
+        (("table", "split", "air.flights"), "splitting leaves of air.flights"),
+        (("report", "--html", "lake.html"), "reading the lake"),
+    ],
+)
+def test_long_commands_say_on_a_terminal_what_they_do(applied: Path, command: tuple[str, ...], said: str) -> None:
+    own, other = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "deployer", *command], stdout=subprocess.PIPE, stderr=other, env=environment
+    )
+    os.close(other)
+    shown = b""
+    with suppress(OSError):  # of Linux, where the other side is closed
+        while part := os.read(own, 65536):
+            shown += part
+    os.close(own)
+    printed, _ = process.communicate()
+    assert said in shown.decode() and said not in printed.decode()

@@ -142,7 +142,7 @@ def broken_checkpoint(project: Path) -> None:
     file.write_text("{", encoding="utf-8")
 
 
-@pytest.mark.thinned(3, to="full")
+@pytest.mark.thinned(5, to="full")
 @pytest.mark.parametrize(
     ("change", "code"),
     [

@@ -129,7 +129,7 @@ def test_names_that_are_in_use_are_refused_by_preview_and_up_alike(project: Path
     shown = deployer("preview")
     assert (shown.code, shown.out.count("refused: "), words in shown.out) == (0, 2, True)
     ran = deployer("up", "--yes")
-    assert (ran.code, "2 changes are refused, nothing was changed" in ran.err) == (3, True)
+    assert (ran.code, "2 changes are refused; nothing was changed" in ran.err) == (3, True)
     ok(deployer, "table", "rename", "flights", "x")
     ok(deployer, "table", "rename", "planes", "flights")
     ok(deployer, "up", "--yes")

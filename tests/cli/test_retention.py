@@ -64,7 +64,7 @@ def test_retention_is_previewed_applied_and_run(command: Run) -> None:
     assert command("up", "--yes", "--allow-destroy", "table/air.days")[0] == 0
     assert "nothing to do" in command("preview")[1].lower() or "0 to update" in command("preview")[1]
     code, out, _ = command("service", "run", "days", "EXPIRE")
-    assert code == 0 and "2 rows of before" in out and "1 file of them whole" in out
+    assert code == 0 and "2 rows before" in out and "1 file of them whole" in out
     assert rows(command) == 2
     assert "EXPIRE" in command("service", "list")[1]
     declared(RETENTION.replace("400d", "800d"))
@@ -72,7 +72,7 @@ def test_retention_is_previewed_applied_and_run(command: Run) -> None:
     assert "safe" in out and "rows are kept longer" in out
     declared("")
     code, out, _ = command("preview")
-    assert "retention 400d by day → none" in out and "rows are kept for ever" in out
+    assert "retention 400d by day → none" in out and "rows are kept forever" in out
     assert command("up", "--yes")[0] == 0
     assert "EXPIRE" not in command("service", "list")[1]
 
@@ -81,7 +81,7 @@ def test_a_preview_of_a_run_says_what_would_go(command: Run) -> None:
     declared(RETENTION)
     assert command("up", "--yes", "--allow-destroy", "table/air.days")[0] == 0
     code, out, _ = command("service", "run", "days", "EXPIRE", "--dry-run")
-    assert code == 0 and "dry run: would remove 2 rows of before" in out and rows(command) == 4
+    assert code == 0 and "dry run: would remove 2 rows before" in out and rows(command) == 4
     found = json.loads(command("service", "run", "days", "EXPIRE", "--dry-run", "--json")[1])
     assert (found["rows"], found["whole_files"], found["whole_rows"], found["dry_run"]) == (2, 1, 2, True)
     code, out, _ = command("report", "--html", "days.html")
@@ -95,7 +95,7 @@ def test_expire_is_checked_paused_and_run_by_the_agent(command: Run) -> None:
     assert command("up", "--yes", "--allow-destroy", "table/air.days")[0] == 0
     assert command("ingest", "days", "old.csv", "--no-services")[0] == 0
     code, out, _ = command("service", "check", "--grace", "0s")
-    assert code == 2 and out.startswith("air.days EXPIRE: OVERDUE: its condition holds since")
+    assert code == 2 and out.startswith("air.days EXPIRE: OVERDUE: its condition has been true since")
     listed = json.loads(command("service", "list", "--json")[1])["services"]
     assert [(each["service"], each["status"], each["due"]) for each in listed] == [("EXPIRE", "DUE", "3 commits")]
     assert "air.days EXPIRE: 3 commits" in command("service", "run", "--all", "--dry-run")[1]

@@ -173,7 +173,7 @@ def forget_the_stack(project: Path) -> None:
             ["Not declared own.lance", "deployer import table/DATABASE.NAME"],
             id="undeclared",
         ),
-        pytest.param(forget_the_stack, ["Drift not known", "stack dev never applied anything"], id="unknown"),
+        pytest.param(forget_the_stack, ["Drift unknown", "stack dev never applied anything"], id="unknown"),
     ],
 )
 def test_drift_is_told(project: Path, deployer: Deployer, change: Callable[[Path], None], said: Sequence[str]) -> None:

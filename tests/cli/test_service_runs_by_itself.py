@@ -88,7 +88,9 @@ def test_what_is_not_well_is_checked_and_listed(applied: Path, deployer: Deploye
     late = deployer("service", "check", "--grace", "0s")
     assert late.code == 2
     first, second = late.out.splitlines()
-    assert first.startswith("air.flights COMPACT: OVERDUE: its condition holds since") and "it never ran" in first
+    assert (
+        first.startswith("air.flights COMPACT: OVERDUE: its condition has been true since") and "it never ran" in first
+    )
     assert second.startswith("air.planes CLEAN: FAILED: its last run failed at") and "the disk is full" in second
     [problem] = deployer("service", "check", "planes", "--json").json["problems"]
     assert (problem["table"], problem["service"], problem["status"]) == (PLANES, "CLEAN", "FAILED")

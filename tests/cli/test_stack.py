@@ -49,7 +49,7 @@ def test_state_moves_to_a_bucket_and_back(project: Path, deployer: Deployer, buc
     assert deployer("up", "--yes").code == 0
     assert deployer("stack", "export", "dev.json").out == "wrote dev.json: 5 resources\n"
     assert Path("dev.json").stat().st_mode & 0o077 == 0
-    assert "the file is there already" in deployer("stack", "export", "dev.json").err
+    assert "the file exists already" in deployer("stack", "export", "dev.json").err
     to_bucket(project, bucket)
     found = deployer("stack", "export", "other.json")
     assert (found.code, "stack dev has no state" in found.err) == (1, True)

@@ -81,7 +81,7 @@ def test_log_lists_entries_in_words(filled: Path, deployer: Deployer) -> None:
 
 def test_show_and_log_tell_services_runs_and_savepoints(filled: Path, deployer: Deployer) -> None:
     table, before = table_id(filled), " ".join(deployer("state", "show", "flights").out.split())
-    assert "services none runs none under way, 0 ended savepoints none" in before
+    assert "services none runs none running, 0 ended savepoints none" in before
     with closing(open_store(root(filled))) as store:
         create_service(store, table, Service("COMPACT", "AUTOMATIC", {"commits": 10}))
         queue_run(store, table, "COMPACT", cause="on demand", run_id="first")
@@ -139,7 +139,7 @@ WRONG = [
     (["verify", "nothing"], 1, "there is no table 'nothing'"),
     (["repair", "nothing"], 1, "there is no table 'nothing'"),
     (["export", "nowhere/state.zip"], 1, "no such folder; make it first"),
-    (["export", "rows.parquet"], 3, "the file is there already; give another name, or --force"),
+    (["export", "rows.parquet"], 3, "the file exists already; give another name, or --force"),
     (["import", "nothing.zip"], 1, "nothing.zip: no such file"),
     (["import", "rows.parquet"], 1, "it is not a valid export of a state store"),
 ]
@@ -206,7 +206,7 @@ def test_a_damaged_snapshot_is_got_over_with_a_warning_and_repaired(filled: Path
     ran = deployer("state", "verify", "flights")
     assert ran.code == 2 and f"{file.parent.name}/files.parquet does not match" in ran.out
     done = deployer("state", "repair", "flights")
-    words = f"table/air.flights, snapshot 7 of log {table_id(filled)}: made again from what is before it and the log\n"
+    words = f"table/air.flights, snapshot 7 of log {table_id(filled)}: rebuilt from the previous snapshot and the log\n"
     assert (done.code, done.out) == (0, words)
     assert deployer("state", "verify").code == 0
     assert not file.exists()
@@ -229,7 +229,7 @@ def test_a_damaged_entry_hides_no_other(filled: Path, deployer: Deployer) -> Non
     ran = deployer("state", "log", "flights")
     assert ran.code == 1 and "3" in ran.out and versions(ran.out) == [7, 6, 5, 4, 2, 1]
     assert "cannot be read: this is not what the state store wrote there" in ran.out
-    assert "air.flights: 1 entry cannot be read; `deployer state repair` puts right what can be" in ran.err
+    assert "air.flights: 1 entry cannot be read; `deployer state repair` repairs what it can" in ran.err
     assert "10 in 1 file" not in deployer("state", "show", "flights", "--at", "2").out
     assert f"entry 3 of log {table_id(filled)}: this is not what" in deployer("describe", "flights").err
     left = deployer("state", "repair")

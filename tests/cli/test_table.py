@@ -400,7 +400,7 @@ def test_deleting_asks_for_the_name(
     ran = deployer("table", "delete", "flights")
     assert len(asked) == 1
     assert re.fullmatch(
-        r"This deletes air\.flights with 40 rows, 8 files with [\d.]+ kB on storage, for ever\. "
+        r"This deletes air\.flights with 40 rows, 8 files with [\d.]+ kB on storage, forever\. "
         r"Type its name \(air\.flights\) to continue",
         asked[0],
     )

@@ -49,7 +49,7 @@ PRINTED = [
 #: Commands whose JSON has a time only on AWS or for a run there, and those of jobs (see test_column_backfill.py).
 ELSEWHERE = {"doctor", "follow", "service cancel", "agent", "column errors", "job list", "job show"}
 #: And those of datasets of recordings, of which this lake has none (see tests/catalog/datasets/test_commands.py).
-ELSEWHERE |= {"catalog datasets", "catalog layers", "catalog manifest", "catalog segments"}
+ELSEWHERE |= {"catalog datasets", "catalog layers", "catalog manifest", "catalog runs", "catalog segments"}
 #: Commands whose JSON has none of deployer's own times.
 WITHOUT = {
     "catalog inspect", "catalog maintain", "catalog register", "catalog search", "catalog tables", "explain",

@@ -30,7 +30,7 @@ def load() -> None:
 
 @pytest.fixture
 def applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with a table of five flights, one of which is there twice; the current folder."""
+    """A project with a table of five flights, one of which occurs twice; the current folder."""
     folder = applied_project(
         tmp_path / "project", {"demo.yaml": INSTANCE, "flights.yaml": table("flights", "delay: int32")}, load
     )

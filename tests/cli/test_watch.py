@@ -17,7 +17,7 @@ LISTS = (("service", "list"), ("job", "list"))
 
 
 def read_until(terminal: int, text: str) -> str:
-    """Returns what the terminal shows, up to `text`; the test's own timeout ends a wait for ever."""
+    """Returns what the terminal shows, up to `text`; the test's own timeout ends a wait forever."""
     shown = ""
     while text not in shown:
         shown += os.read(terminal, 65536).decode("utf-8", "replace")
@@ -37,7 +37,7 @@ def test_a_service_that_is_created_meanwhile_is_shown(applied: Path, deployer: D
         assert deployer("service", "create", "planes", "CLEAN").code == 0
         assert "planes" in read_until(own, "CLEAN")
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
+        assert process.wait(300) == 0
     finally:
         process.kill()
         process.wait()

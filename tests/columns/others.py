@@ -87,5 +87,5 @@ def others_changing(
     finally:
         over.set()
         for each in others:
-            each.join(60)
+            each.join(300)
     assert [each.failure for each in others] == [None] * 3

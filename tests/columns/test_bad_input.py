@@ -64,7 +64,7 @@ CASES: dict[str, tuple[Callable[[Lake], Arguments], type[DeployerError], str]] =
     "pk is not in the source": (of(GOOD, "name"), InvalidInput, "the source has no column name"),
     "a column is not in the source": (of(GOOD, columns=("lable",)), InvalidInput, "the source has no column lable"),
     "pk is null": (of(NULL_KEYS), Refused, r"2 of 30 rows of the source have a null id \(rows 3, 17\)"),
-    "pk is there twice": (of(TWICE), Refused, "several rows for the same id, such as 4, 9"),
+    "pk occurs twice": (of(TWICE), Refused, "several rows for the same id, such as 4, 9"),
     "pk has another type": (
         of(GOOD.set_column(0, "id", GOOD["label"])),
         InvalidInput,

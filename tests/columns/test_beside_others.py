@@ -17,6 +17,7 @@ from tests.columns.rows import source, values
 from tests.tables.lakes import Lake
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("granularity", [None, 2])
 def test_beside_appends_deletions_and_rewrites(granularity: int | None, lake: Lake) -> None:
     def rewrite() -> None:

@@ -66,7 +66,7 @@ def test_the_job_cannot_become_another(left: str, table: Table, lake: Lake) -> N
         ({"source": left, "columns": ["embedding"]}, "another columns"),
         ({"source": left, "columns": ["label"], "on_missing": "null"}, "another on_missing"),
     ):
-        with pytest.raises(InvalidInput, match=f"job monday was begun with {words}"):
+        with pytest.raises(InvalidInput, match=f"job monday was started with {words}"):
             table.load_columns(pk="id", job_id="monday", **arguments)  # type: ignore[arg-type]
     assert len(checkpoints(lake)) == 4
 

@@ -42,13 +42,13 @@ class Paused:
         def stopping(run: FillRun, *given: Any) -> Any:
             if not self._there.is_set():
                 self._there.set()
-                assert self._on.wait(60)
+                assert self._on.wait(300)
             return before(run, *given)
 
         monkeypatch.setattr(FillRun, method, stopping)
         path = str(lake.file(source(range(100))))
         self.future = table.load_columns_async(path, "id", ["label"], job_id="monday", **arguments)
-        assert self._there.wait(60), self.future.exception(1)
+        assert self._there.wait(300), self.future.exception(1)
 
     def go(self) -> None:
         self._on.set()

@@ -132,6 +132,7 @@ TYPES: dict[str, pa.Array] = {
 }
 
 
+@pytest.mark.thinned(6, to="full")
 @pytest.mark.parametrize("name", TYPES)
 def test_a_new_column_has_the_type_of_the_source(name: str, table: Table, lake: Lake) -> None:
     given = pa.table({"id": pa.array(range(30)), "value": TYPES[name]})

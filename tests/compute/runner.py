@@ -56,7 +56,7 @@ class Submitted:
 def runner(server: str, folder: Path, bucket: str, failures: list[BaseException]) -> Iterator[list[str]]:
     """Runs what is submitted of programs in the bucket until the block is left; gives the commands that were run.
 
-    What goes wrong here is put into `failures`, since whoever follows a run would wait for it for ever.
+    What goes wrong here is put into `failures`, since whoever follows a run would wait for it forever.
     """
     commands: list[str] = []
     stop = threading.Event()

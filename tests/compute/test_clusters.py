@@ -34,7 +34,7 @@ REFUSED: dict[str, tuple[tuple[Cluster, ...], str | None, type[DeployerError], s
     "no such name": ((SMALL, LARGE), "smal", NotFound, "no cluster 'smal' is declared; there are: small, large"),
     "none and a name": ((), "small", NotFound, "there are: none"),
     "another kind by name": ((SMALL, REMOTE), "remote", Refused, "cluster remote is of kind emr-serverless"),
-    "another kind alone": ((REMOTE,), None, Refused, r"none of remote \(emr-serverless\) is used without being asked"),
+    "another kind alone": ((REMOTE,), None, Refused, r"none of remote \(emr-serverless\) is used unless you name it"),
 }
 
 

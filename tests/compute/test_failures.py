@@ -38,9 +38,9 @@ zlib.error: Error -3 while decompressing data
 Traceback (most recent call last):
   File "/x/writer.py", line 159, in _write
     raise _unwritten(layout, failure) from failure
-deployer.errors.DeployerError: /lake/t.lance: Lance cannot write the rows: no room; see whether the disk is full
+deployer.errors.DeployerError: /lake/t.lance: Lance cannot write the rows: no room; check whether the disk is full
 """,
-        "/lake/t.lance: the Spark job failed: Lance cannot write the rows: no room; see whether the disk is full",
+        "/lake/t.lance: the Spark job failed: Lance cannot write the rows: no room; check whether the disk is full",
     ),
     "an error of Java": (
         """An error occurred while calling o79.collectToPython.

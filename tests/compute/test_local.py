@@ -23,7 +23,7 @@ from deployer.runs.rewriting.executor import collected
 PROGRAM = """
 import sys, pathlib
 from deployer.compute.spark import local
-session = local.local_session(local.LocalCluster(cores=1, memory="512m"))
+session = local.local_session(local.LocalCluster(cores=1))
 assert local.local_session() is session
 print(session.range(0, 10, 1, 2).mapInArrow(lambda batches: batches, "id long").count())
 print(session.conf.get("spark.driver.bindAddress"), session.conf.get("spark.sql.session.timeZone"))
@@ -34,6 +34,7 @@ print(folder.exists())
 
 
 @pytest.mark.spark
+@pytest.mark.own_session
 def test_a_session_without_java_on_path_leaves_no_trace(tmp_path: Path) -> None:
     for name in ("work", "home", "tmp"):
         (tmp_path / name).mkdir()

@@ -269,7 +269,7 @@ def planned(lake: Lake, found: LiveLake) -> Plan:
 
 
 def changed(lake: Lake, found: LiveLake, assumed: Assumptions = NOTHING) -> tuple[float, float, tuple[str, ...]]:
-    """Cost before and after what turns one into the other, and what is not known."""
+    """Cost before and after what turns one into the other, and what is unknown."""
     before, after = before_and_after(planned(lake, found), found, lake, "all")
     cost = difference(None if before is None else of(before, assumed), of(after, assumed))
     assert (cost.currency, cost.region, cost.dated) == ("EUR", "here", "2026-01-31")

@@ -96,7 +96,7 @@ def test_what_is_wrong_in_a_file_is_said(name: str, tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="no such file of prices"):
+    with pytest.raises(NotFound, match="this price file does not exist"):
         read_prices(tmp_path / "none.yaml")
     with pytest.raises(DeployerError, match="cannot be read"):
         read_prices(tmp_path)

@@ -1,4 +1,4 @@
-"""`deployer import` killed between any two side effects: the same command finishes it, and no row is there twice."""
+"""`deployer import` killed between any two side effects: the same command finishes it, and no row occurs twice."""
 
 from __future__ import annotations
 

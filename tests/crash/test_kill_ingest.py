@@ -197,10 +197,10 @@ def test_a_run_that_was_taken_for_dead_and_goes_on_loads_nothing_twice(tmp_path:
             command(found.landing, mode), env=environment(""), stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         if point in ("services.ingest.after-list", APPEND[0], UPSERT[0], UPSERT[1]):
-            assert second.wait(120) == 0  # nothing is locked
+            assert second.wait(300) == 0  # nothing is locked
         stopped.send_signal(signal.SIGCONT)
-        stopped.communicate(timeout=120)
-        second.communicate(timeout=120)
+        stopped.communicate(timeout=300)
+        second.communicate(timeout=300)
     finally:
         stopped.kill()
         stopped.wait()
@@ -210,7 +210,7 @@ def test_a_run_that_was_taken_for_dead_and_goes_on_loads_nothing_twice(tmp_path:
 
 
 def wait_until_stopped(pid: int) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while time.monotonic() < until:
         if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T":
             return

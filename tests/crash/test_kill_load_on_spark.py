@@ -15,7 +15,7 @@ from tests.columns.rows import SCHEMA, rows, source
 from tests.crash.test_kill_load_columns import DEPLOYER, WORKER, clean, end_dead_run
 from tests.tables.lakes import Lake
 
-pytestmark = [pytest.mark.full, pytest.mark.spark]
+pytestmark = [pytest.mark.full, pytest.mark.spark, pytest.mark.own_session]
 
 DRIVER = ("columns.run.claimed", "columns.spark.joined", "columns.commit.after-lance")
 TASKS = ("columns.part.saved", "columns.run.written", "columns.task.saved")

@@ -80,6 +80,7 @@ def test_a_merge_in_parts_that_is_killed(tmp_path: Path, point: str) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.own_session
 @pytest.mark.parametrize(
     "point",
     [PARTS[0], *(pytest.param(each, marks=pytest.mark.slow) for each in DRIVER[2:])],

@@ -66,6 +66,9 @@ def test_specs_in_the_documents_load(text: str, tmp_path: Path) -> None:
         text = "kind: Table\ndatabase: air\nname: example\n" + text
         documents = list(yaml.safe_load_all(text))
     instance = "" if any(document["kind"] == "Instance" for document in documents) else INSTANCE
+    for blueprint in (document["default_blueprint"] for document in documents if "default_blueprint" in document):
+        (tmp_path / blueprint).parent.mkdir(parents=True)
+        (tmp_path / blueprint).write_bytes(b"of the project")
     (tmp_path / "spec.yaml").write_text(text, encoding="utf-8")
     (tmp_path / "instance.yaml").write_text(instance, encoding="utf-8")
     assert load_lake(tmp_path, tmp_path).instance.name

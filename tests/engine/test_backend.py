@@ -188,7 +188,7 @@ def test_stack_references_read_outputs_of_the_same_backend(any_lab: Lab) -> None
     assert any_lab.files() == {"a.txt": "here"}
     assert result.outputs["key"] == "[secret]"
     any_lab.program('pulumi.StackReference("organization/demo/none")')
-    with pytest.raises(NotFound, match="no such stack"):
+    with pytest.raises(NotFound, match="this backend does not have the stack"):
         any_lab.engine().up(StackRef(any_lab.project(), "next"))
 
 

@@ -40,7 +40,7 @@ LAST_POINTS = ("engine.checkpoint.begin@1", "engine.checkpoint.written@1")
 
 
 class Unresuming(FileProvider):
-    """As providers of others are: a create that was cut off is not taken up by the next one."""
+    """As providers of others are: a create that was interrupted is not taken up by the next one."""
 
     resumes_creates = False
 
@@ -137,7 +137,7 @@ UNFINISHED = {
         "other",
         "a.txt exists; an earlier run was killed",
     ),
-    "its id is not known": (
+    "its id is unknown": (
         'File("a", content="1", fail="again")',
         None,
         "it may exist outside of the state: delete it",

@@ -173,7 +173,7 @@ Pair("q", Opts(aliases=[pulumi.Alias(name="p")]))
 }
 
 
-@pytest.mark.thinned(5, only="-plugin", to="full")  # how a plugin is called is the same for all
+@pytest.mark.thinned(8, only="-plugin", to="full")  # how a plugin is called is the same for all
 @pytest.mark.parametrize("plugin", [False, True], ids=["in-process", "plugin"])
 @pytest.mark.parametrize("case", CHANGES.values(), ids=CHANGES.keys())
 def test_a_changed_program(lab: Lab, case: Change, plugin: bool) -> None:

@@ -284,9 +284,9 @@ def test_a_wrong_value_is_a_failure_of_its_row(kind: str, value: Any, message: s
 @pytest.mark.parametrize(
     ("annotation", "message"),
     [
-        pytest.param(decimal.Decimal, r"say the digits: .*decimal128\(10, 2\)", id="Decimal"),
-        pytest.param(list, "say the type of the items", id="list"),
-        pytest.param(np.ndarray, "say the type of the items", id="ndarray"),
+        pytest.param(decimal.Decimal, r"give the digits: .*decimal128\(10, 2\)", id="Decimal"),
+        pytest.param(list, "give the type of the items", id="list"),
+        pytest.param(np.ndarray, "give the type of the items", id="ndarray"),
         pytest.param(int | str, "name one type", id="union"),
         pytest.param(complex, "names no type", id="complex"),
         pytest.param(tuple[int, str], "names no type", id="tuple of two types"),

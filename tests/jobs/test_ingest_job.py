@@ -95,6 +95,7 @@ def test_partition_keys_are_where_spark_puts_them(count: int, spark: Any) -> Non
 
 
 @pytest.mark.spark
+@pytest.mark.own_session
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("seconds", [0, 5], ids=["while Spark starts", "later"])
 def test_an_interrupt_reports_what_became_of_the_load(
@@ -116,9 +117,9 @@ def test_an_interrupt_reports_what_became_of_the_load(
         time.sleep(0.05)
     time.sleep(seconds)  # at whatever moment it is then, the outcome has to be all or nothing
     os.kill(process.pid, stop)
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=300)
     assert list(temporary.iterdir()) == []
-    for _ in range(100):
+    for _ in range(3000):
         if not (running := _processes_naming(str(temporary))):
             break
         time.sleep(0.1)

@@ -48,12 +48,12 @@ def test_tables_are_read_at_once_and_come_in_their_order(
             number = waiting[0]
         if number <= AT_ONCE:
             try:
-                met.wait(timeout=60)
+                met.wait(timeout=300)
                 together.append(True)
             except threading.BrokenBarrierError:
                 together.append(False)
         if number == 1:
-            last.wait(timeout=60)
+            last.wait(timeout=300)
         elif number == TABLES:
             last.set()
         return answer

@@ -178,6 +178,10 @@ EDITS: Mapping[type, tuple[Edit, ...]] = {
         column("delay", "described", description="Minutes."),
         column("late", "described", description="Minutes."),
     ),
+    c.ChangeColumnSensitive: (
+        column("delay", "sensitive", sensitive=True),
+        field("number", "sensitive", sensitive=True),
+    ),
     c.ChangeColumnDefault: (column("delay", "default", default="0"), column("late", "default", default="0")),
     c.ChangeColumnSource: (
         column("delay", "source", source="Delay (min.)"),

@@ -17,7 +17,10 @@ from deployer.plan.changes import (
     Change,
     ChangeMaxStaleness,
     ChangeViewQuery,
+    CreateDataset,
     CreateIndex,
+    DatasetAlteration,
+    DeleteDataset,
     DropIndex,
     RebuildIndex,
     RenameIndex,
@@ -94,6 +97,7 @@ TABLES: dict[str, TableSpec] = {
     "relax_nullability": with_column("flight", Column("flight", INT32)),
     "tighten_nullability": with_column("delay", Column("delay", INT32, nullable=False)),
     "reorder_columns": replace(FLIGHTS, columns=(*FLIGHTS.columns[1:], FLIGHTS.columns[0])),
+    "sensitive_column": with_column("delay", Column("delay", INT32, sensitive=True)),
     "describe_column": with_column("delay", Column("delay", INT32, description="Minutes.")),
     "row_keys": replace(FLIGHTS, row_keys=("carrier",)),
     "row_keys_become_unique": replace(FLIGHTS, unique=True),
@@ -253,6 +257,7 @@ def test_every_kind_of_change_has_a_golden_case() -> None:
     found |= {type(change) for after in (FLIGHTS, INSTANCE) for change in diff(None, after)}
     found |= {CreateIndex, DropIndex, RebuildIndex, RenameIndex}  # tests/plan/test_indexes.py
     found |= {ChangeMaxStaleness, ChangeViewQuery}  # tests/views/spec/test_plans.py
+    found |= {CreateDataset, DeleteDataset, *get_args(DatasetAlteration)}  # tests/catalog/declared/test_plans.py
     assert found == set(get_args(Change))
 
 

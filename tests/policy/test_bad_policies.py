@@ -172,7 +172,7 @@ def test_sql_cannot_name_a_file_as_a_table(suffix: str, tmp_path: Path) -> None:
     file = tmp_path / f"secret{suffix}"
     file.write_text("address,message\na,b\n", encoding="utf-8")
     output = message(tmp_path, {"a.sql": "SELECT address, message FROM '{file}'\n".replace("{file}", str(file))})
-    assert "and there is no such table" in output
+    assert "which does not exist" in output
 
 
 def link_out(project: Path) -> None:

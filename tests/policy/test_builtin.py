@@ -72,7 +72,7 @@ CASES: dict[str, tuple[str, dict[str, object], PlanView, list[str], list[str]]] 
         "column-age",
         {"days": 30},
         view_of(DROPPED, EMPTY, since=unknown),
-        ["column notes may go after 30 days, and its age is not known"],
+        ["column notes may go after 30 days, and its age is unknown"],
         [],
     ),
     "age_not_kept_so_far": (

@@ -42,6 +42,7 @@ TEXTS: dict[str, list[tuple[str, str, str | None, str | None]]] = {
     "relax_nullability": [("RelaxNullability", "flight", "not null", "null")],
     "tighten_nullability": [("TightenNullability", "delay", "null", "not null")],
     "describe_column": [("ChangeColumnDescription", "delay", "", "Minutes.")],
+    "sensitive_column": [("ChangeColumnSensitive", "delay", "false", "true")],
     "column_default": [("ChangeColumnDefault", "delay", "", "0")],
     "column_source": [("ChangeColumnSource", "delay", None, "Delay")],
     "column_computed": [("ChangeColumnComputed", "stops", None, "air:stops(flight) version 2")],

@@ -146,7 +146,7 @@ def test_a_lake_that_cannot_be_planned_is_refused(pulumi: Pulumi) -> None:
     pulumi.put(rules_yaml=OWNERS)
     (pulumi.folder / "Pulumi.dev.yaml").write_text("config:\n  deployer:specs: nowhere\n", encoding="utf-8")
     [refusal] = judged(pulumi.folder).refusals
-    assert "the policies could not be asked: " in refusal and "no such file or folder of specs" in refusal
+    assert "the policies could not be evaluated: " in refusal and "no such file or folder of specs" in refusal
 
 
 def test_a_program_registers_what_was_judged(pulumi: Pulumi) -> None:
@@ -154,7 +154,7 @@ def test_a_program_registers_what_was_judged(pulumi: Pulumi) -> None:
     provider = LakeProvider(Stores(pulumi.folder), UnplannedRun(pulumi.folder, lambda _: None))
     _, failures = provider.check(URN, {"name": "demo", "root": "lakes/other"})
     [reason] = [each.reason for each in failures]
-    assert "the program registers it otherwise than the specs declare it: " in reason and "root" in reason
+    assert "the program registers it differently from the specs: " in reason and "root" in reason
 
 
 def test_runs_that_deployer_planned_are_judged_once(pulumi: Pulumi, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ def database_of(root: Path) -> Path:
 
 
 def table(root: Path, name: str) -> TableEntry:
-    """The table of that name as the state has it."""
+    """The table of that name as the state stores it."""
     with closing(open_store(root)) as store:
         return next(entry for entry in store.instance().tables.values() if entry.name == name)
 

@@ -94,7 +94,7 @@ SLOW: dict[str, Callable[[socket.socket], object]] = {
 
 @pytest.mark.parametrize("name", SLOW)
 def test_a_slow_client_is_closed_by_a_total_deadline(name: str) -> None:
-    """F27: the limit was of each read, so that a byte every other second kept a connection and its thread for ever."""
+    """F27: the limit was of each read, so that a byte every other second kept a connection and its thread forever."""
     large = Answer(HTTPStatus.OK, "text/plain", b"x" * 50_000_000)
     with answering("127.0.0.1", 0, lambda path: large if path == "/large" else answer(path), Limits(0.2)) as found:
         with client(found) as connection:

@@ -429,7 +429,7 @@ def test_a_project_that_moved_is_not_shown_as_new(
     monkeypatch: pytest.MonkeyPatch,
     deployer: Deployer,
 ) -> None:
-    """F1: what a moved project deletes is not known, which is an error and not a plan."""
+    """F1: what a moved project deletes is unknown, which is an error and not a plan."""
     shutil.move(mono / "lake", mono / "other")
     commit(mono)
     monkeypatch.chdir(mono / "other")

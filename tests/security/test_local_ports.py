@@ -160,7 +160,7 @@ def test_whose_a_connection_is(way: str, family: str, monkeypatch: pytest.Monkey
     "peer", ["ipv6:[::1]:40000", "unix:/tmp/x", "ipv4:127.0.0.1:x", "ipv4:somewhere:1", "", "ipv4:127.0.0.1:1"]
 )
 def test_a_connection_of_which_nothing_is_known_is_refused(peer: str) -> None:
-    """F16: who is not known is not let in."""
+    """F16: who is unknown is not let in."""
 
     class Context:
         def peer(self) -> str:

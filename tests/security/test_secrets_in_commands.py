@@ -83,7 +83,11 @@ Table(lake.instance, spec)
     )
     for arguments in (("preview",), ("up", "--yes")):
         ran = deployer(*arguments)
-        assert ran.code and "description: it is secret, or holds a secret, and a lake keeps in clear" in ran.err
+        assert (
+            ran.code
+            and "description: it is secret, or holds a secret, and a lake stores its specs without encryption"
+            in ran.err
+        )
     assert nothing_holds(project, TOKEN)
 
 

@@ -126,7 +126,7 @@ def test_a_state_of_an_empty_passphrase_is_read_and_given_another(lab: Lab, monk
 
 
 def test_changing_the_key_keeps_configuration_and_state(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """F7: rotation, and rotation that was cut off between the two files."""
+    """F7: rotation, and rotation that was interrupted between the two files."""
     configured(lab)
     with (lab.dir / "Pulumi.dev.yaml").open("a") as file:
         file.write("# a comment that stays\n")

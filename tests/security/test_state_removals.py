@@ -341,7 +341,7 @@ def test_specs_of_a_database_cannot_be_put_into_the_state(project: Path, deploye
 
 
 def test_an_unfinished_deletion_whose_log_cannot_be_read_removes_nothing(root: Path, deployer: Deployer) -> None:
-    """F2, F18: what such a table holds is not known, so it is shown as unreadable and left alone."""
+    """F2, F18: what such a table holds is unknown, so it is shown as unreadable and left alone."""
     planes = forge.table(root, "planes")
     forge.to_instance(root, {"type": "set-table-status", "table_id": planes.table_id, "status": "deleting"})
     forge.append_raw(root, planes.table_id, b"{")

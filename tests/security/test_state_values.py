@@ -69,7 +69,7 @@ STORAGE: dict[str, tuple[dict[str, Any], str]] = {
     "a text for rows": ({"max_rows_per_file": "x"}, "`max_rows_per_file` is `x` and should be a whole number"),
     "more bytes than there are": ({"max_bytes_per_file": 2**63 - 1}, "`max_bytes_per_file` is 9,223,372,036,854,775"),
     "hardly any bytes": ({"max_bytes_per_file": 1}, "`max_bytes_per_file` is 1 and out of range"),
-    "kept for ever": ({"keep_replaced_for": "9" * 30 + "d"}, "`keep_replaced_for` cannot be `9999"),
+    "kept forever": ({"keep_replaced_for": "9" * 30 + "d"}, "`keep_replaced_for` cannot be `9999"),
     "kept for a number": ({"keep_replaced_for": 7}, "`keep_replaced_for` is the number 7 and should be text"),
     "a format of no release": ({"data_storage_version": "9.9"}, "`data_storage_version` cannot be `9.9`"),
     "a setting that there is not": ({"nope": 1}, "unknown field `nope` of Storage"),
@@ -207,7 +207,7 @@ def test_what_cannot_be_decompressed_is_corrupt() -> None:
 
 DECLARED: dict[str, dict[str, Any]] = {
     "storage": {"storage": {"data_storage_version": [], "x": 1}},
-    "a time to keep": {"storage": {"keep_replaced_for": "for ever"}},
+    "a time to keep": {"storage": {"keep_replaced_for": "forever"}},
     "split points": {"declared": {"split_points": [["x"], 7]}},
     "split points that are none": {"declared": {"split_points": 7}},
     "a limit of rows": {"declared": {"max_rows_per_leaf": "many"}},

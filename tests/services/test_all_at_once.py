@@ -59,7 +59,7 @@ class Worker:
         stdin: IO[bytes] | None = self.process.stdin
         assert stdin is not None
         stdin.close()
-        assert self.process.wait(120) == 0, (self.what, self.message)
+        assert self.process.wait(300) == 0, (self.what, self.message)
 
     def kill(self) -> None:
         self.process.kill()
@@ -138,7 +138,7 @@ def test_nothing_is_lost_whoever_is_killed(tmp_path: Path, row_keys: tuple[str, 
     lines = Counter(line for each in (*ended, *services.values()) for line in each.lines)
     print(lines)
     assert lines["SUCCEEDED"] > 0, lines
-    give_up = time.monotonic() + 120
+    give_up = time.monotonic() + 300
     while (status := compacted(lake)) != "SKIPPED":
         assert status != "CONFLICT" or time.monotonic() < give_up
     assert differences(lake.root) == []

@@ -81,7 +81,7 @@ def leaks(lake: Lake) -> Iterator[None]:
     gc.collect()
     before, children = open_files(), child_processes()
     yield
-    deadline = time.monotonic() + 300  # a run gives way to whoever else needs the processor
+    deadline = time.monotonic() + 300  # a run yields to other processes that need the processor
     while (left := (child_processes() - children, open_files() - before)) != (set(), Counter()):
         assert time.monotonic() < deadline, left
         gc.collect()
@@ -173,6 +173,7 @@ def test_clustering_goes_by_the_options_that_are_attached(client: TableServicesC
     assert client.describe_table_service(**TABLE, service="CLUSTER").last_run == run
 
 
+@pytest.mark.full
 def test_a_run_that_takes_longer_goes_on(client: TableServicesClient, lake: Lake) -> None:
     with pytest.raises(TimeoutError, match="and continues"):
         client.run_service_in_table("flights", lake="nyc", database="air", service="COMPACT", timeout=0)

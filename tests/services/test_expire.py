@@ -105,7 +105,7 @@ def test_files_that_cluster_arranged_are_dropped_whole(lake: Lake) -> None:
 def test_a_dry_run_and_a_forecast_change_nothing(lake: Lake) -> None:
     opened = table(lake, pa.date32(), ("day", "id")).opened
     done = expire_table(lake.root, "flights", {"dry_run": True}, now=AT)
-    assert done.rows == 29 and "would remove 29 rows of before 2026-01-01" in done.why and len(ids(lake)) == 60
+    assert done.rows == 29 and "would remove 29 rows before 2026-01-01" in done.why and len(ids(lake)) == 60
     assert lake.open().opened.state.lance_version == opened.state.lance_version
     assert "drops 6 files whole: 60 rows" in forecast(opened, EXPIRE.kind)  # by the clock of the test, all are older
 

@@ -64,7 +64,7 @@ def test_a_run_does_what_was_foreseen(
 
 
 def test_what_cannot_be_foreseen_says_why(lake: Lake) -> None:
-    assert attach(lake, "CLUSTER", {"columns": ["dely"]})() == "not known: there is no column 'dely' to cluster by"
+    assert attach(lake, "CLUSTER", {"columns": ["dely"]})() == "unknown: there is no column 'dely' to cluster by"
 
 
 def test_health_is_told(lake: Lake) -> None:

@@ -138,7 +138,7 @@ def test_a_dead_run_is_failed_by_one_of_those_who_look_and_its_holder_is_told(
     with ThreadPoolExecutor(3) as pool:
         failed = [run for found in pool.map(lambda s: fail_dead_runs(s, TABLE, time_.ms), others) for run in found]
     assert [(run.run_id, run.status) for run in failed] == [("run-1", "FAILED")]
-    assert "taken for dead: the lease was over for 1 s" in failed[0].reason
+    assert "considered dead: its lease expired 1 s ago" in failed[0].reason
     again = start_run(others[0], TABLE, queued(others[0], "run-2"), clock=time_.clock)
     for call in (working.renew, working.look, working.finish):
         with pytest.raises(Conflict, match="run run-1 is FAILED, not RUNNING"):
@@ -151,7 +151,7 @@ def test_a_dead_run_is_failed_by_one_of_those_who_look_and_its_holder_is_told(
 
 
 def test_a_lease_that_was_renewed_meanwhile_is_left(store: StateStore, time_: Time) -> None:
-    """Who found the run dead decided on a state of before the holder renewed it."""
+    """Who found the run dead decided on a state before the holder renewed it."""
     working = held(store, time_)
     time_.pass_by(61)
     stale = store.table(TABLE)
@@ -186,7 +186,7 @@ def test_queueing_and_starting_can_be_repeated_by_who_did_it(store: StateStore, 
 
 
 def test_a_run_that_begins_at_once_is_never_seen_queued(store: StateStore) -> None:
-    """Who is killed leaves it running, with a lease that ends; a queued run would keep all others out for ever."""
+    """Who is killed leaves it running, with a lease that ends; a queued run would keep all others out forever."""
     before = store.table(TABLE).version
     [working] = begin_runs(store, [TABLE], "CLEAN", cause="on demand", run_id="once")
     assert (working.run.status, store.table(TABLE).version) == ("RUNNING", before + 1)

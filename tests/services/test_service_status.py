@@ -107,7 +107,7 @@ def one(now: TableState, at: int, before: TableState | None = None) -> ServiceSt
 @pytest.mark.parametrize(
     ("now", "at", "message"),
     [
-        pytest.param(state(), 2 * HOUR, "asked for a run at 2026-01-31 03:00:00 UTC, and there was none", id="never"),
+        pytest.param(state(), 2 * HOUR, "required a run at 2026-01-31 03:00:00 UTC, and none started", id="never"),
         pytest.param(
             state(run("SUCCEEDED", THREE - DAY)), 2 * HOUR, "last run was queued at 2026-01-30", id="not since"
         ),

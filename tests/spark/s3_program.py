@@ -12,7 +12,7 @@ from deployer.spark import register
 
 
 def main(root: str, table: str) -> None:
-    session = local_session(LocalCluster(cores=2, memory="1g"))
+    session = local_session(LocalCluster(cores=2))
     register(session)
     frame = session.read.format("deployer").option("root", root).option("keys", "UA").load(table)
     print(frame.count())

@@ -93,7 +93,7 @@ def rows(lake: Lake) -> Lake:
     return lake
 
 
-@pytest.mark.thinned(2, to="full")
+@pytest.mark.thinned(4, to="full")
 @pytest.mark.parametrize("ask", ASKS)
 @pytest.mark.parametrize(
     "options", [{}, {"max_versions": "1"}, {"since": "snapshot"}, {"partition_size": "1"}], ids=str
@@ -204,6 +204,7 @@ def test_a_column_that_is_gone_stops_a_stream_and_one_that_comes_does_not(rows: 
     assert [row["id"] for row in rows_of(again, again.partitions(end, last))] == [1]
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize(
     ("options", "message"),
     [

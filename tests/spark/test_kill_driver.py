@@ -67,6 +67,7 @@ def after(mode: str, table: list[dict[str, Any]], rows: pa.Table) -> list[dict[s
 
 
 @pytest.mark.spark
+@pytest.mark.own_session
 def test_a_stream_whose_driver_is_killed_resumes(lake: Lake) -> None:
     lake.table()
     step = stream(lake, flights(40), flights(40, 40))
@@ -86,6 +87,7 @@ def cases() -> Iterator[Any]:
 
 @pytest.mark.slow
 @pytest.mark.spark
+@pytest.mark.own_session
 @pytest.mark.parametrize(("kind", "mode", "points"), list(cases()))
 def test_a_driver_that_is_killed_at_each_point(lake: Lake, kind: str, mode: str, points: tuple[str, ...]) -> None:
     """Each session ends what the one before began, and is killed at the next point."""

@@ -22,7 +22,7 @@ from tests.spark.test_kill_driver import APPEND_POINTS, TASK_POINTS, UPSERT_POIN
 from tests.spark.test_writes import rows_in
 from tests.tables.lakes import Lake, flights
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.own_session]
 
 
 @pytest.mark.parametrize(

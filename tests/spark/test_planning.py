@@ -89,6 +89,7 @@ def test_only_fragments_that_can_match_are_opened(lake: Lake, options: dict[str,
     assert opened(found) <= files
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize(
     ("options", "message"),
     [

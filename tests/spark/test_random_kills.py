@@ -21,7 +21,7 @@ from tests.spark.test_kill_driver import after, stream, write
 from tests.spark.test_writes import rows_in
 from tests.tables.lakes import Lake, flights
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.own_session]
 
 Victims = Callable[[Sequence[Process]], list[Process]]
 

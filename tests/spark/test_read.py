@@ -222,6 +222,7 @@ def test_nothing_matches(session: SparkSession, lake: Lake) -> None:
     assert load(session, lake, keys="ZZ").collect() == []
 
 
+@pytest.mark.own_session
 def test_from_s3(on_s3: str, tmp_path: Path) -> None:
     lake = Lake(tmp_path, on_s3)
     lake.table()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deployer.spark.reading.reused_workers import DAEMON, freeze_modules
+from deployer.compute.spark.reused_workers import DAEMON, freeze_modules
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 IN_A_WORKER = """
 import gc, importlib.machinery, sys
 sys.modules["__main__"].__spec__ = importlib.machinery.ModuleSpec("pyspark.daemon", None)
-from deployer.spark.reading.reused_workers import freezes_modules
+from deployer.compute.spark.reused_workers import freezes_modules
 @freezes_modules
 def fails():
     import deployer.spark.source

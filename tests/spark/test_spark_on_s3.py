@@ -21,6 +21,7 @@ def lake(on_s3: str, tmp_path: Path) -> Lake:
 
 
 @pytest.mark.spark
+@pytest.mark.own_session
 def test_spark_writes_to_s3(lake: Lake) -> None:
     """Each mode, a stream of two batches, and two jobs whose commits are killed, of which one is run again."""
     lake.table()
@@ -43,6 +44,7 @@ def test_spark_writes_to_s3(lake: Lake) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.own_session
 @pytest.mark.parametrize(
     "point",
     [

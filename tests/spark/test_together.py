@@ -74,6 +74,7 @@ def stream_program(folder: Path, root: str, source: Path, number: int) -> Iterat
 
 
 @pytest.mark.spark
+@pytest.mark.own_session
 @pytest.mark.parametrize(
     ("batches", "kills"),
     [pytest.param(12, 1, id="short"), pytest.param(300, 20, marks=pytest.mark.slow, id="long")],
@@ -103,7 +104,7 @@ def test_a_stream_services_loads_and_readers_together(lake: Lake, batches: int, 
         for number in range(batches):
             put(source, number, flights(ROWS, ROWS * number))
             if number in kill_before:
-                time.sleep(dice.uniform(0, 1))  # into what is under way
+                time.sleep(dice.uniform(0, 1))  # into what is running
                 spark.kill()
                 spark = stack.enter_context(stream_program(lake.folder, lake.root, source, next(numbered)))
             if number % 4 == 3:

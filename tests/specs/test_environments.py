@@ -202,13 +202,17 @@ def test_an_overlay_removes_fields_and_clusters(tmp_path: Path) -> None:
     [
         pytest.param(
             "columns: [{name: dely, remove: true}]",
-            "`dely` is not there to be removed; did you mean delay?",
+            "`dely` does not exist, so it cannot be removed; did you mean delay?",
             id="mistyped",
         ),
         pytest.param(
-            "columns: [{name: x, remove: true}]", "`x` is not there to be removed; leave it out", id="not-there"
+            "columns: [{name: x, remove: true}]",
+            "`x` does not exist, so it cannot be removed; leave it out",
+            id="not-there",
         ),
-        pytest.param("clusters: [{name: small, remove: true}]", "`small` is not there to be removed", id="no-list"),
+        pytest.param(
+            "clusters: [{name: small, remove: true}]", "`small` does not exist, so it cannot be removed", id="no-list"
+        ),
         pytest.param("columns: [{name: id, remove: true}]", "no column `id`", id="that-others-name"),
     ],
 )

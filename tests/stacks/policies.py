@@ -125,7 +125,7 @@ def _expression(pattern: str, ignore_case: bool) -> re.Pattern[str]:
             expression += re.escape(variable[1])
             rest = rest[variable.end() :]
             continue
-        assert not rest.startswith("${"), f"the variable in {pattern} is not known"
+        assert not rest.startswith("${"), f"the variable in {pattern} is unknown"
         expression += {"*": ".*", "?": "."}.get(rest[0], re.escape(rest[0]))
         rest = rest[1:]
     return re.compile(expression, re.IGNORECASE | re.DOTALL if ignore_case else re.DOTALL)

@@ -65,7 +65,7 @@ class _Recording(_Handler):
 
 
 def calls_of(request: Request, lake: LakeOnAws) -> list[Call]:
-    """What IAM is asked for a request. KeyError for one that is not known here."""
+    """What IAM is asked for a request. KeyError for one that is unknown here."""
     service = request["service"]
     if service == "s3":
         return list(_s3(request, lake))

@@ -79,9 +79,9 @@ def test_prices_of_this_release(on_aws: MakeProject, deployer: Deployer, monkeyp
     on_aws(CLUSTERS)
     shown = deployer("cost")
     assert shown.code == 0 and "vCPUs of" not in shown.out
-    assert "eu-central-1; prices of 20" in shown.out and "2 lines are not known" in shown.out
+    assert "eu-central-1; prices of 20" in shown.out and "2 lines are unknown" in shown.out
     monkeypatch.setenv("AWS_REGION", "us-east-1")
-    assert "not known" not in deployer("cost").out
+    assert "unknown" not in deployer("cost").out
 
 
 def test_without_region_or_credentials(
@@ -94,7 +94,7 @@ def test_without_region_or_credentials(
         monkeypatch.delenv(name)
     ran = deployer("cost")
     assert ran.code == 0 and "no region is set, so no price is known: set AWS_REGION" in ran.out
-    assert "Total: at least 0.00 USD; 10 lines are not known" in ran.out
+    assert "Total: at least 0.00 USD; 10 lines are unknown" in ran.out
     assert "the size of the lake is unknown" in ran.err and "no AWS credentials were found" in ran.err
     assert deployer("cost", "--json").json["region"] is None
     monkeypatch.setenv("AWS_PROFILE", "none")

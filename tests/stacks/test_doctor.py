@@ -191,7 +191,7 @@ CASES: Mapping[str, tuple[Setting, str, str, str, str]] = {
     "federated": (
         _set(identity=f"arn:aws:sts::{ACCOUNT}:federated-user/bob"), "permissions", "not applicable", "federated", ""
     ),
-    "small quota": (_set(vcpus=16.0), "quotas", "warning", "small (44) may take more", "ask for more in"),
+    "small quota": (_set(vcpus=16.0), "quotas", "warning", "small (44) may take more", "request a higher quota in"),
     "no quota": (_set(vcpus=None), "quotas", "warning", "AccessDenied", "servicequotas:ListServiceQuotas"),
     "clock behind": (_set(skew=dt.timedelta(minutes=20)), "clock", "wrong", "s behind that of", "set the clock"),
     "clock before": (_set(skew=dt.timedelta(minutes=-20)), "clock", "wrong", "s before that of", "set the clock"),
@@ -216,7 +216,7 @@ CASES: Mapping[str, tuple[Setting, str, str, str, str]] = {
     "over: identity": (
         _expiring(-1), "identity", "not applicable", "no credentials that work", ""
     ),
-    "a token": (_environment(AWS_SESSION_TOKEN="t"), "credentials", "ok", "temporary, until when is not known", ""),
+    "a token": (_environment(AWS_SESSION_TOKEN="t"), "credentials", "ok", "temporary, with an unknown expiry", ""),
     "another profile": (_environment(AWS_PROFILE="none"), "credentials", "wrong", "(none)", "set AWS_PROFILE"),
     "profile": (
         _profile(f"aws_access_key_id = a\naws_secret_access_key = {SECRET}\n"),
@@ -229,7 +229,7 @@ CASES: Mapping[str, tuple[Setting, str, str, str, str]] = {
     "role with a code": (
         _profile("role_arn = arn:aws:iam::1:role/r\nmfa_serial = m\nsource_profile = s\n"
                  "[profile s]\naws_access_key_id = a\naws_secret_access_key = b\n"),
-        "credentials", "wrong", "the profile wants a code (MFA)", "aws sts assume-role",
+        "credentials", "wrong", "the profile needs a code (MFA)", "aws sts assume-role",
     ),
     "single sign-on": (
         _profile("sso_session = c\nsso_account_id = 1\nsso_role_name = r\n"
@@ -369,7 +369,7 @@ def test_nobody_answers(lake: tuple[Path, Answers], deployer: Deployer, monkeypa
         "s3": "wrong", "dynamodb": "wrong", "sts": "warning", "emr-serverless": "wrong", "clock": "not applicable",
     }  # fmt: skip
     assert "HTTPS_PROXY" in found["s3"]["remedy"]
-    assert found["bucket"]["what"] == "STS gives no answer"
+    assert found["bucket"]["what"] == "STS did not answer"
 
 
 def test_people_read_a_checklist(lake: tuple[Path, Answers], deployer: Deployer) -> None:

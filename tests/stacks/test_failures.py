@@ -58,7 +58,7 @@ OF_STACK = {
     ),
     "table denied": Case("deny", "dynamodb", "CreateTable", "", ("state-table/deployer-demo-", "CreateTable", ALLOW)),
     "token expired": Case(
-        "expired", "dynamodb", "CreateTable", "", ("state-table/", "(ExpiredTokenException)", "the credentials ran out")
+        "expired", "dynamodb", "CreateTable", "", ("state-table/", "(ExpiredTokenException)", "the credentials expired")
     ),
     "role denied": Case("deny", "iam", "CreateRole", "", ("role/small", "(AccessDenied)", "CreateRole", ALLOW)),
     "role not ready": Case(

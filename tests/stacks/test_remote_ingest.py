@@ -255,7 +255,7 @@ def test_a_run_that_loses_its_driver_says_where_to_look(
         f"error: job run {run['jobRunId']} of EMR Serverless application {run['applicationId']} (cluster small): "
         in (ran.err)
     )
-    assert "the run failed: The driver was lost; its job was ended before it could say why; look at" in ran.err
+    assert "the run failed: The driver was lost; its job was ended before it could say why; read" in ran.err
 
 
 def test_a_role_that_a_run_cannot_use_yet_is_tried_again(

@@ -23,7 +23,7 @@ def test_the_state_moves_into_the_bucket_that_it_made(on_aws: MakeProject, deplo
     in_bucket = in_folder.replace("url: file://.", f"url: {place}")
     settings.write_text(in_bucket, encoding="utf-8")
     early = deployer("preview")
-    assert early.code == 1 and "there is no such bucket" in early.err
+    assert early.code == 1 and "the bucket does not exist" in early.err
 
     settings.write_text(in_folder, encoding="utf-8")
     assert deployer("up", "--yes").code == 0

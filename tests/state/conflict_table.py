@@ -61,7 +61,7 @@ TABLE_OPERATIONS: Mapping[str, Operation] = {
     ),
     "restore": Operation("go back to a savepoint", "the same dataset, at the same version; the same generation"),
     "record": Operation("record what Lance has", "the same dataset, at the same version; else it starts again"),
-    "give-up": Operation("give up a commit", "it is under way"),
+    "give-up": Operation("give up a commit", "it is running"),
     "delete": Operation("delete the table's log", "nothing"),
 }
 
@@ -99,7 +99,7 @@ _OTHER_VERSION = Refusal("the dataset is at version 6, not 5")
 _OTHER_GENERATION = Refusal("the table is at generation 2, not 1")
 _JOB_DONE = Refusal("job job-1 is done already, as version 6 of the dataset", only="job")
 _REWRITTEN = Refusal("the table was rewritten: its dataset is number 2, not 1")
-_NO_COMMIT = Refusal("job open-1 has no commit under way", only="job")
+_NO_COMMIT = Refusal("job open-1 has no unfinished commit", only="job")
 _TAKEN = Refusal("the name nyc.shared_1 belongs to table", only="name")
 _FORGOTTEN = Refusal("does not exist", only="table")
 
@@ -233,7 +233,7 @@ RULES: Mapping[tuple[str, str], Refusal] = {
     ("rewrite", "rewrite"): _REWRITTEN,
     ("rewrite", "restore"): _REWRITTEN,
     ("rewrite", "record"): _REWRITTEN,
-    ("rewrite", "give-up"): Refusal("has no commit under way"),
+    ("rewrite", "give-up"): Refusal("has no unfinished commit"),
     ("restore", "append-unique"): _OTHER_VERSION,
     ("restore", "make-unique"): _OTHER_GENERATION,
     ("restore", "split"): _OTHER_VERSION,

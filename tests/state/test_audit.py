@@ -111,6 +111,7 @@ DAMAGED = [(name, 40, "flipped") for name in PARTS]
 DAMAGED += [("files.parquet", version, change) for version in (10, 30) for change in CHANGES]
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize(("name", "version", "change"), DAMAGED, ids=["-".join(map(str, each)) for each in DAMAGED])
 def test_a_damaged_file_of_a_snapshot_is_made_again(filled: str, name: str, version: int, change: str) -> None:
     state, objects = newest(filled), objects_at(filled)
@@ -119,7 +120,7 @@ def test_a_damaged_file_of_a_snapshot_is_made_again(filled: str, name: str, vers
     [difference] = said(filled)
     assert difference.startswith(f"snapshot {version} of log {TABLE}: ") and name in difference
     [planned] = fix(filled, dry_run=True)
-    assert str(planned) == f"snapshot {version} of log {TABLE}: made again from what is before it and the log"
+    assert str(planned) == f"snapshot {version} of log {TABLE}: rebuilt from the previous snapshot and the log"
     assert said(filled) == [difference]
     assert fix(filled) == [planned]
     assert said(filled) == [] and newest(filled) == state
@@ -152,11 +153,11 @@ def test_a_damaged_entry_that_a_snapshot_stands_for_costs_only_the_past(filled: 
     assert newest(filled) == state
     assert said(filled) == [f"entry 25 of log {TABLE}: the checksum does not match"]
     [step] = fix(filled)
-    assert step.left and "some states of before version 30 cannot be read" in step.what
+    assert step.left and "some states before version 30 cannot be read" in step.what
     assert said(filled)
     assert store_at(filled).table(TABLE, at=24).version == 24
     [step] = fix(filled, drop_history=True)
-    assert str(step) == f"log {TABLE}: removed what is kept of before version 30, which could not be read whole"
+    assert str(step) == f"log {TABLE}: removed the states before version 30, which could not be read completely"
     assert said(filled) == [] and newest(filled) == state
     with pytest.raises(NotFound, match="is not kept any more"):
         store_at(filled).table(TABLE, at=24)
@@ -170,7 +171,9 @@ def test_a_damaged_entry_above_all_snapshots_is_named_and_left(
     assert f"entry 43 of log {TABLE}: " in said(filled)[0 if not is_on_s3(filled) else -1]
     for drop_history in (False, True):
         [step] = fix(filled, drop_history=drop_history)
-        assert step.left and "its newest state cannot be made from what is whole; restore the instance's" in step.what
+        assert (
+            step.left and "its newest state cannot be rebuilt from intact entries; restore the instance's" in step.what
+        )
     assert store_at(filled).table(TABLE, at=42).version == 42
 
 
@@ -207,7 +210,7 @@ def test_what_makes_no_sense_in_the_newest_state_is_named(root: str) -> None:
         f"the newest state of log {TABLE}: fragment 2 has keys outside of its partition root",
     ]
     [step] = fix(root)
-    assert step.left and "was committed so" in step.what
+    assert step.left and "was committed with this fault" in step.what
 
 
 def test_a_savepoint_whose_dataset_is_gone_is_named(root: str) -> None:

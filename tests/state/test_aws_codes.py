@@ -12,7 +12,7 @@ from deployer.platform.storage.s3_errors import refusal_in
 
 CODES = {
     **dict.fromkeys(CREDENTIALS, (Cause.CREDENTIALS, "does not know the credentials", "credentials are not")),
-    **dict.fromkeys(EXPIRED, (Cause.CREDENTIALS, "credentials ran out", "the credentials")),
+    **dict.fromkeys(EXPIRED, (Cause.CREDENTIALS, "credentials expired", "the credentials")),
     **dict.fromkeys(DENIED, (Cause.DENIED, "allow the role that deploys", "access to the bucket was denied")),
     **dict.fromkeys(THROTTLED, (Cause.THROTTLED, "AWS is busy", "too busy")),
 }

@@ -103,7 +103,7 @@ STRANGE: list[tuple[str, Any, type[Exception], str]] = [
         "a kind of the future",
         {"type": "files-moved"},
         Refused,
-        "'files-moved' is not known: .* newer deployer; upgrade",
+        "'files-moved' is unknown: .* newer deployer; upgrade",
     ),
     ("no kind", {"lance_version": 1}, Corrupt, "has no type"),
     ("not an object", [1], Corrupt, "has no type"),

@@ -49,6 +49,7 @@ def _changes(draw: st.DrawFn) -> tuple[Files, dict[int, File]]:
     return files, model
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("limit", [0, 3, 1000])
 @settings(max_examples=40)
 @given(data=st.data())

@@ -161,8 +161,8 @@ def _cut_short(root: str, environment: pytest.MonkeyPatch) -> None:
 WRONG: list[tuple[Callable[[str, pytest.MonkeyPatch], None], type[DeployerError], str]] = [
     (_no_credentials, DeployerError, r"s3://.*: no AWS credentials were found; run `aws configure`"),
     (_no_profile, DeployerError, r"s3://.*: .*profile \(nobody\) could not be found; set AWS_PROFILE"),
-    (_no_table, NotFound, r"DynamoDB table deployer-.* in eu-central-1: there is no such table; check the region"),
-    (_other_region, NotFound, r"DynamoDB table deployer-.* in us-west-2: there is no such table; check the region"),
+    (_no_table, NotFound, r"DynamoDB table deployer-.* in eu-central-1: the table does not exist; check the region"),
+    (_other_region, NotFound, r"DynamoDB table deployer-.* in us-west-2: the table does not exist; check the region"),
     (_newer, Refused, r"store\.json: written by a newer deployer \(format 2\), this one reads up to 1; upgrade"),
     (_cut_short, Corrupt, r"store\.json: it has an unexpected structure: .*else restore"),
 ]
@@ -216,7 +216,7 @@ def test_what_aws_refuses_is_said_at_once(
 
 @pytest.mark.parametrize("use", [open_store, create_store, remove_store])
 def test_a_bucket_that_is_not_there_is_said_so(bucket: str, use: Callable[[str], object]) -> None:
-    with pytest.raises(NotFound, match=r"s3://no-such-.*: there is no such bucket; create the bucket"):
+    with pytest.raises(NotFound, match=r"s3://no-such-.*: the bucket does not exist; create the bucket"):
         use(f"s3://no-such-{bucket}/lake")
 
 

@@ -158,7 +158,7 @@ def _wait_until_stopped(pid: int) -> None:
         time.sleep(0.01)
 
 
-#: Forks in a process of its own: threads of this one may hold locks, which a fork would wait for for ever.
+#: Forks in a process of its own: threads of this one may hold locks, which a fork would wait for forever.
 FORKING = """
 import os, sys
 from tests.state.samples import TABLE, added, backend_of, creation, store_at

@@ -228,7 +228,7 @@ REFUSED: list[tuple[State, Update, str]] = [
     (CREATED, SetTableProperties({"generation": 9}), "generation counts changes and cannot be set"),
     (CREATED, SetTableProperties({"onlin": True}), "there is no property onlin; there are generation, row_keys"),
     (CREATED, SetTableProperties({"online": "yes"}), "online: 'yes' is not true or false"),
-    (CREATED, CommitAbandoned("none"), "job none has no commit under way"),
+    (CREATED, CommitAbandoned("none"), "job none has no unfinished commit"),
     (CREATED, added(1), "fragment 1 is in the table already"),
     (CREATED, FilesRemoved((2,), 4), "fragment 2 is not in the table"),
     (CREATED, FilesRemoved((1, 1), 4), "a fragment is named twice"),

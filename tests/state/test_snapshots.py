@@ -305,7 +305,7 @@ def test_a_table_has_no_state_before_it_was_created(root: str) -> None:
     store.commit(TABLE, [creation()])
     with pytest.raises(NotFound, match="it did not exist yet at 1970-01-01T00:00:04"):
         store.table(TABLE, at=Time(4_000))
-    with pytest.raises(NotFound, match="there is no such table"):
+    with pytest.raises(NotFound, match="the table does not exist"):
         store.table("b" * 32)
 
 

@@ -37,7 +37,7 @@ def start(lake: Lake, path: Path, job_id: str, failpoint: str = "") -> subproces
 
 
 def ended(process: subprocess.Popen[str]) -> int:
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=300)
     assert process.returncode in (0, -signal.SIGKILL), said
     return process.returncode
 
@@ -97,7 +97,7 @@ def test_the_same_job_at_once_adds_its_rows_once(lake: Lake) -> None:
     os.waitpid(slow.pid, os.WUNTRACED)
     assert ended(start(lake, path, "job-1")) == 0
     os.kill(slow.pid, signal.SIGCONT)
-    slow.communicate(timeout=120)
+    slow.communicate(timeout=300)
     table = lake.open()
     assert table.count() == 40
     assert sorted_rows(table.scan().to_table()) == sorted_rows(flights(40))

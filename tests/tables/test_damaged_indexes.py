@@ -39,6 +39,7 @@ READS: dict[str, tuple[IndexSpec, Callable[[Table], Any]]] = {
 CASES = [("condition", each) for each in DAMAGES] + [(each, "other bytes") for each in READS if each != "condition"]
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize(("read", "damage"), CASES)
 def test_a_damaged_index_is_named_and_built_again(lake: Lake, read: str, damage: str) -> None:
     index, reading = READS[read]

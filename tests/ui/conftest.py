@@ -138,7 +138,7 @@ def served(folder: Path, *, allow_runs: bool = False) -> Iterator[Browser]:
             yield Browser(port, view, folder)
         finally:
             serving.should_exit = True
-            thread.join(30)
+            thread.join(300)
             assert not thread.is_alive()
 
 

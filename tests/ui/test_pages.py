@@ -117,10 +117,10 @@ def test_reading_writes_nothing(browser: Browser, project: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("/nothing", "There is no such page"),
+        ("/nothing", "This page does not exist"),
         ("/table/air.flihgts", "did you mean 'air.flights'"),
-        ("/static/nothing.js", "There is no such page"),
-        ("/static/..%2Fpages.py", "There is no such page"),
+        ("/static/nothing.js", "This page does not exist"),
+        ("/static/..%2Fpages.py", "This page does not exist"),
         ("/table/%3Cscript%3E", "there is no table"),
     ],
 )

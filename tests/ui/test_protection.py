@@ -150,3 +150,8 @@ def test_the_command_names_a_port_in_use(project: Path, deployer: Deployer) -> N
         ended = deployer("ui", "--port", str(port))
     assert ended.code == 1
     assert f"port {port} cannot be used" in ended.err
+
+
+def test_browsers_send_forms_with_their_origin(browser: Browser) -> None:
+    """With the policy `no-referrer` they send the origin `null`, which no form of this server has."""
+    assert browser.ask("/").headers["referrer-policy"] == "same-origin"

@@ -21,7 +21,7 @@ def result(browser: Browser, kind: str) -> str:
     [token] = browser.page(f"/{kind}").tokens
     answer = browser.post(f"/{kind}", token=token)
     assert (answer.status, answer.headers["location"]) == (303, f"/{kind}")
-    for _ in range(600):
+    for _ in range(3000):
         if "It is being made" not in browser.page(f"/{kind}/part").text:
             break
         time.sleep(0.1)
@@ -62,6 +62,6 @@ def test_the_command_serves_until_it_is_interrupted(project: Path) -> None:
             connection.request("GET", "/")
             assert b"air.flights" in connection.getresponse().read()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert "Traceback" not in err

@@ -170,7 +170,7 @@ class _Once:
 
 def _wants_a_code() -> DeployerError:
     remedy = "assume the role by `aws sts assume-role`, then try again"
-    return DeployerError("the profile wants a code (MFA)", remedy=remedy)
+    return DeployerError("the profile needs a code (MFA)", remedy=remedy)
 
 
 def _never_ask(session: Any) -> None:
@@ -221,7 +221,7 @@ def credentials(aws: Aws) -> Finding:
     expiry: dt.datetime | None = getattr(found, "_expiry_time", None)
     details = {"source": found.method, "expires": iso_utc(expiry) if expiry else None}
     if expiry is None:
-        ends = "temporary, until when is not known" if found.token else "they do not expire"
+        ends = "temporary, with an unknown expiry" if found.token else "they do not expire"
         return ok(f"from {source}; {ends}", **details)
     left = expiry - dt.datetime.now(dt.UTC)
     what_is_there = f"from {source}; they expire at {expiry.astimezone(dt.UTC):%Y-%m-%d %H:%M} UTC"
@@ -239,7 +239,7 @@ def identity(aws: Aws) -> Finding:
         account, arn = aws.identity
     except ClientError as error:
         if code_of(error) in CREDENTIALS:
-            remedy = "renew the credentials, or choose others by AWS_PROFILE; look at the clock below, too"
+            remedy = "renew the credentials, or choose others by AWS_PROFILE; also check the clock below"
             return wrong(f"AWS does not accept the credentials: {aws_message(error)}", remedy)
         return warning(f"STS did not report the caller's identity: {aws_message(error)}", "allow sts:GetCallerIdentity")
     except NoRegionError:
@@ -262,7 +262,7 @@ def region(aws: Aws) -> Finding:
 
 
 def aws_partition(aws: Aws, region: str) -> str:
-    """`aws`, `aws-cn`, …; `aws` for a region that is not known."""
+    """`aws`, `aws-cn`, …; `aws` for a region that is unknown."""
     try:
         return str(aws.session.get_partition_for_region(region))
     except BotoCoreError:
@@ -276,7 +276,7 @@ def endpoint(aws: Aws, service: str, *, needed: bool = True) -> Finding:
     except NoRegionError:
         return not_applicable("there is no region")
     except NO_ANSWER as error:
-        remedy = "look at network, proxy (HTTPS_PROXY, NO_PROXY), and AWS_ENDPOINT_URL if it is set"
+        remedy = "check network, proxy (HTTPS_PROXY, NO_PROXY), and AWS_ENDPOINT_URL if it is set"
         return (wrong if needed else warning)(one_line(error), remedy)
     return ok(f"{url} answers", url=url)
 
@@ -290,7 +290,7 @@ def clock(aws: Aws) -> Finding:
             continue
         if skew is not None:
             return judged_skew(skew.total_seconds(), url)
-    return not_applicable("no endpoint gave an answer with a date")
+    return not_applicable("no endpoint answered with a date")
 
 
 def judged_skew(seconds: float, url: str) -> Finding:

@@ -25,7 +25,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found, as a sentence; `details` is for machines."""
+    """The result of a check as a sentence; `details` is for machines."""
 
     status: Status
     what: str
@@ -51,7 +51,7 @@ def not_applicable(why: str) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Something to look at. `look` may raise: a DeployerError counts as wrong, with its own message."""
+    """A check. `look` may raise: a DeployerError counts as wrong, with its own message."""
 
     group: str
     name: str
@@ -85,7 +85,7 @@ def run_checks(
         except queue.Empty:
             break
         found[index] = finding
-    late = wrong(f"no result after {limit:g} s", "look at the network and at what else is wrong, or raise --timeout")
+    late = wrong(f"no result after {limit:g} s", "check the network and the other problems, or raise --timeout")
     return [Result(check.group, check.name, found.get(index, late)) for index, check in enumerate(checks)]
 
 
@@ -102,4 +102,4 @@ def _looked(check: Check) -> Finding:
         where = f"{error.where}: " if error.where is not None else ""
         return wrong(f"{where}{error.what}", error.remedy)
     except Exception as error:  # a check that breaks must not hide what the others find
-        return wrong(f"this could not be looked at: {type(error).__name__}: {error}", "look at what is named")
+        return wrong(f"this check failed: {type(error).__name__}: {error}", "check what the message names")

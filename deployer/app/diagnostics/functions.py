@@ -16,7 +16,7 @@ _READ = 100  #: packages whose authors are read
 def packaged_functions(root: str, unready: Callable[[], str] = lambda: "") -> Finding:
     """Returns how many packaged functions the lake has, by whom, and which of them jobs of this environment run.
 
-    `root` is empty where it is not known; `unready` says why a bucket cannot be asked. Nothing of a package runs.
+    `root` is empty where it is unknown; `unready` says why a bucket cannot be asked. Nothing of a package runs.
     Raises InvalidInput for names in the environment that cannot be names of functions.
     """
     trusted = TrustedFunctions.allowed()

@@ -51,7 +51,7 @@ def unready(aws: Aws) -> str:
     except ClientError as error:
         return f"STS did not report the caller's identity: {code_of(error)}"
     except NO_ANSWER:
-        return "STS gives no answer"
+        return "STS did not answer"
     return ""
 
 

@@ -28,7 +28,7 @@ def python() -> Finding:
     try:
         wanted = metadata.metadata(DISTRIBUTION)["Requires-Python"]
     except metadata.PackageNotFoundError:
-        return not_applicable(f"{version}; deployer is not installed as a package, so that its range is not known")
+        return not_applicable(f"{version}; deployer is not installed as a package, so its range is unknown")
     if wanted and not SpecifierSet(wanted).contains(version, prereleases=True):
         return wrong(f"{version}, and deployer needs {wanted}", f"install it with a Python {wanted}", version=version)
     return ok(version, version=version)
@@ -56,7 +56,7 @@ def packages() -> Finding:
     try:
         required = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
-        return not_applicable("deployer is not installed as a package, so that its ranges are not known")
+        return not_applicable("deployer is not installed as a package, so its ranges are unknown")
     return judged_packages(required)
 
 

@@ -31,7 +31,7 @@ _LITTLE, _TOO_LITTLE = 5_000_000_000, 200_000_000  #: bytes that are free
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What could be read of the project. `root` is a path or s3://…, empty where it is not known."""
+    """The readable parts of the project. `root` is a path or s3://…, empty where it is unknown."""
 
     project: Finding
     specs: Finding
@@ -139,7 +139,7 @@ def local_root(root: str) -> Finding:
     kind = file_system(there, _mounts())
     if (folder / "_state" / "state.db").exists():  # a lake, in which a look leaves no trace
         if not os.access(folder / "_state" / "state.db", os.W_OK):
-            what_is_there = f"{folder}, {kind or 'file system not known'}, can be read and not written to"
+            what_is_there = f"{folder}, {kind or 'unknown file system'}, can be read and not written to"
             return warning(
                 what_is_there,
                 "enough for previews and queries; check its permissions before `up`",
@@ -154,7 +154,7 @@ def local_root(root: str) -> Finding:
             f"{there} cannot be written to: {error.strerror}", "check its permissions, or choose another `root`"
         )
     if locks:
-        return wrong(f"SQLite cannot lock a file in {there} ({kind or 'file system not known'}): {locks}", _LOCAL_DISK)
+        return wrong(f"SQLite cannot lock a file in {there} ({kind or 'unknown file system'}): {locks}", _LOCAL_DISK)
     space = shutil.disk_usage(there)
     return judged_root(f"{folder}" if folder.exists() else f"{folder} (made by `up`)", kind, space.free)
 
@@ -164,7 +164,7 @@ _LOCAL_DISK = "put the root on a disk of this machine, or on S3"
 
 def judged_root(root: str, kind: str, free: int) -> Finding:
     """Returns what a root that can be written to is worth: `kind` of file system (empty: not known), `free` bytes."""
-    what_is_there = f"{root}, {kind or 'file system not known'}, {size(free)} free"
+    what_is_there = f"{root}, {kind or 'unknown file system'}, {size(free)} free"
     details = {"file_system": kind or None, "free_bytes": free}
     if free < _TOO_LITTLE:
         return wrong(what_is_there, "free some space: a load writes its rows before it removes anything", **details)
@@ -225,7 +225,7 @@ def state_store(root: str, unready: Callable[[], str] = lambda: "") -> Finding:
     from deployer.state.model.lost_store import missing_beside
 
     if not root:
-        return not_applicable("the root is not known")
+        return not_applicable("the root is unknown")
     if why := unready():
         return not_applicable(why)
     try:

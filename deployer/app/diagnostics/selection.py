@@ -45,7 +45,7 @@ def checks_of(place: Place) -> list[Check]:
 
 def _root(place: Place) -> Finding:
     if not place.root:
-        return not_applicable("it is not known")
+        return not_applicable("it is unknown")
     return not_applicable("see `bucket`") if place.is_on_s3 else local_root(place.root)
 
 
@@ -54,7 +54,7 @@ _OF_LAKE = ("bucket", "permissions", "job-roles", "quotas")
 
 
 def _on_disk(place: Place) -> list[Check]:
-    why = "the root is not on S3" if place.root else "the root is not known"
+    why = "the root is not on S3" if place.root else "the root is unknown"
     return [
         Check("project", "pulumi-state", lambda: pulumi_state(place)),
         Check("lake", "state-store", lambda: state_store(place.root)),
@@ -81,7 +81,7 @@ def _on_aws(place: Place, managed: str) -> list[Check]:
         Check("aws", "clock", lambda: of_aws.clock(aws)),
     ]
     if not place.is_on_s3:
-        off = not_applicable("the root is not on S3" if root else "the root is not known")
+        off = not_applicable("the root is not on S3" if root else "the root is unknown")
         of_lakes = ("dynamodb", "emr-serverless", "emr", *_OF_LAKE)
         return [
             *asked,

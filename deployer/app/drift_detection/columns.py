@@ -21,6 +21,7 @@ _PROPERTIES: Mapping[type, str] = {
     c.RelaxNullability: "nullable",
     c.TightenNullability: "nullable",
     c.ChangeColumnDescription: "description",
+    c.ChangeColumnSensitive: "sensitive",
     c.ChangeColumnDefault: "default",
     c.ChangeColumnSource: "source",
     c.ChangeColumnComputed: "computed",
@@ -64,6 +65,8 @@ def _property(change: c.ColumnChange, column: Column) -> tuple[str, object]:
             return "description", column.description or None
         case c.ChangeColumnDefault():
             return "default", column.default or None
+        case c.ChangeColumnSensitive():
+            return "sensitive", column.sensitive or None
         case c.ChangeColumnSource():
             return "source", column.source
         case c.ChangeColumnComputed():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from deployer.app.live_state import read_live
 from deployer.app.stack.engine import engine_for
@@ -33,9 +33,11 @@ from deployer.plan import changes as c
 from deployer.plan.diff.lakes import diff
 from deployer.plan.render.services import service_name
 from deployer.plan.targeting.targets import Targets, resolve_targets
-from deployer.provider.resources.inputs import table_of
+from deployer.provider.resources.inputs import dataset_of, table_of
+from deployer.provider.resources.live_datasets import with_datasets
 from deployer.specs.model import Lake, TableSpec
 from deployer.specs.serialized.specs import instance_from_json
+from deployer.specs.types.dataset import DatasetSpec
 from deployer.specs.values.root import resolve_root
 from deployer.state import open_reader
 from deployer.state.model.entities import TableEntry
@@ -75,7 +77,7 @@ class DriftItem:
 
 @dataclass(frozen=True, slots=True)
 class Undeclared:
-    """Something in the lake that no specs declare."""
+    """A resource in the lake that no specs declare."""
 
     what: str
     why: str
@@ -86,7 +88,7 @@ class Drift:
     """Differences by address, and what is there besides; `live` is what they were found in.
 
     `tables` are the live tables by the addresses that they were applied at, whatever they are called now; those that
-    are gone are left out. Of tables that are `unreadable` it is not known whether they differ.
+    are gone are left out. Whether tables that are `unreadable` differ is unknown.
     """
 
     items: tuple[DriftItem, ...]
@@ -96,11 +98,12 @@ class Drift:
     tables: Mapping[str, TableSpec]
     unreadable: tuple[Unreadable, ...] = ()
     targets: Targets | None = None  #: what was looked at, if not everything
+    datasets: Mapping[str, DatasetSpec] = field(default_factory=dict)  #: live, by the addresses as for `tables`
 
 
 def find_drift(workspace: Workspace, given: Sequence[str] = ()) -> Drift:
-    """Returns what live state has otherwise than this stack last applied; `given` are the targets, if not everything is
-    one.
+    """Returns the differences between live state and what this stack last applied; `given` are the targets, if not
+    everything is one.
 
     Raises NotFound when it never applied anything, Refused when another stack manages the lake then, or when its state
     store is missing.
@@ -123,17 +126,26 @@ def find_drift(workspace: Workspace, given: Sequence[str] = ()) -> Drift:
         targets = None
         if given:
             entries = {table_id: entry.address for table_id, entry in store.instance().tables.items()}
+            known = with_datasets(LiveLake(None), store.instance()).datasets
+            entries |= {each.dataset_id: address for address, each in known.items()}
             ids = {address: each.id for address, each in applied.items()}
             targets = resolve_targets(given, lake, entries, ids)
             applied = {address: each for address, each in applied.items() if address in targets.addresses}
-        live = read_lake(store, root, targets.addresses if targets else None)
+        only = targets.addresses if targets else None
+        live = with_datasets(read_lake(store, root, only), store.instance(), only)
         live = live.with_applied({address: each.id for address, each in applied.items()})
         items, unreadable = _items(store, root, applied, live)
         tables = {address: live.tables[now].spec for address, now in live.applied.items() if now in live.tables}
+        datasets = {
+            address: by_id[each.id].spec
+            for by_id in [{each.dataset_id: each for each in live.datasets.values()}]
+            for address, each in applied.items()
+            if each.id in by_id
+        }
         undeclared = [*_unknown_tables(workspace, live)]
         if targets is None:
             undeclared += _plain_datasets(store, root)
-        return Drift(items, tuple(undeclared), lake, live, tables, unreadable, targets)
+        return Drift(items, tuple(undeclared), lake, live, tables, unreadable, targets, datasets)
 
 
 def _applied_root(workspace: Workspace, lake: Lake, applied: Mapping[str, Applied]) -> str:
@@ -153,6 +165,8 @@ def _items(
         if address.startswith("instance/"):
             changes = diff(instance_from_json(resource.inputs), live.instance)
             items += (DriftItem(address, change, instance_origin(store)) for change in changes)
+        elif address.startswith("dataset/"):
+            items += _of_dataset(store, address, resource, live)
         elif resource.id not in unreadable:
             entry = entries.get(resource.id)
             try:
@@ -165,6 +179,14 @@ def _items(
                     raise
                 unreadable[resource.id] = as_unreadable(entry, error)
     return tuple(items), tuple(sorted(unreadable.values(), key=lambda each: each.address))
+
+
+def _of_dataset(store: StateReader, address: str, resource: Applied, live: LiveLake) -> list[DriftItem]:
+    from deployer.catalog.datasets.declared.origin import dataset_origin  # it loads Arrow and the messages of Rerun
+
+    found = next((each.spec for each in live.datasets.values() if each.dataset_id == resource.id), None)
+    changes = diff(dataset_of(resource.inputs), found)
+    return [DriftItem(address, change, dataset_origin(store, resource.id, change)) for change in changes]
 
 
 def _of_table(
@@ -204,6 +226,9 @@ def _unknown_tables(workspace: Workspace, live: LiveLake) -> Iterator[Undeclared
     for address, table in sorted(live.tables.items()):
         if address not in live.resources and table.owner in ("", workspace.owner):
             yield Undeclared(address, "it is in the state store, and this stack's Pulumi state does not know it")
+    for address, dataset in sorted(live.datasets.items()):  # those without an owner are of the catalog's clients
+        if dataset.owner == workspace.owner and dataset.dataset_id not in live.applied_datasets:
+            yield Undeclared(address, "it is in the catalog, and this stack's Pulumi state does not know it")
 
 
 def _plain_datasets(store: StateReader, root: str) -> Iterator[Undeclared]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deployer.app.drift_detection.columns import edit_column
+from deployer.app.drift_detection.datasets import edit_dataset
 from deployer.app.drift_detection.find import Drift, DriftItem
 from deployer.app.planning.targeting import urns_of
 from deployer.app.stack.engine import engine_for
@@ -14,6 +15,7 @@ from deployer.errors import DeployerError, InvalidSpecs, Position, Refused
 from deployer.live.model import LiveLake
 from deployer.plan import changes as c
 from deployer.plan.diff.lakes import diff
+from deployer.plan.graph.build import Spec
 from deployer.plan.planning.cause import cause
 from deployer.plan.render.changes import describe
 from deployer.plan.render.services import service_name
@@ -70,10 +72,13 @@ def take_over(workspace: Workspace, found: Drift) -> list[str]:
 def _check(lake: Lake, found: Drift) -> None:
     """Raises Refused when the edited specs declare a difference still, because an overlay or variable has a part."""
     for item in found.items:
-        live: TableSpec | InstanceSpec | None
-        declared: TableSpec | InstanceSpec | None
+        live: Spec | None
+        declared: Spec | None
         if item.address == lake.instance.address:
             live, declared = found.live.instance, lake.instance
+        elif item.address.startswith("dataset/"):
+            live = found.datasets.get(item.address)
+            declared = lake.dataset(item.address.partition("/")[2])
         else:
             live = found.tables.get(item.address)
             declared = lake.table(live.full_name) if live else None
@@ -96,6 +101,8 @@ def _subject(change: c.Change) -> tuple[str, object]:
             | c.RenameIndex(after=index)
         ):
             return ("index", index.name)
+        case c.CreateSearchIndex(index=search) | c.DropSearchIndex(index=search) | c.RebuildSearchIndex(after=search):
+            return ("search index", search.column)
         case c.CreateService() | c.DeleteService() | c.ChangeTrigger() | c.ChangeServiceOptions():
             return ("service", service_name(change))
         case c.MoveServiceToCluster():
@@ -108,6 +115,9 @@ def _subject(change: c.Change) -> tuple[str, object]:
 def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace) -> None:
     if item.address.startswith("instance/"):
         _edit_instance(edits, item.change, found.lake.instance, found.live, workspace)
+        return
+    if item.address.startswith("dataset/"):
+        edit_dataset(edits, item, found)
         return
     declared = _declared(found.lake, item.address.partition("/")[2])
     live = found.tables.get(item.address)
@@ -199,7 +209,7 @@ def _is_mended(change: c.Change, declared: TableSpec) -> bool:
 
 
 def _declared(lake: Lake, name: str) -> TableSpec | None:
-    """Returns the table that was applied under that name; it may be declared as renamed from it by now."""
+    """Returns the table that was applied under that name; it may be declared as renamed from it meanwhile."""
     return lake.table(name) or next((table for table in lake.tables if table.former_name == name), None)
 
 

@@ -49,7 +49,7 @@ def adopt_all(
         name = live.get(location_under(root, path) or "") or f"{database}.{table_name(path.name)}"
         declared = lake.table(name)
         if declared and declared.address in applied and location_under(root, path) in live:
-            continue  # it is imported; others were cut off half-way
+            continue  # it is imported; others were interrupted half-way
         try:
             one = adoptable(root, path, *name.split("."))
             if (declared and diff(one.spec, declared)) or any(name == other.spec.full_name for other in found):

@@ -1,4 +1,4 @@
-"""What an import came to, and what of it was done before."""
+"""The outcome of an import, and what earlier imports had done."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deployer.app.operations.plan import PlanRefused, PlanResult, live_plan
+from deployer.app.operations.recordings import AppliedRecordings, apply_recordings
 from deployer.app.planning.addresses import check_addresses
 from deployer.app.planning.plan import Planned, plan_lake
 from deployer.app.planning.saved_plan import as_saved_plan, open_plan, plan_again
@@ -36,16 +37,18 @@ Approve = Callable[[PlanResult], bool]
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """What was applied.
+    """The result of `apply` or `apply_plan`.
 
     `summary` counts the engine's operations by kind, `operations` has each of them. `old_datasets` are those that
-    rewrites left and whose time is over: removed, or kept for a reason.
+    rewrites left and whose time is over: removed, or kept for a reason. `recordings` is what was registered with
+    datasets, and what of it failed.
     """
 
     plan: PlanResult
     summary: Mapping[str, int]
     operations: tuple[Operation, ...]
     old_datasets: tuple[OldDataset, ...] = ()
+    recordings: tuple[AppliedRecordings, ...] = ()
 
     @property
     def unreadable(self) -> tuple[Unreadable, ...]:
@@ -54,7 +57,9 @@ class ApplyResult:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the document that `deployer up --json` prints."""
-        document = {"plan": self.plan.to_json(), "summary": dict(self.summary)}
+        document: dict[str, Any] = {"plan": self.plan.to_json(), "summary": dict(self.summary)}
+        if self.recordings:
+            document["recordings"] = [each.to_json() for each in self.recordings]
         if self.unreadable:
             rows = [each.as_row() for each in self.unreadable]
             document["error"] = {"kind": "Corrupt", "unreadable": rows}
@@ -62,16 +67,16 @@ class ApplyResult:
 
 
 class PlanMoved(Refused):
-    """What a plan read is different now, so nothing was changed. `moved` says each thing; `file` is the saved plan's,
-    None where it was given as a value."""
+    """The state that a plan read has changed, so nothing was applied. `moved` lists each change; `file` is the saved
+    plan's, None where it was given as a value."""
 
     kind = "Refused"
 
     def __init__(self, file: str | None, moved: Sequence[MovedFact], *, is_applied: bool) -> None:
         self.file, self.moved = file, tuple(moved)
         number = "1 thing" if len(moved) == 1 else f"{len(moved)} things"
-        remedy = "the lake is as the plan wants it already" if is_applied else "preview again with --out"
-        what = f"{number} that the plan read moved since, nothing was changed"
+        remedy = "the lake already is as the plan declares it" if is_applied else "preview again with --out"
+        what = f"{number} that the plan read moved since; nothing was changed"
         super().__init__(what, where=file, remedy=remedy)
 
     def details(self) -> tuple[str, ...]:
@@ -101,12 +106,12 @@ def apply(
     install_missing: InstallMissing | None = None,
     reporter: Reporter = SILENT,
 ) -> ApplyResult:
-    """Plans and applies what the specs declare. Other runs on the stack are kept off from the plan on.
+    """Plans and applies what the specs declare. Other runs on the stack are refused until it ends.
 
-    The arguments are those of `plan`. `on_plan` is given the plan first. Then `approve` is asked, unless the plan is
-    empty; a no raises Interrupted. `lock_timeout` is how long to wait while another run holds the stack, such as
-    `"90s"`; Conflict is raised then, at once by default. `install_missing` is given a provider's plugin that the
-    program needs and that is not installed.
+    The arguments are those of `plan`. `on_plan` receives the plan first. Then `approve` is called, unless the plan is
+    empty; Interrupted is raised if it returns False. `lock_timeout` is how long to wait while another run holds the
+    stack, such as `"90s"`; Conflict is raised then, at once by default. `install_missing` is given a provider's plugin
+    that the program needs and that is not installed.
 
     Raises PlanRefused for a plan with refused changes, EngineFailed where a step fails; what was done is saved then.
     """
@@ -141,12 +146,12 @@ def apply_plan(
     install_missing: InstallMissing | None = None,
     reporter: Reporter = SILENT,
 ) -> ApplyResult:
-    """Applies exactly this plan, of `plan` or of a file of `save_plan`, unless something that it read moved since.
+    """Applies exactly this plan, of `plan` or of a file of `save_plan`, unless something that it read changed since.
 
     Of a file, `expect` is the digest that it has to have; it has to be signed where DEPLOYER_PLAN_PUBLIC_KEY is set.
     `approve` is asked only where the plan takes something away. Other arguments are those of `apply`.
 
-    Raises PlanMoved with everything that moved, Refused for a plan of another project, stack, digest or signature,
+    Raises PlanMoved with everything that changed, Refused for a plan of another project, stack, digest or signature,
     Corrupt for a file that was damaged or edited, and what `apply` raises.
     """
     with masking.scope() as secrets:
@@ -183,8 +188,8 @@ def _apply(workspace: Workspace, planned: Planned, result: PlanResult, reporter:
     reached("cli.up.planned")
     root = workspace.root(planned.lake)
     _record_others(root, planned, reporter)
-    # With an empty plan too: Pulumi's state takes over what was refreshed, and what a run that was cut off left open.
-    # The program applies the lake that was shown, even if the specs are edited meanwhile.
+    # With an empty plan too: Pulumi's state takes over what was refreshed, and what a run that was interrupted left
+    # open. The program applies the lake that was shown, even if the specs are edited meanwhile.
     ended = finish_deletions(workspace, planned, reporter)
     refreshed = planned.refreshed.without(ended) if planned.refreshed else None
     with known_lake(workspace.dir, workspace.specs, planned.lake, workspace.stack), reporter.steps() as on_event:
@@ -199,7 +204,9 @@ def _apply(workspace: Workspace, planned: Planned, result: PlanResult, reporter:
         )
     _publish_clusters(workspace, planned.lake, planned.engine(), reporter)
     _remove_unused_code(workspace, planned.lake, planned.engine(), reporter)
-    return ApplyResult(result, applied.summary, applied.operations, _remove_old_datasets(root, planned))
+    recordings = apply_recordings(workspace, planned)
+    removed = _remove_old_datasets(root, planned)
+    return ApplyResult(result, applied.summary, applied.operations, removed, recordings)
 
 
 def _record_others(root: str, planned: Planned, reporter: Reporter) -> None:
@@ -227,7 +234,8 @@ def _remove_old_datasets(root: str, planned: Planned) -> tuple[OldDataset, ...]:
     from deployer.tables.evolution.rewrite.cleanup import remove_old_datasets
 
     tables = {table.table_id for table in planned.live.tables.values() if table.former}
-    tables |= {resource.table_id for resource in planned.plan.resources if resource.changes and resource.table_id}
+    changed = (each for each in planned.plan.resources if each.changes and not each.address.startswith("dataset/"))
+    tables |= {resource.table_id for resource in changed if resource.table_id}
     if not tables:
         return ()
     foreseen = {each.name for each in planned.plan.removals if each.kind in ("replaced", "unfinished")}

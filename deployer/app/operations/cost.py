@@ -22,7 +22,7 @@ from deployer.specs.model import InstanceSpec, Lake
 
 @dataclass(frozen=True, slots=True)
 class CostResult:
-    """What the lake `instance` is expected to cost; the estimate has no lines for a root on a disk."""
+    """The expected cost of the lake `instance`; the estimate has no lines for a root on a disk."""
 
     instance: str
     estimate: Estimate

@@ -23,7 +23,7 @@ from deployer.platform.text import masking
 
 @dataclass(frozen=True, slots=True)
 class DestroyResult:
-    """What was deleted.
+    """The result of `destroy`.
 
     `summary` counts the engine's operations by kind, `operations` has each of them. `kept` are the names of protected
     resources that are still in AWS and are not part of the stack any more.

@@ -17,7 +17,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class DoctorResult:
-    """What the checks found for stack `stack`, in the order in which they are shown."""
+    """The findings of the checks for stack `stack`, in the order in which they are shown."""
 
     stack: str
     results: tuple[Result, ...]

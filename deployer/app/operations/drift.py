@@ -1,4 +1,4 @@
-"""`drift`: what live state has otherwise than it was last applied, and into the specs with it."""
+"""`drift`: differences between live state and what was last applied, and writing them into the specs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from deployer.state.model.times import iso_utc
 
 @dataclass(frozen=True, slots=True)
 class DriftResult:
-    """What differs from what stack `stack` last applied.
+    """The differences between live state and what stack `stack` last applied.
 
     `items` are the differences by address, each with its change and, where known, who made it and when. `undeclared` is
     what is in the lake and was never declared. Of `unreadable` tables it is unknown whether they differ. `targets` is
-    what was looked at, None for everything. `taken_over`: the differences count as applied now; `written` are the spec
+    what was compared, None for everything. `taken_over`: the differences count as applied now; `written` are the spec
     files that were edited for that.
     """
 
@@ -71,7 +71,7 @@ def drift(
     targets: Sequence[str] = (),
     write_specs: bool = False,
 ) -> DriftResult:
-    """Finds what live state has otherwise than the stack last applied, by whom and when.
+    """Finds the differences between live state and what the stack last applied, with authors and times.
 
     `project`, `stack`, `specs` and `targets` are those of `plan`. With `write_specs` the specs are edited so that they
     declare what is live, and the differences count as applied.

@@ -17,13 +17,24 @@ from deployer.state.model.services import EXCLUDES
 
 FILE = "explanations.yaml"  #: beside this package
 TopicKind = Literal["error", "service", "change"]
+#: Services with a page of their own.
+_SERVICE_PAGES = {
+    **{
+        name: f"{name.lower()}.md"
+        for name in ("COMPACT", "CLUSTER", "CLEAN", "METASYNC", "INGEST", "EXPIRE", "BACKFILL")
+    },
+    "REFRESH": "views.md",
+    "AUTOSAVEPOINT": "savepoints.md",
+    "RESTORE": "savepoints.md",
+    "LOAD_COLUMNS": "columns.md",
+}
 _LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What is known of one topic. `facts` are lines such as `risk: safe`, `text` is what it does or means, `advice` is
-    what to do, and `page` is the page of the documentation with more."""
+    """The explanation of one topic. `facts` are lines such as `risk: safe`, `text` is what it does or means, `advice`
+    is what to do, and `page` is the page of the documentation with more."""
 
     kind: TopicKind
     name: str
@@ -76,7 +87,9 @@ def topics() -> Mapping[TopicKind, tuple[Explanation, ...]]:
             for name, each in read["errors"].items()
         ),
         "service": tuple(
-            Explanation("service", name, each["does"], each["use"], _beside(name), "services.md")
+            Explanation(
+                "service", name, each["does"], each["use"], _beside(name), _SERVICE_PAGES.get(name, "services.md")
+            )
             for name, each in read["services"].items()
         ),
         "change": tuple(

@@ -55,7 +55,7 @@ def import_table(
     ROOT/NAME.lance or ROOT/DATABASE/NAME.lance. A dataset below the root stays where it is, unless `copy` is set;
     anything else is copied into a new table with these keys, read by `options`.
 
-    Raises Conflict where the specs declare the table otherwise, NotFound without a source, InvalidInput for keys of
+    Raises Conflict where the specs declare the table differently, NotFound without a source, InvalidInput for keys of
     rows that stay where they are.
     """
     with masking.scope():

@@ -108,7 +108,7 @@ class PlanRefused(Refused):
         if found.denied:
             reasons.append(f"{len(found.denied)} mandatory violation{'s' if len(found.denied) > 1 else ''} of policies")
         remedy = "fix the specs, or have them approved in policies/" if found.denied else ""
-        super().__init__(f"{', '.join(reasons)}, nothing was changed", remedy=remedy)
+        super().__init__(f"{', '.join(reasons)}; nothing was changed", remedy=remedy)
 
     def document(self) -> dict[str, Any]:
         found = self.plan.plan

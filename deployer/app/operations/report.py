@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deployer.app.drift_detection.find import find_drift
+from deployer.app.report_page.datasets import lake_datasets
 from deployer.app.report_page.page import DriftLine, DriftView, report_page
 from deployer.app.report_page.services import lake_services
 from deployer.app.workspace import Workspace, open_workspace
@@ -50,6 +51,7 @@ def report(project: Path | str | None = None, stack: str = "dev", specs: Path | 
             lake_services(root, now),
             _drift(workspace),
             now,
+            lake_datasets(workspace.dir, lake, root),
         )
         return ReportResult(lake.instance.name, masking.masked(page))
 

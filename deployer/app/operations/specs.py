@@ -23,6 +23,7 @@ class ValidateResult:
         return {
             "instance": self.lake.instance.name,
             "tables": [table.full_name for table in self.lake.tables],
+            **({"datasets": [dataset.name for dataset in self.lake.datasets]} if self.lake.datasets else {}),
             "files": list(self.lake.files),
             "problems": [],
             "unread": list(self.unread),
@@ -44,10 +45,17 @@ class RenderResult:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the document that `deployer render --json` prints."""
+        from deployer.specs.serialized.datasets import dataset_to_json
         from deployer.specs.serialized.specs import instance_to_json, table_to_json
 
         tables = [table_to_json(table) for table in sorted(self.lake.tables, key=lambda table: table.full_name)]
-        return {"stack": self.stack, "instance": instance_to_json(self.lake.instance), "tables": tables}
+        datasets = [dataset_to_json(each) for each in sorted(self.lake.datasets, key=lambda dataset: dataset.name)]
+        return {
+            "stack": self.stack,
+            "instance": instance_to_json(self.lake.instance),
+            "tables": tables,
+            **({"datasets": datasets} if datasets else {}),
+        }
 
 
 @dataclass(frozen=True, slots=True)

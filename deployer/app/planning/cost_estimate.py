@@ -23,7 +23,7 @@ PRICES, ASSUME = "prices", "assume"
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a stack's costs are reckoned from. `managed` is what of AWS it declares."""
+    """The input of a stack's cost estimate. `managed` are the AWS resources that it declares."""
 
     prices: PriceList
     assumptions: Assumptions

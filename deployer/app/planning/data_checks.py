@@ -1,4 +1,4 @@
-"""What the data of a plan's tables says of the plan: its changes, and what it removes."""
+"""Checks of a plan against the data of its tables: its changes, and what it removes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a plan deletes and no engine does: tables that this stack manages and Pulumi's state does not know, such as of
-`deployer table add`, tables that cannot be read, and tables whose deletion was cut off."""
+"""What a plan deletes and no engine does: tables and datasets that this stack manages and Pulumi's state does not know,
+such as of `deployer table add`, tables that cannot be read, and tables whose deletion was interrupted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def finish_deletions(workspace: Workspace, planned: Planned, reporter: Reporter) -> dict[str, str]:
     """Deletes all of them that the plan shows, which nothing refused, and notes each.
 
-    Returns the addresses of the tables whose deletion was cut off, by the tables' ids.
+    Returns the addresses of the tables whose deletion was interrupted, by the tables' ids.
     """
     ended = _end_deletions(workspace, planned)
     for address in ended.values():
@@ -30,7 +30,7 @@ def finish_deletions(workspace: Workspace, planned: Planned, reporter: Reporter)
 
 
 def _end_deletions(workspace: Workspace, planned: Planned) -> dict[str, str]:
-    """Ends the deletions that were cut off. Returns their addresses by the tables' ids."""
+    """Ends the deletions that were interrupted. Returns their addresses by the tables' ids."""
     unfinished = {each.table_id: each.address for each in planned.plan.removals if each.kind == "deleting"}
     if not unfinished:
         return {}
@@ -51,7 +51,11 @@ def _delete_unknown(workspace: Workspace, planned: Planned) -> list[str]:
     root = workspace.root(planned.lake)
     notes = []
     for each in sorted(gone, key=lambda each: each.address):
-        if each.live_address in unreadable or each.table_id not in known:
+        if each.address.startswith("dataset/"):
+            if each.table_id not in known:
+                _delete_dataset(workspace, root, each.table_id)
+                notes.append(f"deleted {each.address}, which Pulumi's state did not know")
+        elif each.live_address in unreadable or each.table_id not in known:
             with closing(open_store(root)) as store:
                 delete_table(
                     store, root, each.table_id, allow_destroy=True, delete_savepoints=workspace.delete_savepoints
@@ -59,3 +63,10 @@ def _delete_unknown(workspace: Workspace, planned: Planned) -> list[str]:
             why = "which could not be read" if each.live_address in unreadable else "which Pulumi's state did not know"
             notes.append(f"deleted {each.address}, {why}")
     return notes
+
+
+def _delete_dataset(workspace: Workspace, root: str, dataset_id: str) -> None:
+    from deployer.catalog.datasets.declared.apply import DeclaredDatasets  # it loads Arrow and the messages of Rerun
+
+    with closing(open_store(root)) as store:
+        DeclaredDatasets(store, root, workspace.dir).delete(dataset_id, allow_destroy=True)

@@ -15,6 +15,7 @@ from deployer.app.planning.addresses import check_addresses
 from deployer.app.planning.cost_estimate import with_cost
 from deployer.app.planning.data_checks import looked_up, with_removals
 from deployer.app.planning.foreign import note_plugins, with_foreign
+from deployer.app.planning.new_recordings import with_recordings
 from deployer.app.planning.policies import judged, opened_policies
 from deployer.app.planning.prefetch import Prefetched, reading_ahead
 from deployer.app.planning.targeting import (
@@ -139,6 +140,7 @@ def plan_lake(
     plan, live = looked_up(plan, wanted, live, root)
     plan = with_removals(workspace, lake, plan, live, root, allow_destroy)
     plan = with_refreshes(plan, wanted, live, root)
+    plan = with_recordings(workspace, plan, wanted, live, root)
     scope = scope_of(workspace, plan.targets, lake, live, recorded)
     refreshed: Refreshed | None = None
     with opened_policies(workspace, reporter) as policies:
@@ -199,6 +201,7 @@ def plan_destroy(
     if live.instance is None:
         refuse_lost_state(workspace, lake, read_recorded(workspace.stack_ref))
     unprotected = [address for address, table in live.tables.items() if not table.spec.deletion_protection]
+    unprotected += [address for address, each in live.datasets.items() if not each.spec.deletion_protection]
     allowed = {*allow_destroy, *unprotected}
     live = live.with_applied(read_recorded(workspace.stack_ref).ids)
     plan = make_plan(

@@ -1,4 +1,4 @@
-"""What the rules of `policies/` say of a command's plan. Without such a folder nothing of them is loaded."""
+"""The verdict of the rules of `policies/` on a command's plan. Without such a folder nothing of them is loaded."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def judged(
     """
     if policies is None:
         return plan
-    specs: Sequence[Spec] = (lake.instance, *lake.tables) if declared else ()
+    specs: Sequence[Spec] = (lake.instance, *lake.tables, *lake.datasets) if declared else ()
     return _judged(workspace, plan, specs, live, policies, "", _since(live, workspace.root(lake)))
 
 
@@ -60,7 +60,7 @@ def judged_at_ref(
 
     if has_policies(project):
         with _loaded(project, ref, reporter) as policies:
-            return _judged(workspace, plan, (lake.instance, *lake.tables), live, policies, ref, None)
+            return _judged(workspace, plan, (lake.instance, *lake.tables, *lake.datasets), live, policies, ref, None)
     if has_policies(workspace.dir):
         note = f"there is no {POLICIES}/ at {ref}: rules take effect once they are there"
         return replace(plan, verdict=Verdict(notes=(note,), ref=ref))
@@ -90,7 +90,7 @@ def _judged(
     verdict = evaluate(policies, view)
     if targets is not None:
         verdict = replace(
-            verdict, notes=(f"rules were asked about the targets alone: {describe_targets(targets)}", *verdict.notes)
+            verdict, notes=(f"the rules checked the targets only: {describe_targets(targets)}", *verdict.notes)
         )
     return replace(plan, verdict=replace(verdict, ref=ref))
 

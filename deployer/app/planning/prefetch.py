@@ -1,8 +1,8 @@
 """Live state read by a second process while this one reads the specs: the two halves of a preview at once.
 
 The second process is a fork that was made before anything heavy is loaded; it reads the lake that Pulumi's state of the
-stack names, and sends what it found through a pipe. Whenever anything is not as expected (another root by now, an
-error, no second processor), this process reads for itself, and it is the one that tells of errors.
+stack names, and sends what it found through a pipe. Whenever anything is not as expected (another root, an error, no
+second processor), this process reads for itself and reports errors.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MANY = (Column, LiveTable, Storage, TableSpec, TableStatistics)
 
 @dataclass(frozen=True, slots=True)
 class Prefetched:
-    """What was read ahead: the lake at `root`, an absolute path, and what Pulumi's state holds."""
+    """The state that was read ahead: the lake at `root`, an absolute path, and what Pulumi's state holds."""
 
     root: str
     live: LiveLake

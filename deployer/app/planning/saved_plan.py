@@ -20,6 +20,7 @@ from deployer.plan.saved.file import MovedFact, SavedPlan, facts, moved, read_pl
 from deployer.plan.saved.seal import PlanSigner, SavedAs, checking_key, expected_digest
 from deployer.platform.text import masking
 from deployer.provider.resources.checks import check_table
+from deployer.specs.loading.datasets import problems_of_dataset
 from deployer.specs.model import Lake
 
 PROGRAM = "program"  #: the address under which a plan pins the files of the Pulumi program and its configuration
@@ -109,8 +110,13 @@ def _faults(lake: Lake) -> Iterator[str]:
     for table in lake.tables:
         yield from (f"{table.address}: {found.reason}" for found in check_table(table))
         if table.address in seen:
-            yield f"{table.address} is there twice"
+            yield f"{table.address} occurs twice"
         seen.add(table.address)
+    for dataset in lake.datasets:
+        yield from (f"{dataset.address}: {found.what}" for found in problems_of_dataset(dataset))
+        if dataset.address in seen:
+            yield f"{dataset.address} is there twice"
+        seen.add(dataset.address)
 
 
 def plan_again(workspace: Workspace, saved: SavedPlan, reporter: Reporter = SILENT) -> tuple[Planned, list[MovedFact]]:
@@ -141,7 +147,8 @@ def _reads_specs_itself(planned: Planned) -> bool:
 
 def _applied(lake: Lake, saved: SavedPlan) -> list[Spec]:
     """Returns what the plan applies of what a lake declares: all, or its targets."""
-    specs: tuple[Spec, ...] = (lake.instance, *sorted(lake.tables, key=lambda table: table.address))
+    tables = sorted(lake.tables, key=lambda table: table.address)
+    specs: tuple[Spec, ...] = (lake.instance, *tables, *sorted(lake.datasets, key=lambda dataset: dataset.address))
     return [each for each in specs if saved.targets is None or each.address in saved.targets.addresses]
 
 

@@ -72,8 +72,9 @@ def scope_of(workspace: Workspace, targets: Targets | None, lake: Lake, live: Li
         chosen = urns_of(workspace, targets.addresses, recorded)
         return Scope(chosen, urns_of(workspace, leave, recorded))
     if targets is not None:
-        tables = {table.address for table in lake.tables} | {a for a in recorded.ids if a.startswith("table/")}
-        leave |= tables - targets.addresses
+        others = {table.address for table in lake.tables} | {dataset.address for dataset in lake.datasets}
+        others |= {address for address in recorded.ids if address.startswith(("table/", "dataset/"))}
+        leave |= others - targets.addresses
     return Scope(leave=urns_of(workspace, leave, recorded))
 
 

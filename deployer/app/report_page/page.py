@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from deployer.app.report_page.datasets import DatasetView
 from deployer.app.report_page.services import ServicesView
 from deployer.live.freshness import Freshness
 from deployer.plan.assess.pending_backfills import describe_pending
@@ -17,6 +18,7 @@ from deployer.platform.system.clock import utc
 from deployer.platform.text.formatting import count
 from deployer.specs.types.view import staleness_of
 from deployer.tables.inspect.report import Fragment, IndexReport, Span, TableReport, UnreadableTable
+from deployer.tables.inspect.sensitive import SHOWN_AS
 from deployer.tables.inspect.versions import TableVersion
 
 _MIDNIGHT = re.compile(r"(?<=^\d{4}-\d\d-\d\d)[ T]00:00:00(\.0+)?(Z|[+-]\d\d:?\d\d)?$|\.0+(?=Z|[+-]\d\d:?\d\d$)")
@@ -62,9 +64,9 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class DriftView:
-    """What the page says of drift: `lines` one for each difference, `undeclared` what is there besides, and why.
+    """The drift on the page: `lines` has one for each difference, `undeclared` other resources, and why.
 
-    `unreadable` are tables of which it is not known, and why. `unknown` is why drift could not be looked for; empty
+    `unreadable` are tables of which it is unknown, and why. `unknown` is why drift could not be looked for; empty
     where it was.
     """
 
@@ -93,6 +95,7 @@ def report_page(
     services: Mapping[str, ServicesView],
     drift: DriftView,
     now: dt.datetime,
+    datasets: Sequence[DatasetView] = (),
 ) -> str:
     """Returns the whole page; `services` by the table's name, `now` is when it was made (UTC)."""
     whole = [table for table in tables if isinstance(table, TableReport)]
@@ -104,6 +107,7 @@ def report_page(
         now=now,
         describe_pending=describe_pending,
         drift=drift,
+        datasets=datasets,
         tables=tables,
         broken=[table for table in tables if isinstance(table, UnreadableTable)],
         moment=moment,
@@ -173,8 +177,10 @@ def _index_view(report: IndexReport) -> dict[str, Any]:
 def key_space(table: TableReport) -> Drawing:
     """Leaves in the order of keys, as wide as their share of rows, and below them the fragments' key ranges."""
     bars = []
+    hidden = _hidden_keys(table)
     for number, (leaf, span) in enumerate(table.leaves):
-        title = f"leaf {number + 1}: {_bounds(leaf.lower, leaf.upper)}, {count(leaf.rows, 'row')}, "
+        bounds = _bounds(*(_masked(key, hidden) for key in (leaf.lower, leaf.upper)))
+        title = f"leaf {number + 1}: {bounds}, {count(leaf.rows, 'row')}, "
         title += count(leaf.files, "fragment")
         kind = "leaf" if leaf.rows else "leaf hollow"
         bars.append(_bar(span, 0, 34, kind, title))
@@ -206,11 +212,13 @@ def _split_labels(table: TableReport) -> tuple[Label, ...]:
         return ()
     labels = [Label(0, "least key", "start", False)]
     wide = narrow = 0.0
+    hidden = _hidden_keys(table)
     for leaf, span in table.leaves[1:]:
         if span.start - wide < _WIDE_GAP or 1 - span.start < _WIDE_GAP:
             continue
         fits_narrow = span.start - narrow >= _NARROW_GAP and 1 - span.start >= _NARROW_GAP
-        labels.append(Label(round(100 * span.start, 3), _key(leaf.lower), "middle", not fits_narrow))
+        key = _key(_masked(leaf.lower, hidden))
+        labels.append(Label(round(100 * span.start, 3), key, "middle", not fits_narrow))
         wide = span.start
         narrow = span.start if fits_narrow else narrow
     return (*labels, Label(100, "greatest key", "end", False))
@@ -260,9 +268,22 @@ def what(version: TableVersion) -> str:
 
 
 def label(version: TableVersion, versions: Sequence[TableVersion]) -> str:
-    """Returns a version's number as `query --at` takes it: versions of before a rewrite have their dataset's before
+    """Returns a version's number as `query --at` takes it: versions before a rewrite have their dataset's before
     it."""
     return str(version.version) if version.dataset == versions[0].dataset else f"{version.dataset}:{version.version}"
+
+
+def _hidden_keys(table: TableReport) -> list[bool]:
+    """Returns for each row key whether its values are hidden."""
+    sensitive = {column.name for column in table.description.columns if column.sensitive}
+    return [name in sensitive for name in table.description.row_keys]
+
+
+def _masked(key: tuple[Any, ...] | None, hidden: Sequence[bool]) -> tuple[Any, ...] | None:
+    """Returns a split point with a word in place of hidden values."""
+    if key is None:
+        return None
+    return tuple(SHOWN_AS if is_hidden else value for value, is_hidden in zip(key, hidden, strict=False))
 
 
 def _bounds(lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deployer.datasets.dataset import dataset_location
 from deployer.datasets.errors import lance_errors
@@ -14,6 +14,7 @@ from deployer.platform.system.clock import utc
 from deployer.services.triggers.health import ServiceReport, ServicesReport, services_report
 from deployer.state import open_reader
 from deployer.state.model.services import EXCLUDES, Run, ServiceKind
+from deployer.tables.inspect.sensitive import protected_columns, without_reasons
 from deployer.tables.open_table import ReadTable, read_entry
 
 DRAWN = 60  #: runs of a service that are drawn, the newest
@@ -57,7 +58,7 @@ class RunDrawing:
 
 @dataclass(frozen=True, slots=True)
 class ServicesView:
-    """What the page says of one table."""
+    """The services of one table on the page."""
 
     report: ServicesReport
     runs: RunDrawing | None
@@ -88,6 +89,8 @@ def lake_services(root: str, now: dt.datetime) -> dict[str, ServicesView]:
 def table_services(table: ReadTable, at: int) -> ServicesView:
     """Returns the services of one table at a time (ms). Raises DeployerError for a table that cannot be read."""
     with lance_errors(dataset_location(table.root, table.entry)):
+        if protected_columns(table.store, table.state):
+            table = replace(table, state=without_reasons(table.state))
         report = services_report(table, at)
     return ServicesView(report, runs_drawn(report.runs, at))
 

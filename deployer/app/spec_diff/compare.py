@@ -17,7 +17,7 @@ from deployer.app.spec_diff.git_files import extract_specs, left_out, projects_a
 from deployer.app.spec_diff.git_repository import Repository, find_repository
 from deployer.app.workspace import Workspace, open_workspace
 from deployer.errors import InvalidInput, InvalidSpecs, Position, Problem
-from deployer.live.model import LiveLake, LiveTable, TableStatistics
+from deployer.live.model import LiveDataset, LiveLake, LiveTable, TableStatistics
 from deployer.plan import Plan, make_plan
 from deployer.plan.graph import build_graph
 from deployer.plan.targeting.targets import needs_instance, resolve_targets, restricted
@@ -28,8 +28,8 @@ from deployer.specs.serialized.specs import table_from_json, table_to_json
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a command compares: the options `--project`, `--stack`, `--specs`, `--against` and `--target` as the user
-    gave them."""
+    """The request of a comparison: the options `--project`, `--stack`, `--specs`, `--against` and `--target` as the
+    user gave them."""
 
     project: Path | None
     stack: str
@@ -177,7 +177,9 @@ def _as_live(lake: Lake, owner: str) -> LiveLake:
     """Returns the lake as if it had been applied."""
     tables = (_applied(table) for table in lake.tables)
     unknown = TableStatistics(known=False)
-    return LiveLake(lake.instance, {table.address: LiveTable(table, "", "", owner, unknown) for table in tables})
+    datasets = {each.address: LiveDataset(each, "", owner) for each in lake.datasets}
+    found = {table.address: LiveTable(table, "", "", owner, unknown) for table in tables}
+    return LiveLake(lake.instance, found, datasets=datasets)
 
 
 def _applied(table: TableSpec) -> TableSpec:

@@ -29,7 +29,7 @@ _UNSETTLED = ("delete", "external", "initErrors", "pendingReplacement", "taint")
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What Pulumi's state of a stack says of the lake: its instance's root, and its resources' ids and URNs by address.
+    """The lake in Pulumi's state of a stack: its instance's root, and its resources' ids and URNs by address.
 
     `settled`: nothing in the state is unfinished or of another provider. `aws` is what the stack was applied with, as
     far as its resources tell; None where there is no state.
@@ -41,7 +41,7 @@ class Recorded:
     aws: AwsSettings | None = None
     urns: Mapping[str, str] = field(default_factory=dict)
     packages: frozenset[str] = frozenset()  #: of the providers that the state names
-    unfinished: bool = False  #: a run was cut off, so that the state may tell what is not there any more
+    unfinished: bool = False  #: a run was interrupted, so that the state may tell what does not exist any more
 
 
 NOTHING = Recorded({}, {}, settled=False)
@@ -61,7 +61,7 @@ def engine_would_agree(workspace: Workspace, root: str, plan: Plan, recorded: Re
 
 
 def read_recorded(stack: StackRef) -> Recorded:
-    """Pulumi's state of a stack, with what a run that was cut off did; NOTHING where it cannot be read."""
+    """Pulumi's state of a stack, with what a run that was interrupted did; NOTHING where it cannot be read."""
     try:
         deployment, unfinished = _deployment(stack)
     except DeployerError:
@@ -93,8 +93,8 @@ def read_recorded(stack: StackRef) -> Recorded:
 
 
 def _deployment(stack: StackRef) -> tuple[dict[str, Any] | None, bool]:
-    """Returns the state as the engine starts from it, and whether a run was cut off. Backends that only the Pulumi CLI
-    knows are asked by the CLI."""
+    """Returns the state as the engine starts from it, and whether a run was interrupted. Backends that only the Pulumi
+    CLI knows are asked by the CLI."""
     if not is_known(stack.project.backend_url):
         exported: dict[str, Any] = choose_engine(stack.project, "cli").export(stack)
         return exported.get("deployment"), False
@@ -103,7 +103,7 @@ def _deployment(stack: StackRef) -> tuple[dict[str, Any] | None, bool]:
         return read_checkpoint(files).deployment, False
     from deployer.engine.persistence.store import StackStore
     from deployer.engine.project.config import (
-        read_keys,  # a run that was cut off is rare, and these load the keys' libraries
+        read_keys,  # a run that was interrupted is rare, and these load the keys' libraries
     )
 
     replayed: dict[str, Any] | None = StackStore(files, read_keys(stack)).export()["deployment"]

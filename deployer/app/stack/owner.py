@@ -51,7 +51,7 @@ def refuse_others_lake(workspace: Workspace, lake: Lake, live: LiveLake) -> None
 
 
 def refuse_other_name(workspace: Workspace, lake: Lake, live: LiveLake) -> None:
-    """Raises Refused when the specs give the live instance another name, which it keeps for ever."""
+    """Raises Refused when the specs give the live instance another name, which it keeps forever."""
     declared = lake.instance
     if live.instance is None or live.instance.name == declared.name:
         return

@@ -1,4 +1,4 @@
-"""What Pulumi's state of a stack says was applied, and bringing single resources into it."""
+"""The applied resources in Pulumi's state of a stack, and adding single resources to it."""
 
 from __future__ import annotations
 

@@ -3,5 +3,6 @@
 An entry is a property of the instance in the state store's log. It names the versions of the dataset's Lance tables,
 which have one row for each layer, chunk and task. Recordings stay where they are.
 
-`deployer.catalog.entries`, `deployer.catalog.serving` and `deployer.cli` may import it.
+`deployer.catalog.entries`, `deployer.catalog.serving`, `deployer.app`, `deployer.cli` and `deployer.provider` may
+import it.
 """

@@ -6,18 +6,21 @@ Recordings are never touched. Each change is a commit to the log, and is given u
 from __future__ import annotations
 
 import datetime as dt
+import time
 from dataclasses import dataclass, replace
 
-from deployer.catalog.datasets.model.record import FOLDER, DatasetRecord, RowVersion, folder_of
+from deployer.catalog.datasets.model.record import FOLDER, DatasetRecord, RowVersion, folder_of, record_of
 from deployer.catalog.datasets.model.registry import Datasets
 from deployer.catalog.datasets.search.searches import Searches
 from deployer.datasets.dataset import versions_written
 from deployer.datasets.files.named_rows import compacted, remove_folder, remove_versions, unindexed_rows
 from deployer.datasets.storage.options import objects_at
-from deployer.errors import InvalidInput
+from deployer.errors import InvalidInput, NotFound
 from deployer.platform.system.failpoints import reached
+from deployer.state.store import Time
 
 RECENT = dt.timedelta(hours=1)  #: in which a reader, or a writer, may still use a version that no log names
+STALLED = dt.timedelta(minutes=1)  #: between a version is written and is named by the log, at most
 TABLES = ("layers", "chunks", "tasks")
 
 
@@ -41,7 +44,7 @@ def maintain(datasets: Datasets, searches: Searches, dataset_id: str, wanted: Ma
     Raises NotFound for the dataset; InvalidInput for a time of cleaning that is too recent.
     """
     record = datasets.by_id(dataset_id)
-    older_than = _age(datasets, wanted)
+    older_than = require_age(datasets, wanted)
     done = list[str]()
     if wanted.compact:
         done += _compacted(datasets, record)
@@ -52,16 +55,20 @@ def maintain(datasets: Datasets, searches: Searches, dataset_id: str, wanted: Ma
                 searches.rebuild(dataset_id, search)
                 done.append(f"The index of {search.entity}:{search.component} was built again.")
     if older_than is not None:
-        freed = _cleaned(datasets, searches, datasets.by_id(dataset_id), older_than, wanted.allow_recent)
+        freed = _cleaned(datasets, searches, dataset_id, older_than, wanted.allow_recent)
         done.append(f"{freed:,} bytes of old versions were removed.")
     return done
 
 
-def remove_leftovers(datasets: Datasets, searches: Searches) -> list[str]:
-    """Removes what no log names and nobody has written to for a while: folders of datasets that were deleted, and of
-    indexes that were replaced, by processes that were killed."""
-    known = {each.dataset_id: each for each in datasets.all()}
-    named = {searches.place(each.dataset_id, search) for each in known.values() for search in each.searches}
+def remove_leftovers(
+    datasets: Datasets, searches: Searches, grace: dt.timedelta = RECENT, *, dry_run: bool = False
+) -> list[str]:
+    """Removes what no log names and no process has written to for `grace`: folders of deleted datasets and replaced
+    indexes that killed processes left, or that only a deleted savepoint had. Returns the folders.
+    """
+    records = [*datasets.all(), *datasets.saved()]
+    known = {each.dataset_id for each in records}
+    named = {searches.place(each.dataset_id, search) for each in records for search in each.searches}
     catalog = f"{datasets.root.rstrip('/')}/{FOLDER}"
     found = set[str]()
     for path in objects_at(catalog).list(""):
@@ -71,10 +78,13 @@ def remove_leftovers(datasets: Datasets, searches: Searches) -> list[str]:
         elif len(parts) > 2 and parts[1] == "search" and f"{catalog}/{'/'.join(parts[:3])}" not in named:
             found.add(f"{catalog}/{'/'.join(parts[:3])}")
     now = datasets.clock.now() / 1000
-    old = [each for each in sorted(found) if _written(each) < now - RECENT.total_seconds()]
-    for each in old:
-        remove_folder(each)
-    return [f"{each} was removed: no log names it." for each in old]
+    old = [each for each in sorted(found) if _written(each) < now - grace.total_seconds()]
+    if not dry_run:
+        for each in old:
+            remove_folder(each)
+        for log in datasets.lost_logs():
+            datasets.store.remove_log(log)
+    return old
 
 
 def _written(location: str) -> float:
@@ -82,7 +92,9 @@ def _written(location: str) -> float:
     return max(versions_written(location).values(), default=0.0)
 
 
-def _age(datasets: Datasets, wanted: Maintenance) -> dt.timedelta | None:
+def require_age(datasets: Datasets, wanted: Maintenance) -> dt.timedelta | None:
+    """Returns the age of versions that are to be removed; None where none are. Raises InvalidInput for less than an
+    hour, unless that is allowed."""
     if wanted.clean_before is None:
         return None
     now = dt.datetime.fromtimestamp(datasets.clock.now() / 1000, dt.UTC)
@@ -113,10 +125,39 @@ def _compacted(datasets: Datasets, record: DatasetRecord) -> list[str]:
     return [f"The tables {', '.join(changed)} were compacted."]
 
 
+def _named_before(datasets: Datasets, dataset_id: str, age: dt.timedelta) -> list[DatasetRecord]:
+    """Returns the dataset as the log had it then, with whose versions a reader may have begun; all that were named
+    since are younger."""
+    then = Time(datasets.clock.now() - round(age.total_seconds() * 1000))
+    try:
+        found = record_of(datasets.store.instance(at=then), dataset_id)
+    except NotFound:  # there was no instance
+        return []
+    return [] if found is None else [found]
+
+
 def _cleaned(
-    datasets: Datasets, searches: Searches, record: DatasetRecord, older_than: dt.timedelta, unverified: bool
+    datasets: Datasets, searches: Searches, dataset_id: str, older_than: dt.timedelta, unverified: bool
 ) -> int:
-    folder = folder_of(datasets.root, record.dataset_id)
-    places: list[tuple[str, RowVersion]] = [(f"{folder}/{name}.lance", getattr(record, name)) for name in TABLES]
-    places += [(searches.place(record.dataset_id, each), each.rows) for each in record.searches]
-    return sum(remove_versions(place, rows.named, older_than, unverified=unverified) for place, rows in places)
+    """Returns the bytes that were freed. Versions that the log or a savepoint names stay, and so do those that were
+    written since these were read: the log may name them, and a savepoint may be taken of them. Those that the log named
+    within the last hour stay for readers, unless `unverified`."""
+    since = time.monotonic()
+    record = datasets.by_id(dataset_id)
+    known = list(datasets.saved())
+    if not unverified:
+        older_than += STALLED
+        known += _named_before(datasets, dataset_id, RECENT)
+
+    def places(of: DatasetRecord) -> dict[str, RowVersion]:
+        folder = folder_of(datasets.root, of.dataset_id)
+        tables: dict[str, RowVersion] = {f"{folder}/{name}.lance": getattr(of, name) for name in TABLES}
+        return tables | {searches.place(of.dataset_id, each): each.rows for each in of.searches}
+
+    saved = [places(each) for each in known if each.dataset_id == record.dataset_id]
+    freed = 0
+    for place, rows in places(record).items():
+        kept = [each[place].named for each in saved if place in each]
+        age = max(older_than, dt.timedelta(seconds=time.monotonic() - since))
+        freed += remove_versions(place, rows.named, age, saved=kept, unverified=unverified)
+    return freed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from deployer.catalog.datasets.model.properties import properties_of
 from deployer.catalog.datasets.model.record import Kind
 from deployer.catalog.datasets.model.rows import NewLayer
 from deployer.catalog.recordings.recording import BLUEPRINT, RECORDING, Recording, read_recordings
-from deployer.catalog.recordings.source import open_source
+from deployer.catalog.recordings.source import open_source, url_of_file
 from deployer.errors import DeployerError, InvalidInput
 from deployer.platform.storage.s3_objects import S3Objects
 
@@ -49,7 +50,7 @@ class ReadSource:
 def below(prefix: str, layer: str = BASE) -> list[Source]:
     """Returns the recordings below a folder or a prefix in S3, by name.
 
-    Raises InvalidInput where there is no such folder, for a file, and where no recording is.
+    Raises InvalidInput where the folder does not exist, for a file, and where no recording is.
     """
     parsed = urlsplit(prefix)
     if parsed.scheme == "s3":
@@ -59,7 +60,8 @@ def below(prefix: str, layer: str = BASE) -> list[Source]:
             raise _not_a_folder(prefix)
         found = [f"{bucket}/{each}" for each in sorted(listed)]
     elif parsed.scheme in ("", "file"):
-        found = [each.as_uri() for each in _files(Path(unquote(parsed.path) if parsed.scheme else prefix), prefix)]
+        files = _files(Path(unquote(parsed.path) if parsed.scheme else prefix), prefix)
+        found = [url_of_file(each) for each in files if each.lower().endswith(SUFFIX)]
     else:
         raise InvalidInput(
             f"{parsed.scheme}:// is not a known kind of URL", where=prefix, remedy="give a path, file:// or s3://"
@@ -70,13 +72,26 @@ def below(prefix: str, layer: str = BASE) -> list[Source]:
     return [Source(each, layer) for each in found]
 
 
-def _files(folder: Path, prefix: str) -> Sequence[Path]:
+def _files(folder: Path, prefix: str) -> Sequence[str]:
+    """Returns the paths of the files below a folder, in the order of their parts."""
     folder = folder.absolute()
     if folder.is_file():
         raise _not_a_folder(prefix)
     if not folder.is_dir():
-        raise InvalidInput(f"there is no such folder: {prefix}", remedy="check the path")
-    return sorted(each for each in folder.rglob("*") if each.is_file())
+        raise InvalidInput(f"the folder does not exist: {prefix}", remedy="check the path")
+    return sorted(_files_below(str(folder)), key=lambda each: each.split("/"))
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    try:
+        listed = list(os.scandir(folder))
+    except OSError:  # it may not be read, or was removed
+        return
+    for each in listed:
+        if each.is_dir(follow_symlinks=False):
+            yield from _files_below(each.path)
+        elif each.is_file():
+            yield each.path
 
 
 def _not_a_folder(prefix: str) -> InvalidInput:
@@ -132,7 +147,7 @@ def _fault(recording: Recording) -> str | None:
     if recording.size >= LARGEST:
         return "its footer names chunks that are larger than any file"
     manifest = recording.manifest.schema
-    if any(manifest.equals(each, check_metadata=True) for each in _SOUND):
+    if any(manifest.equals(each, check_metadata=True) for each in tuple(_SOUND)):
         return None
     fault = _fault_of_columns(manifest)
     if fault is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -11,7 +11,7 @@ from enum import IntEnum
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deployer.catalog.datasets.model.record import DatasetRecord, RowVersion, folder_of
+from deployer.catalog.datasets.model.record import DatasetRecord, Kind, RowVersion, folder_of
 from deployer.catalog.datasets.model.registry import AlreadyThere, Datasets
 from deployer.catalog.datasets.model.rows import NewLayer, Task, chunk_rows, layer_rows, task_rows
 from deployer.catalog.datasets.model.schemas import Columns
@@ -21,8 +21,10 @@ from deployer.catalog.datasets.search.searches import Searches
 from deployer.datasets.files.named_rows import add_rows, read_rows
 from deployer.errors import Conflict, InvalidInput, NotFound
 from deployer.platform.system.failpoints import reached
+from deployer.platform.system.memory import release_memory
 from deployer.state.commits import LOST_RACE
 
+_MANY = 1000  #: files whose registration leaves much memory behind
 _ATTEMPTS = 40  #: how often a registration is planned again because others changed the dataset first
 
 
@@ -55,10 +57,12 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """Registers files with datasets. Safe for threads and processes."""
+    """Registers files with datasets. `read_sources` reads them (`reading_on_spark.read_by`). Safe for threads and
+    processes."""
 
     datasets: Datasets
     indexes: Indexes
+    read_sources: Callable[[Sequence[Source], Kind], Iterable[ReadSource]] = read_all
 
     @property
     def searches(self) -> Searches:
@@ -74,15 +78,21 @@ class Registration:
         """
         if not sources:
             raise InvalidInput("no data sources to register", remedy="name at least one recording")
-        read = list(read_all(sources, self.datasets.by_id(dataset_id).kind))
+        read = list(self.read_sources(sources, self.datasets.by_id(dataset_id).kind))
         call = self.datasets.clock.new_id()[:16]
         for _ in LOST_RACE.attempts(_ATTEMPTS):
             with self.datasets.store.turn(dataset_id):
                 plan = self._attempted(dataset_id, read, on_duplicate, f"{dataset_id}-{call}")
             if plan is not None:
-                return list(plan.tasks)
+                tasks = list(plan.tasks)
+                if len(read) >= _MANY:
+                    del read, plan
+                    release_memory()
+                return tasks
         raise Conflict(
-            "others register all the time", where=dataset_id, remedy="try again when there are fewer writers"
+            "other writers keep registering recordings",
+            where=dataset_id,
+            remedy="try again when there are fewer writers",
         )
 
     def _attempted(

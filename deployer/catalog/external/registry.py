@@ -163,6 +163,14 @@ def _dataset_properties(name: str) -> set[str]:
     return {f"{DATASET_NAME}{each}" for each in names}
 
 
+def free_of_entries(instance: InstanceState, name: str) -> Sequence[InstanceRequirement]:
+    """Returns the requirements that no other entry gets the name of a dataset meanwhile, whatever the name."""
+    key = _property(name)
+    held = None if is_taken(instance, name) else instance.properties.get(key)  # one that is being created
+    others = dict.fromkeys(_dataset_properties(name) - {f"{DATASET_NAME}{name}"})
+    return [PropertiesAre({key: held, **others}), *free_of_tables(name)]
+
+
 def free_of_tables(name: str) -> Sequence[InstanceRequirement]:
     """Returns the requirement that no table of the instance, and no other entry, has the name, where a table can."""
     database, _, bare = full_name(name).rpartition(".")

@@ -115,7 +115,7 @@ class ExternalRows:
         if repeated:
             raise InvalidInput(
                 f"{count(repeated, 'row')} of the upsert {'has' if repeated == 1 else 'have'} the key of another one, "
-                "so the row to keep is not known; nothing was changed",
+                "so the row to keep is unknown; nothing was changed",
                 where=self.name,
                 remedy="send one row for each key",
             )

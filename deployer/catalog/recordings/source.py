@@ -15,7 +15,6 @@ from deployer.errors import InvalidInput, NotFound
 from deployer.platform.files.reading import open_regular
 from deployer.platform.storage.s3_objects import S3Objects
 
-
 _FILE = "file://"
 #: The URL of a file as `Path.as_uri` gives it, of a path without characters to be quoted: most are.
 _PLAIN = re.compile(r"file://(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)+")
@@ -67,6 +66,49 @@ class _Object:
         return self.bucket.get_range(self.key, offset, end) if end > offset else b""
 
 
+class ChangedObject(Exception):
+    """An object has another tag than expected. The caller knows when it was registered, and reports it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownObject:
+    """An object whose size and tag are known, and are compared by each read."""
+
+    url: str
+    size: int
+    tag: str
+    bucket: S3Objects
+    key: str
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Raises ChangedObject where the object has another tag, Missing where it is gone."""
+        end = min(offset + length, self.size)
+        if end <= offset:
+            return b""
+        found = self.bucket.get_range_of(self.key, offset, end, self.tag)
+        if found is None:
+            raise ChangedObject(self.url)
+        return found
+
+
+@contextmanager
+def open_known(url: str, size: int, tag: str) -> Iterator[ByteSource]:
+    """Opens a source as `open_source` does. An object in S3 is not asked for its size and tag: each read compares the
+    tag. A file is opened as it is now."""
+    parsed = urlsplit(url)
+    if parsed.scheme == "s3":
+        yield _KnownObject(url, size, tag, S3Objects(f"s3://{parsed.netloc}"), parsed.path.lstrip("/"))
+        return
+    with open_source(url) as opened:
+        yield opened
+
+
+def url_of_file(path: str) -> str:
+    """Returns the `file://` URL of an absolute path."""
+    url = f"{_FILE}{path}"
+    return url if _PLAIN.fullmatch(url) else Path(path).as_uri()
+
+
 @contextmanager
 def open_source(url: str) -> Iterator[ByteSource]:
     """Opens a path, a `file://` URL or `s3://bucket/key` for the time of a block.
@@ -107,7 +149,7 @@ def _opened(path: str | Path) -> int:
     try:
         return open_regular(path)
     except FileNotFoundError:
-        raise NotFound("there is no such file", where=path, remedy="check the path") from None
+        raise NotFound("the file does not exist", where=path, remedy="check the path") from None
     except OSError as failure:
         raise InvalidInput(str(failure.strerror), where=path, remedy="give a file that can be read") from None
 
@@ -115,5 +157,5 @@ def _opened(path: str | Path) -> int:
 def _object(url: str, bucket: S3Objects, key: str) -> _Object:
     found = bucket.about(key)
     if found is None:
-        raise NotFound("there is no such object", where=url, remedy="check the bucket and the key")
+        raise NotFound("the object does not exist", where=url, remedy="check the bucket and the key")
     return _Object(url, found.bytes, found.tag, bucket, key)

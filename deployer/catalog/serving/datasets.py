@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from deployer.catalog.datasets.maintenance import EVERYTHING, Maintenance, maintain, remove_leftovers
+from deployer.catalog.datasets.maintenance import Maintenance
 from deployer.catalog.datasets.model.record import DatasetRecord, folder_of
 from deployer.catalog.datasets.model.registry import Datasets
 from deployer.catalog.datasets.model.rows import Task
 from deployer.catalog.datasets.reading import BASE, Source, below
+from deployer.catalog.datasets.reading_on_spark import read_by
 from deployer.catalog.datasets.reads import fetching, tables
 from deployer.catalog.datasets.reads.index import DatasetIndex, Indexes
 from deployer.catalog.datasets.reads.query import ANSWER, ChunkKey, ChunkQuery, TimeRange, answer, key_in, needed
 from deployer.catalog.datasets.registration import OnDuplicate, Registration
 from deployer.catalog.datasets.search.searches import Searches
+from deployer.catalog.datasets.upkeep import maintain_all, maintain_as_runs
 from deployer.catalog.entries import entry_of_dataset
 from deployer.catalog.protocol.dataframes import part, rows_in, schema_message
 from deployer.catalog.protocol.messages import cloud, common
 from deployer.catalog.serving.search import SearchService
 from deployer.catalog.serving.service import ENTRY_ID, Call, Unsupported, details_of, id_in
-from deployer.errors import InvalidInput, NotFound
+from deployer.catalog.table_services import run_services
+from deployer.errors import InvalidInput
 from deployer.state.store import StateStore
 
 ENTRY_NAME = "x-rerun-entry-name-bin"  #: the header that names the dataset of a call where no id does
 CLIENT = "x-rerun-client-version"
+_LOG = logging.getLogger("deployer.catalog")
 _FIRST_STATIC = -(2**63)  #: the time of a query that wants static values alone
 _STATUS_SINCE = 30  #: the minor release of clients that want the status of registrations
-_PIECE = 4 << 20  #: bytes of an answer from which it is sent
+_PIECE = 1 << 20  #: bytes of an answer from which it is sent, while they are in the processor's cache
 _ROWS = 100_000  #: of an answer that are sent at once
 
 _REGISTERED = pa.schema(
@@ -117,7 +121,7 @@ class DatasetService:
         behavior = request.on_duplicate or OnDuplicate.ERROR
         if behavior not in list(OnDuplicate):
             raise InvalidInput("on_duplicate is not a known behavior", remedy="choose overwrite, skip or error")
-        registration = Registration(self.datasets, self.indexes)
+        registration = Registration(self.datasets, self.indexes, read_by("auto"))
         tasks = registration.register(record.dataset_id, sources, OnDuplicate(behavior))
         columns = [
             [each.segment for each in tasks],
@@ -188,15 +192,17 @@ class DatasetService:
             clean_before=_time(request.cleanup_before) if request.HasField("cleanup_before") else None,
             allow_recent=request.unsafe_allow_recent_cleanup,
         )
-        done = maintain(self.datasets, self._searches, self.record(headers).dataset_id, wanted)
+        dataset_id = self.record(headers).dataset_id
+        done = maintain_as_runs(self.datasets, self._searches, dataset_id, wanted, "do_maintenance of a client")
         return cloud.DoMaintenanceResponse(report="\n".join(done))
 
     def do_global_maintenance(self, request: Any, headers: Headers) -> Any:
-        """Compacts the tables of all datasets, keeps up their indexes, and removes what killed processes left."""
-        for each in list(self.datasets.all()):
-            with suppress(NotFound):  # it was deleted meanwhile
-                maintain(self.datasets, self._searches, each.dataset_id, EVERYTHING)
-        remove_leftovers(self.datasets, self._searches)
+        """Compacts the tables of all datasets, keeps up their indexes, and removes what killed processes left; then
+        runs the services COMPACT and CLEAN of the instance's tables."""
+        for name, done in maintain_all(self.datasets, self._searches):
+            _LOG.info("%s: %s", name, done)
+        for each in run_services(self.datasets.store, self.datasets.root):
+            _LOG.info("%s", each)
         return cloud.DoGlobalMaintenanceResponse()
 
     @property

@@ -87,6 +87,7 @@ class SearchService:
                 )
             case "vector":
                 count = request.properties.vector.top_k
+                count = min(count, 1) if limit == 0 else count
                 found = self.searches.search_vectors(record, entity, component, _vector(request.query), count)
             case other:
                 raise Unsupported(f"this server has no search by {other or 'an unspecified index'}")
@@ -120,7 +121,7 @@ def _config(search: SearchIndex) -> Any:
         return cloud.IndexConfig.FromString(search.config)
     except DecodeError:
         raise Corrupt(
-            "what the log has of a search index is not valid", where=search.entity, remedy="delete the index"
+            "the log's entry of a search index is not valid", where=search.entity, remedy="delete the index"
         ) from None
 
 
@@ -139,7 +140,7 @@ def _values(query: Any) -> pa.Array:
 def _text(query: Any) -> str:
     values = _values(query)
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)) or values.null_count:
-        raise InvalidInput("the query is not a string", remedy="send a text")
+        raise InvalidInput("the query is not a string", remedy="send a string")
     return str(values[0].as_py())
 
 

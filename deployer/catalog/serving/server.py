@@ -20,8 +20,10 @@ from deployer.catalog.entries import Entries, NameTaken
 from deployer.catalog.protocol.messages import SERVICE, Method, methods
 from deployer.catalog.serving.datasets import DatasetService
 from deployer.catalog.serving.front_port import LiveConnections, front_port
+from deployer.catalog.serving.requests import IdleStream, received
 from deployer.catalog.serving.service import Call, CatalogService, Unsupported
 from deployer.catalog.serving.versions import UnsupportedClient, require_served
+from deployer.datasets.dataset import load_lance
 from deployer.errors import Conflict, DeployerError, InvalidInput, NotFound, Refused
 from deployer.platform.files.temporary import temporary_folder
 from deployer.state.store import StateStore
@@ -36,12 +38,14 @@ _CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
     (NameTaken, grpc.StatusCode.ALREADY_EXISTS),
     (AlreadyThere, grpc.StatusCode.ALREADY_EXISTS),
     (ChangedSource, grpc.StatusCode.FAILED_PRECONDITION),
+    (IdleStream, grpc.StatusCode.DEADLINE_EXCEEDED),
     (Conflict, grpc.StatusCode.ABORTED),
     (Refused, grpc.StatusCode.PERMISSION_DENIED),
     (InvalidInput, grpc.StatusCode.INVALID_ARGUMENT),
     (Unsupported, grpc.StatusCode.UNIMPLEMENTED),
     (UnsupportedClient, grpc.StatusCode.FAILED_PRECONDITION),
 )
+PATIENCE = 600.0  #: seconds in which the next request of a stream has to come
 _GRACE = 0.01  #: seconds in which a cancelled call is known to be so after its stream ended
 _FOR_ALL = "Version"  #: the call that clients of every release may make
 
@@ -73,9 +77,9 @@ def served(store: StateStore, root: str, host: str = "127.0.0.1", port: int = 0)
 
 def _load() -> None:
     """Imports what the first calls need, which takes a second: while the first client connects."""
-    import lance  # noqa: F401
     import pyarrow as pa
 
+    load_lance()
     pa.array([0]).to_numpy()  # arrow imports pandas for this, where it is installed
 
 
@@ -156,10 +160,10 @@ def _checked(method: Method, call: Call) -> Call:
 def _whole(requests: Iterator[Any], context: Any, connections: LiveConnections) -> Iterator[Any]:
     """Yields the requests of a stream. Raises InvalidInput where the caller went away before its end, which gRPC may
     report as an end."""
-    yield from requests
+    yield from received(requests, PATIENCE)
     time.sleep(_GRACE)
     if not (connections.has(context.peer()) and context.is_active()):
-        raise InvalidInput("the stream of requests was broken off", remedy="send all of it again")
+        raise InvalidInput("the stream of requests was interrupted", remedy="send all of it again")
 
 
 def _single(call: Call, connections: LiveConnections | None) -> Callable[[Any, Any], Any]:

@@ -1,4 +1,4 @@
-"""What commands print: results on stdout, everything else on stderr, errors as messages.
+"""The output of commands: results on stdout, everything else on stderr, errors as messages.
 
 Every text reaches people by one of these functions, so that what others wrote is shown and not obeyed: the consoles
 show control and format characters, and line ends within a text, as escapes (`deployer.platform.text.visible`).

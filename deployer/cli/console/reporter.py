@@ -1,4 +1,4 @@
-"""What a run reports, on the terminal: notes and displays on stderr."""
+"""The reporter of a run on a terminal: notes and displays on stderr."""
 
 from __future__ import annotations
 

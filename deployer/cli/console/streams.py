@@ -138,7 +138,7 @@ def unmasked_rows() -> Iterator[None]:
 
 @contextmanager
 def own_streams() -> Iterator[None]:
-    """Lets a block print to the real streams: for text of deployer itself that others style, such as help."""
+    """Allows a block to print to the real streams: for text of deployer itself that others style, such as help."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (real(stream) for stream in before)
     try:

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from deployer.cli.commands.catalog import datasets, entries, inspect, maintain, register, search, serve
+from deployer.cli.commands.catalog import datasets, entries, inspect, maintain, register, runs, search, serve
 from deployer.cli.commands.catalog import tables as catalog_tables
 from deployer.cli.commands.column import backfill, computed, load
 from deployer.cli.commands.job import jobs
@@ -30,7 +30,7 @@ def _group(name: str, about: str, commands: Mapping[str, Callable[..., Any]]) ->
 
 table_group = _group(
     "table",
-    "Add, rename, empty, split, look into, clean and delete single tables.",
+    "Add, rename, empty, split, inspect, clean and delete single tables.",
     {
         "add": add.add,
         "rename": flags.rename,
@@ -119,12 +119,13 @@ catalog_group = _group(
         "register": register.register,
         "search": search.search,
         "maintain": maintain.maintain,
+        "runs": runs.runs,
         "inspect": inspect.inspect,
     },
 )
 state_group = _group(
     "state",
-    "Look into the state store, verify and repair it, rebuild it when it is lost, and move it.",
+    "Inspect the state store, verify and repair it, rebuild it when it is lost, and move it.",
     {
         "log": log.log,
         "show": show_state.show,

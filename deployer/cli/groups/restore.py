@@ -11,6 +11,7 @@ from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, S
 if TYPE_CHECKING:
     from deployer.app.workspace import Workspace
     from deployer.platform.system.progress import Progress
+    from deployer.services.restore.catalog import CatalogUndoing
     from deployer.services.restore.planning import Undoing
     from deployer.state.store import StateStore
 
@@ -56,8 +57,8 @@ def restore(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Make tables as they were at a savepoint or, with --at, a table as it was at a version or a time: rows, columns,
-    partitions, keys, settings and services.
+    """Restore tables to a savepoint or, with --at, a table to a version or a time: rows, columns, partitions, keys,
+    settings and services. A savepoint of the catalog restores its entries too, unless `--table` names tables.
 
     Shows what that undoes, and asks. All tables are restored, or none: also when the process is killed, or when others
     commit meanwhile. It is a new version of each table, so that it can be undone. It works while the specs have
@@ -71,6 +72,7 @@ def restore(
     from deployer.errors import InvalidInput
     from deployer.platform.text.formatting import count
     from deployer.services.restore import restore_tables
+    from deployer.services.restore.catalog import preview_catalog
     from deployer.state.model.times import as_document
 
     if at is not None and table:
@@ -78,25 +80,32 @@ def restore(
     workspace = open_workspace(project, stack, specs)
     asked = {"savepoint": name} if at is None else {"at": at}
     with state_to_change(workspace) as (root, store):
+        catalog = preview_catalog(store, name) if at is None and not table else None
         planned = (
-            _planned(store, root, workspace, name, table)
+            _planned(store, root, workspace, name, table, catalog=catalog is not None)
             if at is None
             else [_planned_at(store, root, workspace, name, at)]
         )
         if not as_json:
             for each in planned:
                 _print(each)
+            if catalog is not None:
+                _print_catalog(catalog)
         due = [each for each in planned if not each.nothing]
-        if due and not as_json:
+        is_catalog_due = catalog is not None and not catalog.nothing
+        if (due or is_catalog_due) and not as_json:
             _print_whole(due, savepoint=savepoint)
-        if preview or not due:
+        shown = {} if catalog is None else {"catalog": as_document(catalog)}
+        if preview or not (due or is_catalog_due):
             if as_json:
-                print_json({**asked, "tables": [as_document(each) for each in planned], "restored": False})
+                print_json({**asked, "tables": [as_document(each) for each in planned], **shown, "restored": False})
             return 0
         if not yes:
-            names = ", ".join(each.table for each in due)
-            what = names if len(due) == 1 else f"{count(len(due), 'table')} ({names}), all or none,"
-            confirm(f"Restore {what} to {due[0].point.label}?")
+            names = [each.table for each in due] + (["the catalog"] if is_catalog_due else [])
+            what = names[0] if len(names) == 1 else f"{', '.join(names)}, all or none,"
+            if len(due) > 1:
+                what = f"{count(len(due), 'table')} ({', '.join(names)}), all or none,"
+            confirm(f"Restore {what} to {due[0].point.label if due else f'savepoint {name}'}?")
         with Meter(as_json=as_json) as meter:
             meter.begin(name, name)
 
@@ -104,22 +113,32 @@ def restore(
                 meter.tell(name, now.doing, now.done, now.total, now.unit)
 
             saved, done = restore_tables(
-                store, root, planned, force=force, save_first=savepoint, on_progress=report_progress
+                store,
+                root,
+                planned,
+                force=force,
+                save_first=savepoint,
+                on_progress=report_progress,
+                catalog=catalog,
             )
     if as_json:
-        print_json({**asked, "tables": [as_document(each) for each in done], "restored": True, "undo": saved})
+        print_json({**asked, "tables": [as_document(each) for each in done], **shown, "restored": True, "undo": saved})
         return 0
+    if is_catalog_due:
+        stdout().print(f"the catalog: restored to savepoint {name}")
     for one in done:
         if one.status == "SUCCEEDED":
             stdout().print(f"{one.table}: restored to {one.undone.point.label}, as version {one.lance_version}")
     if saved:
         note(f"`deployer restore {saved}` undoes it, for 30 days")
     if any(one.undone.changes for one in done):
-        note("what specs declare otherwise is drift now: `deployer preview` shows what the next `up` would change back")
+        note("differences from the specs are drift now: `deployer preview` shows what the next `up` would change back")
     return 0
 
 
-def _planned(store: StateStore, root: str, workspace: Workspace, name: str, tables: list[str] | None) -> list[Undoing]:
+def _planned(
+    store: StateStore, root: str, workspace: Workspace, name: str, tables: list[str] | None, *, catalog: bool
+) -> list[Undoing]:
     """Returns what restoring the savepoint undoes of the tables that have it. Raises NotFound where a named table has
     none."""
     from deployer.cli.groups.savepoint import chosen_entries
@@ -129,7 +148,7 @@ def _planned(store: StateStore, root: str, workspace: Workspace, name: str, tabl
 
     entries = chosen_entries(store, tables)
     try:
-        planned = preview_restore(store, root, entries, name)
+        planned = preview_restore(store, root, entries, name, catalog=catalog)
     except NotFound as failure:
         if name not in {text for each in entries for text in (each.name, each.full_name)}:
             raise
@@ -165,6 +184,18 @@ def _print_whole(due: list[Undoing], *, savepoint: bool) -> None:
         note("a savepoint `before-restore-…` is made first: `deployer restore` of it undoes this, for 30 days")
     else:
         note("no savepoint is made first: `deployer restore TABLE --at VERSION` undoes this until a clean-up")
+
+
+def _print_catalog(undone: CatalogUndoing) -> None:
+    from deployer.cli.console.output import stdout
+
+    if undone.nothing:
+        stdout().print(f"the catalog: it is as it was at savepoint {undone.name}")
+        return
+    stdout().print("the catalog: recordings and the data of external tables stay as they are")
+    for names, what in ((undone.removed, "goes"), (undone.back, "comes back"), (undone.changed, "is as it was then")):
+        for each in names:
+            stdout().print(f"  {each} {what}")
 
 
 def _print(undone: Undoing) -> None:

@@ -11,12 +11,14 @@ from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, S
 
 if TYPE_CHECKING:
     from deployer.live.model import Unreadable
+    from deployer.platform.files.json_values import JSON
+    from deployer.state.model.catalog_savepoints import CatalogSavepoint
     from deployer.state.model.entities import TableEntry
     from deployer.state.reader import StateReader
 
 app = typer.Typer(
     name="savepoint",
-    help="Name moments of tables: kept by every clean-up, and gone back to by `deployer restore`.",
+    help="Name savepoints of tables, which clean-ups keep and `deployer restore` returns to.",
     no_args_is_help=True,
 )
 
@@ -49,6 +51,8 @@ def create(
 ) -> int:
     """Make a savepoint of tables, all of one moment: rows, columns, partitions, keys and services.
 
+    Without `--table` it is of the catalog too: its datasets of recordings and its entries of external tables.
+
     Tables that cannot be read are left out, and the exit code is 1. A table that `--table` names has to be readable.
     """
     from contextlib import closing
@@ -62,6 +66,7 @@ def create(
     from deployer.platform.text.units import parse_duration
     from deployer.services.savepoints.savepoints import make_savepoint
     from deployer.state import open_store
+    from deployer.state.model.catalog_savepoints import catalog_records
     from deployer.state.model.times import as_document
 
     kept_for = None if expires is None else parse_duration(expires)
@@ -72,13 +77,15 @@ def create(
         left_out = {each.table_id for each in broken}
         entries = [each for each in entries if each.table_id not in left_out]
         until = None if kept_for is None else Clock().now() + kept_for // timedelta(milliseconds=1)
-        taken = make_savepoint(store, root, entries, name, expires_at=until, note=note)
+        catalog = not table and bool(catalog_records(store.instance()))
+        taken = make_savepoint(store, root, entries, name, expires_at=until, note=note, catalog=catalog)
     if as_json:
         tables = [{"table": each.full_name} | as_document(taken[each.table_id]) for each in entries]
         error = {"error": {"kind": "Corrupt", "unreadable": [each.as_row() for each in broken]}} if broken else {}
-        print_json({"name": name, "tables": tables, **error})
+        print_json({"name": name, "tables": tables, "catalog": catalog, **error})
         return 1 if broken else 0
-    stdout().print(f"savepoint {name} of {count(len(taken), 'table')}{_until(until)}")
+    what = f"{count(len(taken), 'table')}{' and the catalog' if catalog else ''}"
+    stdout().print(f"savepoint {name} of {what}{_until(until)}")
     for each in entries:
         stdout().print(f"  {each.full_name} at version {taken[each.table_id].lance_version}", style="dim")
     note_unreadable(broken)
@@ -103,11 +110,13 @@ def list_(
     from deployer.cli.inputs.lake_root import root_to_read
     from deployer.platform.system.clock import utc
     from deployer.state import open_reader
+    from deployer.state.model.catalog_savepoints import catalog_savepoints
     from deployer.state.model.times import as_document
 
     with closing(open_reader(root_to_read(project, stack, specs))) as store:
         entries = chosen_entries(store, table)
         states, failures = store.each_table([each.table_id for each in entries])
+        of_catalog = {} if table else catalog_savepoints(store.instance())
     for each in entries:
         if each.table_id in failures:
             note(f"{each.full_name} cannot be read: {failures[each.table_id]}")
@@ -115,9 +124,10 @@ def list_(
     found = [(savepoint, each) for each in entries for savepoint in states[each.table_id].savepoints.values()]
     found.sort(key=lambda pair: (-pair[0].at, pair[0].name, pair[1].full_name))
     if as_json:
-        print_json({"savepoints": [{"table": entry.full_name} | as_document(savepoint) for savepoint, entry in found]})
+        listed = [{"table": entry.full_name} | as_document(savepoint) for savepoint, entry in found]
+        print_json({"savepoints": listed, "catalog": [_as_row(each) for each in of_catalog.values()]})
         return 0
-    if not found:
+    if not found and not of_catalog:
         note("there are no savepoints: `deployer savepoint create NAME` makes one")
         return 0
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)
@@ -128,6 +138,9 @@ def list_(
         version = str(savepoint.lance_version) if same else f"{savepoint.dataset}:{savepoint.lance_version}"
         times = utc(savepoint.at), utc(savepoint.expires_at) if savepoint.expires_at else ""
         shown.add_row(savepoint.name, entry.full_name, version, *times, savepoint.author, savepoint.note)
+    for kept in of_catalog.values():
+        times = utc(kept.at), utc(kept.expires_at) if kept.expires_at else ""
+        shown.add_row(kept.name, "the catalog", "", *times, kept.author, kept.note)
     stdout().print(shown)
     return 0
 
@@ -141,7 +154,10 @@ def delete(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Delete a savepoint of all tables that have it. What only it kept goes with the next clean-up."""
+    """Delete a savepoint of all tables that have it, and of the catalog.
+
+    The next clean-up removes what only the savepoint kept.
+    """
     from contextlib import closing
 
     from deployer.cli.console.output import print_json, stdout
@@ -151,7 +167,7 @@ def delete(
 
     root = root_to_read(project, stack, specs)
     with closing(open_store(root)) as store:
-        done = delete_savepoint(store, root, chosen_entries(store, table), name)
+        done = delete_savepoint(store, root, chosen_entries(store, table), name, catalog=not table)
     if as_json:
         print_json({"name": name, "tables": list(done)})
         return 0
@@ -172,6 +188,16 @@ def _unreadable(store: StateReader, root: str) -> list[Unreadable]:
     from deployer.live.reader import read_lake
 
     return [table for _, table in sorted(read_lake(store, root).unreadable.items())]
+
+
+def _as_row(savepoint: CatalogSavepoint) -> dict[str, JSON]:
+    """Returns what programs get of a savepoint of the catalog: the names of its entries rather than their records."""
+    from deployer.state.model.times import as_document
+
+    row = as_document(savepoint)
+    records = row.pop("records")
+    named = (each for each in records.values() if isinstance(each, dict) and "name" in each)
+    return {**row, "entries": sorted(str(each["name"]) for each in named)}
 
 
 def _until(ms: int | None) -> str:

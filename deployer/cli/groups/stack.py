@@ -41,7 +41,7 @@ def export(
 
     workspace = open_workspace(project, stack, specs)
     if file.exists() and not force:
-        raise Refused("the file is there already", where=file, remedy="give another name, or --force")
+        raise Refused("the file exists already", where=file, remedy="give another name, or --force")
     if not file.absolute().parent.is_dir():
         raise InvalidInput("no such folder", where=file.absolute().parent, remedy="make it first")
     exported = engine_for(workspace, workspace.lake()).export(workspace.stack_ref)
@@ -68,7 +68,7 @@ def import_stack(
     lock_timeout: LockTimeout = None,
     as_json: AsJson = False,
 ) -> int:
-    """Put an export in place of Pulumi's state of the stack; of what was there before, a copy is kept beside it.
+    """Replace Pulumi's state of the stack by an export; a copy of the former state is kept beside it.
 
     Asks first where the stack has a state. No resource is touched: the next `preview` compares with what is there.
     """
@@ -112,8 +112,8 @@ def change_secrets_provider(
 ) -> int:
     """Encrypt the secrets of the stack's configuration and state with a new key. No resource is touched.
 
-    The key of before is needed. A new passphrase is asked for, or is in DEPLOYER_NEW_PASSPHRASE. Older copies of the
-    state (its .bak and history) keep the key of before.
+    The former key is needed. A new passphrase is asked for, or is in DEPLOYER_NEW_PASSPHRASE. Older copies of the
+    state (its .bak and history) keep the former key.
     """
     import os
     import sys
@@ -140,7 +140,7 @@ def change_secrets_provider(
         print_json({"stack": stack, "provider": kind})
         return 0
     stdout().print(f"the secrets of stack {stack} have a new key, by {kind}", soft_wrap=True)
-    note("Older copies of the state (its .bak and history) keep the key of before.")
+    note("Older copies of the state (its .bak and history) keep the former key.")
     note("Change the secrets themselves too if others know that key.")
     return 0
 

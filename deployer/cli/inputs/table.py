@@ -117,7 +117,7 @@ def changed_by_state(project: Path | None, stack: str, specs: Path | None, name:
 
 
 def _found(store: StateStore, name: str) -> TableEntry:
-    cut_off = store.instance().by_name(name)  # a deletion that was cut off is finished by the same command
+    cut_off = store.instance().by_name(name)  # a deletion that was interrupted is finished by the same command
     if cut_off is not None and cut_off.status == "deleting":
         return cut_off
     return find_entry(store.instance().tables.values(), name)

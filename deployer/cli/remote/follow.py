@@ -43,7 +43,7 @@ def follow(
         raise NotFound(
             f"the cluster {started.cluster}, on which job {job} was started, is of kind local now",
             where=instance.address,
-            remedy=f"look for {started.run_id} with AWS's own tools",
+            remedy=f"find {started.run_id} with AWS's own tools",
         )
     there = connect(cluster, stack_outputs(workspace, engine_for(workspace, lake)), f"stack {stack}")
     result = follow_run(there, root, started, follow_command(job, stack), as_json=as_json)

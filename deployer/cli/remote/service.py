@@ -58,7 +58,7 @@ def run_service_on(
 
 
 def show(result: Mapping[str, Any], *, as_json: bool) -> int:
-    """Prints what a run elsewhere came to; returns the exit code."""
+    """Prints the outcome of a run elsewhere; returns the exit code."""
     name: Any = result.get("service")
     kind = SERVICES[name].result() if name in SERVICES else None
     if kind is None:  # the results of scheduled runs lack it

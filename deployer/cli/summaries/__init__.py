@@ -1,4 +1,4 @@
-"""What loads and runs came to, printed the same wherever they ran.
+"""Summaries of loads and runs, printed the same wherever they ran.
 
 `deployer.cli.commands`, `deployer.cli.groups` and `deployer.cli.remote` may import it.
 """

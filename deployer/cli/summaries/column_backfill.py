@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def result_from(document: Mapping[str, Any]) -> BackfillJobResult:
-    """Returns the result as a job's program tells it."""
+    """Returns the result as a job's program reports it."""
     from deployer.columns.backfill.results import BackfillJobResult
     from deployer.platform.files.dataclass_json import from_asdict
 

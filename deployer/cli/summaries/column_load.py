@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def result_from(document: Mapping[str, Any]) -> LoadResult:
-    """Returns the result as a job's program tells it."""
+    """Returns the result as a job's program reports it."""
     from deployer.columns.load.load import LoadResult
     from deployer.platform.files.dataclass_json import from_asdict
 

@@ -16,7 +16,7 @@ LISTED = 5  #: files that were loaded before, each with its line
 
 
 def result_from(document: Mapping[str, Any]) -> IngestResult:
-    """Returns the result as a job's program tells it."""
+    """Returns the result as a job's program reports it."""
     from deployer.platform.files.dataclass_json import from_asdict
     from deployer.tables.ingest.job import IngestResult
 

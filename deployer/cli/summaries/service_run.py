@@ -86,7 +86,7 @@ def _expired(done: ExpireResult) -> None:
     before, after = done.before, done.after
     whole = f", {count(done.whole_files, 'file')} of them whole ({done.whole_rows:,} rows)" if done.whole_files else ""
     stdout().print(
-        f"{done.table}: {count(done.rows, 'row')} of before {done.before_time} expired{whole}: {before.rows:,} → "
+        f"{done.table}: {count(done.rows, 'row')} before {done.before_time} expired{whole}: {before.rows:,} → "
         f"{count(after.rows, 'row')}, {before.files:,} → {count(after.files, 'file')}"
     )
     if done.holds:

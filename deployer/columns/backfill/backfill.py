@@ -68,7 +68,7 @@ class BackfillJob:
 def backfill(job: BackfillJob, define: Define, on_progress: OnProgress = no_progress) -> BackfillJobResult:
     """Computes the column, as `define` says, as a run of BACKFILL.
 
-    With the id of a job that is done nothing is written; with that of one that was cut off, the rest is. Raises
+    With the id of a job that is done nothing is written; with that of one that was interrupted, the rest is. Raises
     InvalidInput, NotFound and Refused for what cannot be computed, with nothing changed; FunctionFailed where the
     function's error policy ends the work; Conflict where another run writes the column, or the table is changed so that
     it cannot continue: what was committed stays.

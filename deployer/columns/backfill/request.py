@@ -1,4 +1,4 @@
-"""What a backfill is asked for, checked before anything is read."""
+"""The request of a backfill, checked before anything is read."""
 
 from __future__ import annotations
 

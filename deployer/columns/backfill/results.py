@@ -1,4 +1,4 @@
-"""What a backfill is going to do, and what it did."""
+"""The plan and the result of a backfill."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class BackfillPlan:
 
 @dataclass(frozen=True, slots=True)
 class BackfillJobResult:
-    """What a backfill wrote. `already_done`: the job was done before, and nothing was written.
+    """The result of a backfill. `already_done`: the job was done before, and nothing was written.
 
     `rows` are those that were computed. `errors` are failed rows that were skipped, which `get_errors` lists.
     `siblings` are the other columns that the same calls of the function filled. `engine` says where the values were

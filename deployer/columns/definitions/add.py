@@ -57,4 +57,4 @@ def add_columns(table: OpenTable, columns: Sequence[Column]) -> None:
 
 def _there(table: OpenTable, name: str) -> InvalidInput:
     remedy = "use another name, or `alter_columns` to compute it in another way"
-    return InvalidInput(f"column {name} is there already", where=table.address, remedy=remedy)
+    return InvalidInput(f"column {name} exists already", where=table.address, remedy=remedy)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """What becomes another one of a column; None: it stays. `using` is SQL that converts values to the new type."""
+    """The new properties of a column; None: the property stays. `using` is SQL that converts values to the new type."""
 
     column: str
     rename: str | None = None
@@ -68,7 +68,7 @@ def _refuse_taken(spec: TableSpec, name: object) -> None:
     if not isinstance(name, str):
         raise InvalidInput(f"{name!r} is not a name of a column", where=spec.address, remedy="give a string")
     if any(column.name == name for column in spec.columns):
-        raise InvalidInput(f"column {name} is there already", where=spec.address, remedy="use another name")
+        raise InvalidInput(f"column {name} exists already", where=spec.address, remedy="use another name")
 
 
 def _altered(spec: TableSpec, alteration: Alteration) -> TableSpec:

@@ -157,7 +157,7 @@ def _of_one_kind(filling: Filling, chosen: Sequence[tuple[Checkpoint, ColumnFile
             missing = [file for work, file in same if file.path not in work.outputs]
             if not missing or _committed(commits, filling, state, dataset, missing):
                 return {file.path for _, file in same}
-    raise filling.conflict("others commit to the table faster than it can")
+    raise filling.conflict("other processes commit to the table faster than it can")
 
 
 def _committed(

@@ -19,6 +19,7 @@ from deployer.columns.fill.commit import Filling, commit_columns, record_done
 from deployer.columns.fill.executor import Executor, InThreads
 from deployer.columns.fill.fragment_file import FragmentWriter
 from deployer.columns.fill.work import ColumnValues, FragmentWork, ValuesSource, works_of
+from deployer.datasets.dataset import open_dataset
 from deployer.errors import Conflict
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress
@@ -29,12 +30,13 @@ from deployer.tables.open_table import OpenTable, open_entry
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
+CACHE_BYTES = 16_000_000  #: of Lance's metadata of files: those of a fragment are read once, and there may be many
 ROUNDS = 100  #: how often fragments are looked for that are new since the round before
 
 
 @dataclass(frozen=True, slots=True)
 class FillSizes:
-    """How much is done at once: fragments of a commit (None: all that there are), fragments at the same time, and rows
+    """The sizes of the work: fragments of a commit (None: all that there are), fragments at the same time, and rows
     of a fragment."""
 
     commit_granularity: int | None = None
@@ -44,7 +46,7 @@ class FillSizes:
 
 @dataclass(frozen=True, slots=True)
 class FillStats:
-    """What a run wrote: rows with values, fragments, commits, and bytes of the files; `reused` fragments had
+    """The figures of a run: rows with values, fragments, commits, and bytes of the files; `reused` fragments had
     checkpoints of an earlier run."""
 
     rows: int = 0
@@ -102,7 +104,7 @@ class FillRun:
         for _ in range(ROUNDS):
             if not todo:
                 break
-            self._round(table.dataset(), todo)
+            self._round(open_dataset(table.location, table.state.lance_version, metadata_cache_bytes=CACHE_BYTES), todo)
             table, todo = self._next(self._open())
         self._finish()
         return self.stats

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TaskSizes:
-    """How the work is parted: at most `concurrency` tasks at the same time, of `task_size` rows; by default each worker
-    gets two tasks of a table with so many rows."""
+    """The division of the work: at most `concurrency` tasks at the same time, of `task_size` rows; by default each
+    worker gets two tasks of a table with so many rows."""
 
     concurrency: int
     task_size: int | None

@@ -1,4 +1,4 @@
-"""What a run that writes columns is given: the columns, the source of their values, the values by fragment, and its
+"""The input of a run that writes columns: the columns, the source of their values, the values by fragment, and its
 fragments."""
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class FragmentWork:
 
 
 class ValuesSource(Protocol):
-    """What the values of columns are made of, such as files that are joined with the table."""
+    """The source of the values of columns, such as files that are joined with the table."""
 
     def prepare(self, dataset: LanceDataset, works: Sequence[FragmentWork]) -> None:
         """Called before the values of these fragments are asked for, and before anything is written.

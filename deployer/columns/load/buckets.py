@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Places = NDArray[np.int64]
 
-BUCKET_BYTES = 32_000_000  #: of the values of a bucket
+BUCKET_BYTES = 64_000_000  #: of the values of a bucket
 OPEN_BUCKETS = 3  #: buckets in memory at the same time
 
 Read = Callable[[], Iterator[pa.Table]]  #: all rows of the source in order, in parts

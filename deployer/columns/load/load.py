@@ -38,7 +38,8 @@ LOAD_COLUMNS: ServiceKind = "LOAD_COLUMNS"
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """What a load wrote. `already_done`: the job was done before, and nothing was written. `added` are new columns."""
+    """The result of a load. `already_done`: the job was done before, and nothing was written. `added` are new
+    columns."""
 
     job_id: str
     run_id: str = ""
@@ -76,7 +77,7 @@ def load_columns(
 ) -> LoadResult:
     """Loads the columns as a run of LOAD_COLUMNS, and adds those that the table lacks.
 
-    With the id of a job that is done nothing is written; with that of one that was cut off, the rest is. Raises
+    With the id of a job that is done nothing is written; with that of one that was interrupted, the rest is. Raises
     InvalidInput, NotFound and Refused for what cannot be loaded, with nothing changed; Conflict where another run loads
     one of the columns, the source changes, or the table is changed so that the load cannot continue. `is_new`: the id
     was made just now. `cluster` is asked for the sizes of a local session when the load turns out to need Spark (None:

@@ -207,7 +207,7 @@ def _joined(session: SparkSession, join: Join) -> Any:
 
 @contextmanager
 def _few_messages(session: SparkSession) -> Iterator[None]:
-    """Lets Spark put few messages in an Arrow batch, as each may be large."""
+    """Makes Spark put few messages in an Arrow batch, as each may be large."""
     before = session.conf.get(BATCH_SETTING)
     session.conf.set(BATCH_SETTING, MESSAGES_A_BATCH)
     try:

@@ -1,4 +1,4 @@
-"""What `load_columns` is asked for, checked before anything is read."""
+"""The request of `load_columns`, checked before anything is read."""
 
 from __future__ import annotations
 

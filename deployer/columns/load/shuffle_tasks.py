@@ -45,7 +45,7 @@ KEY, FRAGMENT, REPORT = "\0key", "\0fragment", "\0report"  #: columns of message
 
 @dataclass(frozen=True, slots=True)
 class PartReport:
-    """What was found in part `number` of the source; `null_rows` are the first rows of the part without a key."""
+    """The report on part `number` of the source; `null_rows` are the first rows of the part without a key."""
 
     number: int
     rows: int = 0
@@ -56,7 +56,7 @@ class PartReport:
 
 @dataclass(frozen=True, slots=True)
 class BucketReport:
-    """What was found in a bucket: `missing` rows of the table, the first of them as (fragment, offset, key)."""
+    """The report on a bucket: `missing` rows of the table, the first of them as (fragment, offset, key)."""
 
     repeated: tuple[Any, ...] = ()
     missing: int = 0
@@ -68,8 +68,8 @@ Report = PartReport | BucketReport
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """What the tasks of a join need. `keys` are those of Spark's partitions for the buckets, `fragment_keys` those for
-    the fragments of `works`, which version `version` of the dataset has."""
+    """The input of the tasks of a join. `keys` are those of Spark's partitions for the buckets, `fragment_keys` those
+    for the fragments of `works`, which version `version` of the dataset has."""
 
     source: LoadSource
     target: Target

@@ -1,4 +1,4 @@
-"""What a program gives the clusters of a lake beside their specs, and what they give it."""
+"""Arguments that a program gives the clusters of a lake beside their specs, and their outputs."""
 
 from __future__ import annotations
 

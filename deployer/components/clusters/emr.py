@@ -26,7 +26,7 @@ from deployer.specs.model import InstanceSpec
 
 
 class EmrCluster(pulumi.ComponentResource):
-    """Roles for EMR and for the instances. A `long` cluster is there; of another, `exported` has the template."""
+    """Roles for EMR and for the instances, and the cluster itself if it is `long`; else `exported` has its template."""
 
     name: str  #: on AWS
     role_arn: pulumi.Input[str]

@@ -151,7 +151,7 @@ class EmrServerless:
 
 
 def role_is_not_ready(reported: str) -> bool:
-    """Returns whether AWS says that it cannot assume the role: for some seconds after it was made, that is not known
+    """Returns whether AWS says that it cannot assume the role: for some seconds after it was made, that is unknown
     everywhere. One that the caller may not pass is another matter."""
     text = reported.lower()
     return "role" in text and ("assume" in text or "does not exist" in text) and "passrole" not in text

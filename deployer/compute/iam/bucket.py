@@ -61,7 +61,7 @@ def bucket_policy(bucket_arn: str, below: str, key_arn: str | None, only_from: A
 
 
 def log_bucket_policy(log_bucket_arn: str, bucket_arn: str) -> Policy:
-    """Lets S3 write the access logs of one bucket, and denies access without TLS.
+    """Allows S3 to write the access logs of one bucket, and denies access without TLS.
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/enable-server-access-logging.html
     """
@@ -85,7 +85,7 @@ def log_bucket_policy(log_bucket_arn: str, bucket_arn: str) -> Policy:
 
 
 def copies_trust() -> Policy:
-    """Lets S3 act in a role; only buckets of the role's own account can be given it."""
+    """Allows S3 to use a role; only buckets of the role's own account can be given it."""
     statement = {"Effect": "Allow", "Principal": {"Service": "s3.amazonaws.com"}, "Action": "sts:AssumeRole"}
     return {"Version": POLICY_VERSION, "Statement": [statement]}
 

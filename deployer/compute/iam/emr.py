@@ -88,7 +88,7 @@ VOLUME_ACTIONS = (
 
 
 def emr_trust(table_arn: str) -> Policy:
-    """Lets EMR act in a role, for clusters of this account and region alone."""
+    """Allows EMR to use a role, for clusters of this account and region alone."""
     _, partition, _, region, account, _ = table_arn.split(":", 5)
     statement = {
         "Effect": "Allow",
@@ -103,7 +103,7 @@ def emr_trust(table_arn: str) -> Policy:
 
 
 def instance_trust(table_arn: str) -> Policy:
-    """Lets EC2 act in a role, for the instances that have its profile."""
+    """Allows EC2 to use a role, for the instances that have its profile."""
     statement = {
         "Effect": "Allow",
         "Principal": {"Service": f"ec2.{service_domain(partition_of(table_arn))}"},

@@ -36,7 +36,7 @@ class Grant:
         return tuple(call for action in self.actions for call in self.expanded.get(action, (action,)))
 
     def statement(self) -> dict[str, Any]:
-        """Returns the grant as IAM has it."""
+        """Returns the grant in IAM's form."""
         found: dict[str, Any] = {
             "Sid": self.sid,
             "Effect": "Allow",

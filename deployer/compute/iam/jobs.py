@@ -129,7 +129,7 @@ def log_statements(log_uri: str, root: str, table_arn: str) -> list[dict[str, An
 
 
 def trust_policy(application_arn: str) -> Policy:
-    """Lets EMR Serverless act in a role, for the jobs of this one application alone."""
+    """Allows EMR Serverless to use a role, for the jobs of this one application alone."""
     statement = {
         "Effect": "Allow",
         "Principal": {"Service": "emr-serverless.amazonaws.com"},

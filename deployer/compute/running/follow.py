@@ -116,7 +116,7 @@ def _ended(
     raise DeployerError(
         f"the run failed{detail or ', and AWS gives no reason'}; its job was ended before it could say why",
         where=run,
-        remedy="look at the lines above and the cluster's sizes; run it again with the same --job-id: nothing is added "
+        remedy="read the lines above and the cluster's sizes; run it again with the same --job-id: nothing is added "
         "twice",
     )
 

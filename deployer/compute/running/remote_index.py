@@ -23,7 +23,7 @@ PROGRAM = "index"
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
-    """What a job is to do: build the index in the place of the one named `replaced`, if that is not empty.
+    """The task of a job: build the index in the place of the one named `replaced`, if that is not empty.
 
     Without `parts` the job chooses their number. `options` are those of `BuildPlan`.
     """

@@ -22,7 +22,8 @@ PROGRAM = "rewrite"
 
 @dataclass(frozen=True, slots=True)
 class RewriteRequest:
-    """What a job is to do: give the table what `spec` says. `over` are earlier attempts, which no longer write."""
+    """The task of a job: change the table to what `spec` declares. `over` are earlier attempts, which no longer
+    write."""
 
     table_id: str
     spec: TableSpec

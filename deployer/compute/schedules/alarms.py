@@ -118,7 +118,7 @@ def _longest_pause(schedule: str) -> timedelta:
 
 
 def topic_policy(topic_arn: str, owned: str) -> Policy:
-    """Lets the lake's alarms and budgets of the account publish, only with TLS; `owned` begins alarms' names.
+    """Allows the lake's alarms and budgets of the account to publish, only with TLS; `owned` begins alarms' names.
 
     EventBridge knows no conditions in the policy of a topic
     (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html), so a statement for it would
@@ -156,7 +156,7 @@ def topic_policy(topic_arn: str, owned: str) -> Policy:
 
 
 def events_trust(topic_arn: str, owned: str) -> Policy:
-    """Lets EventBridge act in a role, for rules of this lake alone; `owned` begins their names."""
+    """Allows EventBridge to use a role, for rules of this lake alone; `owned` begins their names."""
     _, partition, _, region, account, _ = topic_arn.split(":", 5)
     statement = {
         "Effect": "Allow",

@@ -34,7 +34,7 @@ def _days(cron: CronSim, schedule: str) -> Iterator[tuple[str, str]]:
     weekdays = {(day % 7) + 1 if isinstance(day, int) else day for day in cron.weekdays}
     all_days, all_weekdays = set(range(1, 32)) <= cron.days, set(range(1, 8)) <= weekdays
     if cron.day_and and not all_days and not all_weekdays:
-        what = f"`{schedule}` wants a day of the month that is a certain day of the week, which AWS cannot express"
+        what = f"`{schedule}` needs a day of the month that is a certain day of the week, which AWS cannot express"
         raise Refused(what, remedy=_INSTEAD)
     if (all_days or all_weekdays) and (not cron.day_and or (all_days and all_weekdays)):
         yield "*", "?"
@@ -52,7 +52,7 @@ def _days_of_month(days: Iterable[int], schedule: str) -> Iterator[str]:
     if CronSim.LAST in days:
         yield "L"
     if CronSim.LAST_WEEKDAY in days:
-        raise Refused(f"`{schedule}` wants the last working day of a month, which AWS cannot express", remedy=_INSTEAD)
+        raise Refused(f"`{schedule}` needs the last working day of a month, which AWS cannot express", remedy=_INSTEAD)
 
 
 def _days_of_week(days: Collection[int | tuple[int, int]], schedule: str) -> Iterator[str]:
@@ -62,7 +62,7 @@ def _days_of_week(days: Collection[int | tuple[int, int]], schedule: str) -> Ite
     for day, place in sorted(each for each in days if not isinstance(each, int)):
         if place == CronSim.LAST:
             raise Refused(
-                f"`{schedule}` wants the last of a day of the week, which AWS cannot express", remedy=_INSTEAD
+                f"`{schedule}` needs the last of a day of the week, which AWS cannot express", remedy=_INSTEAD
             )
         yield f"{day % 7 + 1}#{place}"
 

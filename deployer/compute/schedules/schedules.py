@@ -189,7 +189,7 @@ def target_arn(partition: str, kind: str) -> str:
 
 
 def scheduler_trust(group_arn: str) -> Policy:
-    """Lets Scheduler act in a role, for the schedules of this one group alone."""
+    """Allows Scheduler to use a role, for the schedules of this one group alone."""
     statement = {
         "Effect": "Allow",
         "Principal": {"Service": "scheduler.amazonaws.com"},

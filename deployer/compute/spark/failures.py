@@ -33,7 +33,7 @@ def _cause(lines: list[str]) -> str:
     raised = [
         next((line for line in lines[at + 1 :] if not line.startswith((" ", "\t"))), "")
         for at, text in enumerate(lines)
-        if text.strip() == _TRACEBACK
+        if text.endswith(_TRACEBACK)  # of an RDD, Java begins the line
     ]
     if raised:
         return _PYTHON_ERROR.sub("", raised[-1], count=1)

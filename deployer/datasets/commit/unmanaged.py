@@ -50,7 +50,7 @@ def _errors(location: str) -> Iterator[None]:
                 raise
             if "conflict" in str(failure).lower() or "preempted" in str(failure):
                 raise Conflict(
-                    "others wrote the table at the same time", where=location, remedy="write the rows again"
+                    "another process wrote the table at the same time", where=location, remedy="write the rows again"
                 ) from failure
             raise InvalidInput(
                 f"the rows cannot be written: {first_line(failure)}", where=location, remedy="send other rows"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 from deployer.datasets.dataset import open_dataset
 from deployer.datasets.errors import as_deployer_error, is_of_lance, storage_errors
 from deployer.datasets.storage.options import objects_at, storage_options
-from deployer.datasets.storage.refs import set_tags, tags_of
+from deployer.datasets.storage.refs import delete_tag, set_tags, tags_of
 from deployer.errors import Conflict, NotFound
 from deployer.platform.system.retry import Backoff
 
@@ -27,6 +28,7 @@ FRAGMENTS = 64  #: of a version from which adding rows writes all of them again,
 _ATTEMPTS = 40
 _LOST_RACE = Backoff(first=0.02, longest=1.0)  #: an attempt opens the dataset, restores it and appends
 _NAMED = "named"  #: the tag of the version that the log names, which Lance then keeps
+_SAVED = "saved-"  #: of the tags of versions that savepoints name; the version follows
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class NamedVersion:
 
 
 def add_rows(location: str, named: NamedVersion, rows: pa.Table, *, in_place: bool = False) -> NamedVersion:
-    """Returns a version with the rows of the named one, then these. Raises Conflict where others write all the time.
+    """Returns a version with the rows of the named one, then these. Raises Conflict where others write continuously.
 
     No other process changes that version; only the caller's log may name it. `in_place` keeps the rows
     where they are, and so the dataset's indexes.
@@ -134,18 +136,33 @@ def unindexed_rows(location: str, named: NamedVersion) -> int:
     return max(counts, default=0)
 
 
-def remove_versions(location: str, named: NamedVersion, older_than: dt.timedelta, *, unverified: bool = False) -> int:
-    """Removes versions that are older than that, but for the named and the newest; returns the bytes that are freed.
+def remove_versions(
+    location: str,
+    named: NamedVersion,
+    older_than: dt.timedelta,
+    *,
+    saved: Iterable[NamedVersion] = (),
+    unverified: bool = False,
+) -> int:
+    """Removes versions that are older than that, but for the named, the saved and the newest; returns the bytes that
+    are freed.
 
     `unverified`: files of writers that may still be writing are removed too, whatever their age.
     """
-    if not named.version:
+    wanted = {f"{_SAVED}{each.version}": each.version for each in saved if each.version}
+    if named.version:
+        wanted[_NAMED] = named.version
+    if not wanted:
         return 0
     dataset = open_dataset(location)
     with storage_errors(location):
-        set_tags(dataset, {_NAMED: named.version})
-        if tags_of(dataset).get(_NAMED) != named.version:  # others make tags here, so Lance would not keep the version
-            return 0
+        set_tags(dataset, wanted)
+        there = tags_of(dataset)
+        if any(there.get(tag) != version for tag, version in wanted.items()):
+            return 0  # others make tags here, so Lance would not keep the versions
+        for tag in there.keys() - wanted.keys():
+            if tag.startswith(_SAVED):
+                delete_tag(dataset, tag)
         done = dataset.cleanup_old_versions(
             older_than, delete_unverified=unverified, error_if_tagged_old_versions=False
         )

@@ -1,4 +1,5 @@
-"""Which index a reading failed by: Lance's messages are about files, or about bytes without the name of a file."""
+"""Finds the index that made a reading fail: Lance's messages are about files, or about bytes without the name of a
+file."""
 
 from __future__ import annotations
 

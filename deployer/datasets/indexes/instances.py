@@ -6,7 +6,9 @@ searched one by one.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Literal
 
 from deployer.datasets.dataset import open_dataset
@@ -18,10 +20,12 @@ from deployer.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import lance
     import pyarrow as pa
 
 COLUMN = "instance"
 TRAINED_FROM = 256  #: vectors; fewer are compared one by one, and without a loss
+_KEPT = 16  #: datasets that stay open after they were searched
 _PROBED = 20  #: partitions of an index that a search looks into
 _REFINED = 10  #: times as many candidates as results, whose distances are computed exactly
 
@@ -89,11 +93,41 @@ def search_vectors(
 
 
 def _found(location: str, named: NamedVersion, search: dict[str, object], without: Sequence[int]) -> pa.Table:
-    dataset = open_dataset(location, named.version)
+    dataset = _OPENED.at(location, named.version)
     rows = f"source NOT IN ({', '.join(map(str, without))})" if without else None
     try:
         return dataset.scanner(filter=rows, prefilter=bool(without), **search).to_table()
     except BaseException as failure:
+        _OPENED.forget(location)
         if not is_of_lance(failure):
             raise
         raise as_deployer_error(failure, location) from failure
+
+
+class _Opened:
+    """The datasets that were searched last, with what Lance keeps of their indexes in memory. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, lance.LanceDataset] = OrderedDict()
+        self._lock = Lock()
+
+    def at(self, location: str, version: int) -> lance.LanceDataset:
+        """Returns the dataset at that version. Raises NotFound."""
+        with self._lock:
+            kept = self._kept.get(location)
+        if kept is not None and kept.version == version:
+            return kept
+        opened = open_dataset(location, version)
+        with self._lock:
+            self._kept[location] = opened
+            self._kept.move_to_end(location)
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return opened
+
+    def forget(self, location: str) -> None:
+        with self._lock:
+            self._kept.pop(location, None)
+
+
+_OPENED = _Opened()

@@ -2,7 +2,7 @@
 
 Lance returns an index's type, columns and most of its parameters. It does not return the declared number of partitions,
 and changes it by itself, so declarations are remembered in the table's properties and kept for as long as the dataset's
-index fits them. An index that others drop, add or build otherwise is noticed by the roll-forward.
+index fits them. An index that others drop, add or build differently is noticed by the roll-forward.
 """
 
 from __future__ import annotations

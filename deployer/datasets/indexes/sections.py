@@ -54,7 +54,8 @@ def rename_segments(location: str, dataset: lance.LanceDataset, before: str, aft
 
 
 def index_segments(location: str, dataset: lance.LanceDataset, name: str) -> list[Index]:
-    """Returns the segments of the index of that name, as commits of Lance take them; none where there is no such index.
+    """Returns the segments of the index of that name, as commits of Lance take them; none where the index does not
+    exist.
 
     Whatever Lance knows of a segment goes with it, or the index would be ignored or lose its parameters.
     """

@@ -73,7 +73,9 @@ def as_recorded(store: StateReader, root: str, entry: TableEntry, state: TableSt
         entry, state = read_again(store, entry, state)  # others may have recorded it by now
         is_newest = state.version == before.version or is_newest
     raise CommitTimedOut(
-        "others rewrite the table faster than it can be read", where=f"table/{entry.full_name}", attempts=ATTEMPTS
+        "other processes rewrite the table faster than it can be read",
+        where=f"table/{entry.full_name}",
+        attempts=ATTEMPTS,
     )
 
 
@@ -116,5 +118,5 @@ def _with_unrecorded(store: StateReader, dataset: lance.LanceDataset, seen: Curr
             case Waits():  # the table is as before until all tables of the restore are recorded
                 break
             case None:
-                state = applied(state, missing_updates(dataset, state, doubled))
+                state = applied(state, missing_updates(dataset, state, doubled, only_changed=True))
     return CurrentState(seen.entry, state, doubled, recorded=False)

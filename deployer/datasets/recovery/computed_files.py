@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ComputedFiles:
-    """What is known of fragments that got values of columns since the state."""
+    """Fragments that got values of columns since the state."""
 
     columns: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  #: as `ids_by_column` has them
     inputs: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  #: columns that computed columns read, by id
@@ -67,7 +67,7 @@ class ComputedFiles:
         """Returns what computed the fragment's values, without columns that others wrote or removed since it `was`;
         values of which they wrote inputs are outdated.
 
-        `is_recorded`: the state has the fragment. Where it is not known how that was, all may be from others.
+        `is_recorded`: the state has the fragment. Where it is unknown how that was, all may be from others.
         """
         text = self.texts.get(file.fragment_id, file.computed)
         before = self.left.get(file.fragment_id, was)

@@ -34,7 +34,7 @@ def fail_dead_runs(store: StateStore, table_id: str, now: int | None = None) -> 
             continue
         assert run.lease_until is not None  # noqa: S101 -- dead_runs
         silent = (at - run.lease_until) / 1000
-        reason = f"its holder {run.holder} is taken for dead: the lease was over for {silent:.0f} s"
+        reason = f"its holder {run.holder} is considered dead: its lease expired {silent:.0f} s ago"
         ended = RunEnded(run.run_id, "FAILED", reason=reason)
         with suppress(Conflict):
             after = store.commit(table_id, [ended], to_fail_dead_run(run.run_id, run.lease_until))

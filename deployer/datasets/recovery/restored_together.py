@@ -36,9 +36,11 @@ from deployer.errors import CommitTimedOut, Conflict, NotFound
 from deployer.platform.system.clock import Clock
 from deployer.platform.system.failpoints import reached
 from deployer.state.commits import Part
+from deployer.state.log.catalog_updates import CatalogRestored
 from deployer.state.log.requirements import TableHasStatus, TableRequirement
 from deployer.state.log.service_updates import RunEnded
 from deployer.state.log.updates import SetTableDataset, TableRestored
+from deployer.state.model.catalog_savepoints import catalog_savepoints
 from deployer.state.model.entities import INSTANCE_LOG, RestoreTarget, TableEntry, TableState
 from deployer.state.model.location import Location
 from deployer.state.model.services import FinalStatus, Run
@@ -102,7 +104,7 @@ def settle_together(
             if (outcome := _settled(store, root, run_id, tables, give_up)) is not None:
                 return outcome
     raise CommitTimedOut(
-        f"others commit faster to the tables of restore {run_id} than it can be settled",
+        f"other processes commit faster to the tables of restore {run_id} than it can be settled",
         where=", ".join(f"table {each}" for each in tables),
         attempts=ATTEMPTS,
     )
@@ -119,7 +121,9 @@ def _settled(
     built_on = any(each.built_on for each in members)
     if len(members) == len(tables) and all(each.update for each in members):
         [first, *others] = members
-        if not others and first.in_place:  # the next process that opens the table records it in any case
+        if (
+            not others and first.in_place and not first.target.catalog
+        ):  # the next process that opens the table records it in any case
             _record(store, members, to_record(first.state.lance_version, first.state.dataset))
             return "recorded"
         if len(running) == len(tables) and (built_on or not any(each.changed for each in members)):
@@ -167,7 +171,7 @@ def _member(store: StateStore, root: str, run_id: str, table_id: str) -> _Member
     if intent is None or run is None or intent.restore is None:
         return None
     target, dataset = intent.restore, open_dataset(dataset_location(root, entry))
-    changed = state.properties.generation != target.generation
+    changed = state.properties.generation != target.generation or _lacks_savepoint(store, target)
     misplaced = False
     update: TableRestored | None
     if target.dataset == state.dataset:
@@ -220,9 +224,17 @@ def _record(store: StateStore, members: Sequence[_Member], required: list[TableR
         own = to_record_restore(each.run.run_id, state.dataset, state.properties.generation, state.lance_version)
         assert each.update is not None  # noqa: S101 -- complete
         parts.append(Part(state.table_id, [each.update], own if required is None else required))
-    if moved:
-        parts.append(Part(INSTANCE_LOG, moved, [TableHasStatus(each.table_id, "active") for each in moved]))
+    target = members[0].target
+    catalog = [CatalogRestored(target.name)] if target.catalog and not _lacks_savepoint(store, target) else []
+    if moved or catalog:
+        active = [TableHasStatus(each.table_id, "active") for each in moved]
+        parts.append(Part(INSTANCE_LOG, [*moved, *catalog], active))
     store.commit_all(parts)
+
+
+def _lacks_savepoint(store: StateStore, target: RestoreTarget) -> bool:
+    """Returns whether the catalog is to be restored to a savepoint that was removed meanwhile."""
+    return target.catalog and target.name not in catalog_savepoints(store.instance())
 
 
 def _restore(store: StateStore, root: str, run_id: str, member: _Member) -> None:
@@ -250,7 +262,7 @@ def _end_runs(store: StateStore, members: Sequence[_Member], give_up: GiveUp | N
                 to_give_up_restore(run.run_id),
             )
         else:
-            reason = f"its holder {run.holder} is taken for dead"
+            reason = f"its holder {run.holder} is considered dead"
             ended = RunEnded(run.run_id, "FAILED", reason=reason)
             required = [*to_give_up_restore(run.run_id), *to_fail_dead_run(run.run_id, run.lease_until or 0)]
         parts.append(Part(each.state.table_id, [ended], required))
@@ -258,7 +270,7 @@ def _end_runs(store: StateStore, members: Sequence[_Member], give_up: GiveUp | N
 
 
 def end_dead_restores(store: StateStore, root: str, state: TableState) -> bool:
-    """Ends restores that keep others from committing and whose holders are taken for dead; whether any was."""
+    """Ends restores that keep others from committing and whose holders are considered dead; whether any was."""
     now, ended = Clock().now(), False
     for job_id, intent in state.intents.items():
         run = state.runs.get(job_id)
@@ -268,7 +280,7 @@ def end_dead_restores(store: StateStore, root: str, state: TableState) -> bool:
             ended |= settle_together(store, root, job_id, intent.together) != "pending"
             continue
         with suppress(Conflict):  # another process did, or it was renewed
-            reason = f"its holder {run.holder} is taken for dead"
+            reason = f"its holder {run.holder} is considered dead"
             update = RunEnded(run.run_id, "FAILED", reason=reason)
             store.commit(state.table_id, [update], to_fail_dead_run(run.run_id, run.lease_until or 0))
             ended = True

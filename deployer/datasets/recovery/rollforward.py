@@ -75,7 +75,8 @@ def current(store: StateStore, root: str, entry: TableEntry, state: TableState) 
                 if state.version != before.version:
                     continue
             unchanged = to_record(state.lance_version, state.dataset)
-            return entry, store.commit(state.table_id, missing_updates(dataset, state, infos=infos), unchanged)
+            updates = missing_updates(dataset, state, infos=infos, only_changed=True)
+            return entry, store.commit(state.table_id, updates, unchanged)
         except Conflict:
             if attempt:  # the first was decided on a state that was old
                 store.pause(attempt)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from deployer.datasets.commit_metadata import FENCE, RESTORE, UNDO, CommitMetadata, CommittedFile, each_commit
 from deployer.datasets.dataset import (
     Fragment,
+    FragmentsById,
     field_ids,
     fragment_of,
     fragments_of,
@@ -25,6 +26,7 @@ from deployer.datasets.indexes.read import index_updates
 from deployer.datasets.lance_transactions import TakenRows, metadata_since, transaction_of
 from deployer.datasets.ordering.clustering import FileClustering, clustered_fields
 from deployer.datasets.ordering.key_ranges import KeyRange, fault_of_keys, key_kinds, key_range
+from deployer.datasets.recovery.changed_fragments import changed_fragments
 from deployer.datasets.recovery.computed_files import ComputedFiles
 from deployer.datasets.recovery.taken_rows import rows_changed
 from deployer.errors import DeployerError
@@ -56,10 +58,13 @@ def missing_updates(
     state: TableState,
     without: Collection[int] = (),
     infos: Mapping[int, Sequence[CommitMetadata]] | None = None,
+    *,
+    only_changed: bool = False,
 ) -> list[TableUpdate]:
     """Returns the updates that give `state` the content of the opened version of the dataset, `without` some fragments.
 
     `infos` is the metadata of commits above the state's version, for a caller that has read it, or ignores others.
+    `only_changed`: what the state has of fragments that these commits did not change is not compared.
     """
     view = _View.of(dataset, state, without)
     updates: list[TableUpdate] = []
@@ -72,7 +77,7 @@ def missing_updates(
         if info.files or info.counts is not None or info.job_id in state.intents:
             updates.append(view.record(version, info))
             done.add(info.job_id)
-    updates += view.adopt()
+    updates += view.adopt(only_changed=only_changed)
     schema = dataset.schema
     if columns_of(schema) != columns_of(recorded_schema(state)):
         updates.append(SetSchema(schema.serialize().to_pybytes(), dataset.version))
@@ -179,7 +184,7 @@ class _View:
     @staticmethod
     def of(dataset: lance.LanceDataset, state: TableState, without: Collection[int] = ()) -> _View:
         held = {file.fragment_id: file for file in state.files}
-        now = {fragment_id: each for fragment_id, each in fragments_of(dataset).items() if fragment_id not in without}
+        now = FragmentsById(dataset, without)
         return _View(dataset, state, now, frozenset(held), held, state.leaves(), ComputedFiles.of(dataset))
 
     def record(self, version: int, info: CommitMetadata) -> TableUpdate:
@@ -218,17 +223,17 @@ class _View:
     def _written(self, version: int, marked: Mapping[str, CommittedFile]) -> dict[str, Fragment]:
         """Returns the fragments of files in commit metadata, by path, as the newest version has them, or else as they
         were written."""
-        found = _by_path(self.now.values(), marked)
+        found = _by_path(self.now.values(), marked) if marked else {}
         if len(found) == len(marked):
             return found
         return {**_by_path(fragments_of(self.dataset.checkout_version(version)).values(), marked), **found}
 
-    def adopt(self) -> list[TableUpdate]:
+    def adopt(self, *, only_changed: bool = False) -> list[TableUpdate]:
         """Returns the difference that is left: commits of others, whatever they were."""
         version, updates = self.dataset.version, list[TableUpdate]()
         gone = tuple(sorted(self.held.keys() - self.now.keys()))
-        changed = tuple(self._changed())
-        unknown = [fragment for i, fragment in sorted(self.now.items()) if i not in self.held]
+        changed = tuple(self._changed(only_changed=only_changed))
+        unknown = [self.now[i] for i in sorted(self.now.keys() - self.held.keys())]
         require_files(self.dataset.uri, (path for fragment in unknown for path in fragment.own_paths))
         new = tuple(self._adopted(fragment) for fragment in unknown)
         if gone:
@@ -239,12 +244,16 @@ class _View:
             updates.append(FilesAdded(new, version))
         return updates
 
-    def _changed(self) -> Iterable[File]:
+    def _changed(self, *, only_changed: bool) -> Iterable[File]:
         """Yields files whose fragment lost rows or got other values; ranges stay true unless a key column was
         written."""
         fields = field_ids(self.dataset, self.state.properties.row_keys)
         before = self._fragments_before()
+        compares_all = before is None or not only_changed
+        changed = None if compares_all else changed_fragments(self.dataset, self.state.lance_version)
         for fragment_id, file in self.held.items():
+            if changed is not None and fragment_id in self.recorded and fragment_id not in changed:
+                continue
             fragment = self.now.get(fragment_id)
             if fragment is None:
                 continue
@@ -260,9 +269,9 @@ class _View:
             if after != self.held[fragment_id]:
                 yield after
 
-    def _fragments_before(self) -> dict[int, Fragment] | None:
+    def _fragments_before(self) -> Mapping[int, Fragment] | None:
         try:
-            return fragments_of(open_dataset(self.dataset.uri, self.state.lance_version))
+            return FragmentsById(open_dataset(self.dataset.uri, self.state.lance_version))
         except DeployerError:
             return None  # it was cleaned away: which fragments were rewritten in place is unknown
 

@@ -43,7 +43,7 @@ def objects_at(location: str, private: str | None = None) -> ObjectStore:
 
 
 def manifest_names(location: str) -> Sequence[str]:
-    """Returns names of the dataset's manifests, the newest among them; OSError where there is no such folder."""
+    """Returns names of the dataset's manifests, the newest among them; OSError where the folder does not exist."""
     if not location.startswith("s3://"):
         return os.listdir(f"{location}/_versions")  # noqa: PTH208 (asked for a thousand tables in one preview)
     objects = _s3_objects(location)

@@ -18,7 +18,7 @@ NOTES = "_rewrite"  #: what a rewrite keeps in the folder of the dataset that it
 
 #: What a dataset's folder holds beside names that begin with `_`, which are Lance's, and `_rewrite`.
 _OF_DATASETS = frozenset({"data", "tree", ".DS_Store"})
-_MANIFESTS = "_versions"  #: removed first, so that what is left by a removal that was cut off is not a dataset
+_MANIFESTS = "_versions"  #: removed first, so that what is left by a removal that was interrupted is not a dataset
 _FOLDERS_OF_LANCE = ("_versions", "_transactions", "_refs", "_deletions", "_indices", "data", "tree")
 
 

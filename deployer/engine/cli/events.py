@@ -1,4 +1,4 @@
-"""From the CLI's engine events to this package's operations and events."""
+"""Converts the CLI's engine events into this package's operations and events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engine and a provider are asked and answer.
+"""The interfaces of an engine and of a provider.
 
 The rest of `deployer.engine` and `deployer.app` may import it.
 """

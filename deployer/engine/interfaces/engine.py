@@ -1,4 +1,4 @@
-"""What an engine is asked and what it answers: the interface that both engines keep."""
+"""The interface of an engine, which both engines implement."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ Severity = Literal["debug", "info", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What a run does, or would do, to one resource. Secrets are `[secret]`, values not known yet the unknown sentinel.
+    """The operation of a run on one resource, done or planned. Secrets are `[secret]`, values not known yet the unknown
+    sentinel.
 
     `detailed_diff` maps property paths (`columns[3].type`) to kinds; `replace_keys` are the properties that force a
     replacement; `reason` is text that explains the operation if the diff does not. `not_compared` are secret
@@ -51,9 +52,9 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True)
 class StepProgress:
-    """How far the step of a resource is, every now and then: a text for what is being done, and how many of its parts.
+    """The progress of a resource's step: a text for the current work, and how many of its parts are done.
 
-    `total` is None where it is not known; a plugin reports only `doing`.
+    `total` is None where it is unknown; a plugin reports only `doing`.
     """
 
     urn: str

@@ -17,7 +17,7 @@ from deployer.engine.values.values import Properties
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What a provider reported about itself when it was configured."""
+    """The features that a provider reported when it was configured."""
 
     accept_secrets: bool = False
     supports_preview: bool = False

@@ -2,7 +2,7 @@
 
 The layout is the CLI's (version 1, by project): `.pulumi/meta.yaml`, `.pulumi/stacks/PROJECT/STACK.json`,
 `.pulumi/history/PROJECT/STACK/…`, `.pulumi/locks/organization/PROJECT/STACK/UUID.json`; the same in a folder and in a
-bucket. Beside the checkpoint lies `STACK.journal` while this engine's run is under way, or after one was killed (see
+bucket. Beside the checkpoint lies `STACK.journal` while this engine's run is running, or after one was killed (see
 `deployer.engine.persistence.journal`).
 """
 
@@ -67,7 +67,7 @@ def stack_files(stack: StackRef) -> StackFiles:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a stack's file holds: the deployment (version 3), the bytes, and their tag. None, nothing and None where
+    """The content of a stack's file: the deployment (version 3), the bytes, and their tag. None, nothing and None where
     there is none."""
 
     deployment: dict[str, Any] | None

@@ -1,6 +1,6 @@
 """The journal of a run: one line for each begin and end of a step, durable before the step continues.
 
-It lies beside the checkpoint, as `STACK.journal`, while a run is under way (`deployer.engine.persistence.journal_parts`
+It lies beside the checkpoint, as `STACK.journal`, while a run is running (`deployer.engine.persistence.journal_parts`
 says how). At the end of the run it is folded into the checkpoint and removed, so that the checkpoint alone is the truth
 whenever nothing runs, and the official CLI can continue from it. After a kill the next run of this engine folds it
 first; steps without an end become the checkpoint's pending operations.

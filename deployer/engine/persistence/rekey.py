@@ -21,7 +21,7 @@ from deployer.platform.text import masking
 def change_keeper(stack: StackRef, provider: str) -> Keeper:
     """Encrypts the stack's configuration and state again with a new key of `provider`; returns the new key's keeper.
 
-    The key of before is needed. A new passphrase is in `DEPLOYER_NEW_PASSPHRASE`. The state is written first, and the
+    The former key is needed. A new passphrase is in `DEPLOYER_NEW_PASSPHRASE`. The state is written first, and the
     configuration last: the same call, with both passphrases, resumes an interrupted change.
     Raises Refused, and Conflict while another run holds the stack.
     """

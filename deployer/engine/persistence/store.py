@@ -100,7 +100,7 @@ class StackStore:
     def rekey(self, opened: Opened, secrets: Secrets) -> None:
         """Puts what was opened in place of the checkpoint, if there is one, its secrets encrypted with another key.
 
-        Of the checkpoint before a `.bak` is kept, whose secrets have the key of before.
+        Of the checkpoint before a `.bak` is kept, whose secrets have the former key.
         """
         if self._read.deployment is not None:
             deployment = to_deployment(opened.snapshot, secrets, opened.metadata)
@@ -121,7 +121,7 @@ class StackStore:
         found = read_journal(self._journal, opened.secrets.reveal)
         if found is None:
             if fold:
-                self._journal.remove()  # what a removal that was cut off may have left
+                self._journal.remove()  # what a removal that was interrupted may have left
             return opened
         base, entries, folded = found
         read = fingerprint(self._read.raw)

@@ -58,7 +58,8 @@ def read_text(url: str, *, plain: bool) -> str:
 
 
 def download(url: str, file: Path, on_bytes: OnBytes, *, plain: bool) -> None:
-    """Writes what is at `url` to `file`, from where an earlier download of it was cut off. Raises as `read_text`."""
+    """Writes what is at `url` to `file`, from where an earlier download of it was interrupted. Raises as
+    `read_text`."""
     _attempted(url, lambda: _resume(url, file, on_bytes, plain))
 
 

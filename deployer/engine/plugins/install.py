@@ -6,7 +6,7 @@ publishes SHA-1 for its own providers and others SHA-256; the length tells which
 unpacked.
 
 A plug-in is there as a whole or not at all: it is unpacked into a temporary folder and renamed. The archive of a
-download that was cut off is kept, and the next installation downloads the rest of it.
+download that was interrupted is kept, and the next installation downloads the rest of it.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _by_hand(plugin: Plugin, machine: Machine, source: Source, part: Path) -> st
     """Returns what to do on a machine without a network."""
     copy = shlex.quote(str(part.with_name(plugin.archive(machine))))
     return (
-        "look at the network, HTTPS_PROXY and SSL_CERT_FILE; or download on another machine "
+        "check the network, HTTPS_PROXY and SSL_CERT_FILE; or download on another machine "
         f"{source.archive} and {source.checksums}, copy both files into {part.parent}, and run "
         f"`deployer plugin install {plugin.name} {plugin.version} --file {copy}`"
     )

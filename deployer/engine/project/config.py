@@ -28,7 +28,7 @@ class StackConfig:
 
     @property
     def hidden(self) -> frozenset[str]:
-        """The keys whose values are not known."""
+        """The keys whose values are unknown."""
         return self.secret_keys if self.sealed else frozenset()
 
     def of_package(self, package: str) -> dict[str, tuple[str, bool]]:

@@ -132,7 +132,7 @@ def _known(value: Any) -> Any:
 
 
 def _unknown(value: Any) -> Any:
-    """Returns what is wanted, with secrets that are not known for those that are sealed."""
+    """Returns what is wanted, with secrets that are unknown for those that are sealed."""
     if not contains_sealed(value):
         return value
     if is_sealed(value):

@@ -26,7 +26,7 @@ _KEY = re.compile(r"[A-Za-z0-9:/_-]{1,2048}")
 
 @dataclass(frozen=True, slots=True)
 class KmsUrl:
-    """What a URL of a key says."""
+    """The parts of a key's URL."""
 
     key: str
     region: str | None = None
@@ -53,7 +53,7 @@ def parse_kms(url: str) -> KmsUrl:
     seen: set[str] = set()
     for name, value in settings:
         if name in seen:
-            raise _invalid(f"`{name}` is there twice")
+            raise _invalid(f"`{name}` occurs twice")
         seen.add(name)
         if name.startswith("context_"):
             context[name.removeprefix("context_")] = value

@@ -1,6 +1,6 @@
 """A stack's secrets: encrypted in its state and configuration, and decrypted by runs that change something.
 
-Previews decrypt nothing. In them a stored secret is *sealed*: `{SIG: SECRET, "ciphertext": …}`, as the state has it.
+Previews decrypt nothing. In them a stored secret is *sealed*: `{SIG: SECRET, "ciphertext": …}`, as the state stores it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class StackKeys:
-    """What a stack's configuration says of its key: which `provider`, and the key once there is one. `save` keeps a
+    """The key in a stack's configuration: which `provider`, and the key once there is one. `save` keeps a
     key that had to be made."""
 
     provider: str = PASSPHRASE
@@ -168,7 +168,7 @@ class Secrets:
         if keeper is None or self._is_new_provider:
             keeper, crypter = new_keeper(self._keys.provider)
             self._configured, self._crypters[keeper] = keeper, crypter
-            self._kept.clear()  # what is kept has the key of before
+            self._kept.clear()  # what is kept has the former key
             self._keys.save(keeper)
         if keeper not in self._given:
             self._refuse_unconfigured(keeper)

@@ -104,8 +104,8 @@ def refuse_empty(phrase: str, variable: str = VARIABLE) -> None:
 
 
 def _phrases() -> Iterator[str]:
-    """Yields the passphrase, and the new one while a stack's passphrase is changed: a change that was cut off leaves
-    both."""
+    """Yields the passphrase, and the new one while a stack's passphrase is changed: a change that was interrupted
+    leaves both."""
     yield passphrase()
     if (new := os.environ.get(NEW_VARIABLE)) is not None:
         yield new

@@ -83,7 +83,7 @@ def adopt_unfinished(
     """Returns what a killed run created and did not record, read into the state, with its key; None where there is
     nothing, or nothing that is surely the stack's own.
 
-    Ids are not known. Many providers name a resource by one of its inputs, so these are tried. What is read is taken
+    Ids are unknown. Many providers name a resource by one of its inputs, so these are tried. What is read is taken
     only where the provider says that it is what the killed run began with: it has the same tags, or no difference.
     """
     for id_ in _possible_ids(begun):

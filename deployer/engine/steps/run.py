@@ -39,8 +39,9 @@ from deployer.platform.text.masking import masked
 
 @dataclass(frozen=True)
 class Settings:
-    """How a run goes. `folder` is the program's. `targets` are URNs, all when empty; `allow_destroy` lifts `protect` by
-    URN or name. `leave` are URNs of resources that are neither read nor changed: they stay in the state as they are.
+    """The settings of a run. `folder` is the program's. `targets` are URNs, all when empty; `allow_destroy` lifts
+    `protect` by URN or name. `leave` are URNs of resources that are neither read nor changed: they stay in the state as
+    they are.
     """
 
     project: str

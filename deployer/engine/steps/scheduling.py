@@ -37,7 +37,7 @@ def in_program_thread() -> bool:
 
 
 def leave_program_thread(run: Run, rest: Callable[[], Registered]) -> None:
-    """Goes on with `rest` in a worker; does nothing in a worker, and in a preview, which changes nothing."""
+    """Continues with `rest` in a worker; does nothing in a worker, and in a preview, which changes nothing."""
     if in_program_thread() and not run.settings.dry_run:
         raise Postponed(rest)
 
@@ -45,7 +45,7 @@ def leave_program_thread(run: Run, rest: Callable[[], Registered]) -> None:
 class StepExecutor(ThreadPoolExecutor):
     """Calls in the caller's thread first; a call that raises `Postponed` is made again in a worker.
 
-    Who is called keeps what `Postponed` carries, and takes it up the second time.
+    The callee keeps what `Postponed` carries, and takes it up the second time.
     """
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:

@@ -1,4 +1,4 @@
-"""What the program asks for: one registration, in the engine's terms."""
+"""A goal: one registration of the program, in the engine's terms."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """What the program gets back. `failed` stands for a step that failed, or was skipped because one before it did."""
+    """The answer to the program. `failed` stands for a step that failed, or was skipped because one before it did."""
 
     urn: str
     id: str = ""

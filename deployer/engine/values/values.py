@@ -1,7 +1,7 @@
 """Property values as the engine holds them: JSON values, with Pulumi's special objects as dicts under a signature key.
 
 A secret is `{SIG: SECRET, "value": v}`, or `{SIG: SECRET, "ciphertext": c}` where it is sealed: a preview decrypts
-nothing that is stored, so to everybody it is a secret that is not known. An asset is
+nothing that is stored, so to everybody it is a secret that is unknown. An asset is
 `{SIG: ASSET, "text"|"path"|"uri": …, "hash": …}`, a value that a preview cannot know yet is the string `UNKNOWN`. This
 is the form of Pulumi's wire protocol, so that crossing it is one walk in each direction; whole numbers become `int`, as
 in a checkpoint's JSON.
@@ -106,7 +106,7 @@ def is_sealed(value: Any) -> bool:
 
 
 def secret_unknown() -> dict[str, Any]:
-    """Returns a secret that is not known, as the program and providers see one that is sealed."""
+    """Returns a secret that is unknown, as the program and providers see one that is sealed."""
     return {SIG: SECRET, "value": UNKNOWN}
 
 
@@ -176,7 +176,7 @@ def _is_as_secret(new: Any, known: Any) -> bool:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Deep equality that tells booleans from numbers (Python does not) and ignores what is secret.
+    """Deep equality that distinguishes booleans from numbers (Python does not) and ignores what is secret.
 
     A sealed secret counts as the same as whatever is in its place: it cannot be compared
     (`deployer.engine.providers.sealed`).

@@ -34,8 +34,9 @@ class Caller:
     """Calls a function in one thread of a worker; a class is set up once, by the first batch.
 
     `inputs` are the columns of the batches for the parameters, in order; for a function of batches, the columns that it
-    gets. A context that closes it. `judges_share`: it ends the work where too large a share of its rows failed; else
-    whoever has all rows does. Raises InvalidFunction where the inputs are not as many as the parameters.
+    gets. Use it in a `with` block, which closes it. `judges_share`: it ends the work where too large a share of its
+    rows failed; otherwise the caller that has all rows does. Raises InvalidFunction where the inputs are not as many
+    as the parameters.
     """
 
     def __init__(self, udf: UDF, inputs: Sequence[str], *, clock: Clock = _SYSTEM, judges_share: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""What is kept of an exception of a function: its type, message and traceback, shortened and without known secrets."""
+"""The record of an exception of a function: its type, message and traceback, shortened and without known secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes between a job and the process that calls its function: results, and exceptions with their tracebacks."""
+"""Messages between a job and the process that calls its function: results, and exceptions with their tracebacks."""
 
 from __future__ import annotations
 

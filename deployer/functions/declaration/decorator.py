@@ -57,7 +57,7 @@ def udf(
     max_concurrent_calls: int = DEFAULT_CONCURRENT_CALLS,
     name: str | None = None,
 ) -> UDF | Callable[[Callable[..., Any]], UDF]:
-    """Makes a function or a class one that computes columns; use it with or without parentheses.
+    """Makes a function or a class compute columns; use it with or without parentheses.
 
     The parameters are columns. Annotated as values they get one row's values (None for null); annotated as `pa.Array`
     they get a batch of values; a single parameter annotated as `pa.RecordBatch` gets a batch of all columns. A class is

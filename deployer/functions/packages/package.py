@@ -35,7 +35,7 @@ class PackedFunction:
 
 @dataclass(frozen=True, slots=True)
 class PackageInfo:
-    """What a package says of its function, which is known without running it.
+    """The description of a packaged function, which is read without running it.
 
     `modules` are the top-level modules that it imports, `requirements` the packages that have them (`name==version`)
     where it was made, `python` the version there. `outputs` are names and types; the name is empty for a single column.
@@ -100,7 +100,7 @@ def pack(udf: UDF) -> PackedFunction:
 
 
 def read_package(data: bytes, where: str = "the package of a function") -> PackageInfo:
-    """Returns what a package says, without running anything. Raises Corrupt for bytes that are no package or not as
+    """Returns what a package says, without running anything. Raises Corrupt for bytes that are not a package or not as
     they were made, Refused for a newer format."""
     head, _ = _parts(data, where)
     try:

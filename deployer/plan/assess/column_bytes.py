@@ -40,7 +40,7 @@ SizedChange = c.AddColumn | c.DropColumn | c.WidenColumn | c.ConvertColumn | c.C
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """A size; `about`: a share of the table's bytes, as the values' own are not known."""
+    """A size; `about`: a share of the table's bytes, as the values' own are unknown."""
 
     number: int
     about: bool = False
@@ -84,7 +84,7 @@ def _changed(
     before: Sequence[Column],
     after: Sequence[Column],
 ) -> ColumnType | None:
-    """Returns the type whose values are written or deleted; None where it is not known, or is inside of lists."""
+    """Returns the type whose values are written or deleted; None where it is unknown, or is inside of lists."""
     match change:
         case c.DropColumn(column=path):
             return _at(before, path)

@@ -27,9 +27,9 @@ class MonthlyCost:
 
 def describe_cost(cost: MonthlyCost) -> str:
     """`about +12.40 USD a month (3.10 → 15.50), by prices of 2025-06-30 in eu-central-1; not known: …`."""
-    unknown = f"; not known: {', '.join(cost.unknown)}" if cost.unknown else ""
+    unknown = f"; unknown: {', '.join(cost.unknown)}" if cost.unknown else ""
     if cost.region is None:
-        return "not known: no region is set"
+        return "unknown: no region is set"
     by = f"by prices of {cost.dated} in {cost.region}"
     if round(cost.change, 2) == 0:
         text = "no known change" if cost.unknown else "no change"

@@ -13,7 +13,7 @@ from deployer.live.model import TableStatistics
 from deployer.plan import changes as c
 from deployer.plan.assess.column_bytes import Bytes, column_bytes
 from deployer.plan.targeting.outside_targets import begins_to_send, places
-from deployer.platform.text.formatting import describe_seconds
+from deployer.platform.text.formatting import count, describe_seconds
 from deployer.platform.text.units import parse_duration
 from deployer.specs.model import Hold, IndexSpec, Retention
 from deployer.specs.types.column_names import listed, shown
@@ -23,8 +23,8 @@ from deployer.specs.types.view import ViewSpec, staleness_text
 
 
 class Risk(StrEnum):
-    """In rising order: `safe` changes no data, `rewrites` rewrites data, `external` publishes the table to a catalog
-    beyond the lake, `destroys` loses data."""
+    """The risks, in rising order: `safe` changes no data, `rewrites` rewrites data, `external` publishes the table to a
+    catalog beyond the lake, `destroys` loses data."""
 
     SAFE = "safe"
     REWRITES = "rewrites"
@@ -70,12 +70,14 @@ def assess(
             return _rewrite(statistics, "rows are placed again, by keys of the wider type")
         case c.DeleteTable():
             return _lose(statistics, "its rows are deleted")
+        case c.DeleteDataset():
+            return _unregistered(statistics)
         case c.DropColumn():
             return _lose(statistics, "the column's values are deleted", column_bytes(change, statistics, before, after))
         case c.DeleteInstance():
             return Assessment(Risk.SAFE, why="only an instance without tables can be deleted")
         case c.ChangeRoot(found=True) | c.ChangeStateBackend(found=True):
-            return Assessment(Risk.SAFE, why="it is there already")
+            return Assessment(Risk.SAFE, why="it exists already")
         case c.ChangeRoot():
             return Assessment(Risk.DESTROYS, why="tables stay behind at the old root")
         case c.ChangeStateBackend():
@@ -147,14 +149,26 @@ def assess(
             return Assessment(Risk.SAFE, why="applies to runs from now on")
         case c.TightenNullability():
             return Assessment(Risk.SAFE, why="existing rows are checked first")
+        case c.CreateSearchIndex() | c.RebuildSearchIndex():
+            return Assessment(Risk.SAFE, why="it is built of the values that are registered, once there are some")
+        case c.DropSearchIndex():
+            return Assessment(Risk.SAFE, why="its component cannot be searched any more; no recording changes")
+        case c.ChangeSources():
+            return Assessment(Risk.SAFE, why="what is registered stays")
         case (
-            c.CreateInstance()
+            c.CreateDataset()
+            | c.ChangeRegister()
+            | c.ChangeDefaultBlueprint()
+            | c.ChangeVersionsKept()
+            | c.ChangeDatasetServices()
+            | c.CreateInstance()
             | c.CreateTable()
             | c.CreateService()
             | c.RenameTable()
             | c.RelaxNullability()
             | c.ReorderColumns()
             | c.ChangeColumnDescription()
+            | c.ChangeColumnSensitive()
             | c.SetOnline()
             | c.SetDeletionProtection()
             | c.ChangeDescription()
@@ -166,6 +180,14 @@ def assess(
             return _SAFE
         case _:
             assert_never(change)
+
+
+def _unregistered(statistics: TableStatistics) -> Assessment:
+    """Of a dataset, rows are its layers."""
+    if statistics.known and not statistics.rows:
+        return Assessment(Risk.SAFE, why="nothing is registered with it")
+    layers = count(statistics.rows, "layer") if statistics.known else "its layers"
+    return Assessment(Risk.DESTROYS, why=f"what is registered of {layers} is deleted; recordings stay where they are")
 
 
 def _recomputed(
@@ -206,7 +228,7 @@ def _rebuilt(statistics: TableStatistics, before: ViewSpec | None, after: ViewSp
 def _expiring(statistics: TableStatistics, before: Retention | None, after: Retention | None) -> Assessment:
     """Returns the rows that go are counted by `deployer.app.planning.expiring`, where files' key ranges tell."""
     if after is None:
-        return Assessment(Risk.SAFE, why="rows are kept for ever")
+        return Assessment(Risk.SAFE, why="rows are kept forever")
     if before == after:
         return Assessment(Risk.SAFE, why="it follows its column")
     longer = before is not None and parse_duration(after.keep) >= parse_duration(before.keep)

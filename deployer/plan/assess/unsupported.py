@@ -26,7 +26,7 @@ def refusal(change: c.Change, keys: Mapping[str, str] = _NO_KEYS, *, has_rows: b
             return "existing rows have no value for it: give it a `default:`, or add it nullable and fill it"
         case c.AddColumn(column=(name, _, *_), definition=column) if has_rows and not column.nullable:
             return (
-                f"existing rows have no value for it: add it nullable and fill it, or say with `using:` of column "
+                f"existing rows have no value for it: add it nullable and fill it, or declare with `using:` of column "
                 f"{name} how its whole value is made"
             )
         case c.ConvertColumn(column=(name,)) if has_rows and name in keys:
@@ -35,9 +35,9 @@ def refusal(change: c.Change, keys: Mapping[str, str] = _NO_KEYS, *, has_rows: b
                 f"whose `default:` makes it from {name}, and let that be the {keys[name]}"
             )
         case c.ConvertColumn(column=(_,), after=after, using=None) if has_rows:
-            return f"values may be lost: say with `using:`, a SQL expression, how they become {format_type(after)}"
+            return f"values may be lost: declare with `using:`, a SQL expression, how they become {format_type(after)}"
         case c.ConvertColumn(column=(name, _, *_)) if has_rows:
-            return f"values may be lost: say with `using:` of column {name}, a SQL expression, its whole new value"
+            return f"values may be lost: declare with `using:` of column {name}, a SQL expression, its whole new value"
         case c.ChangeViewQuery(before=None):
             return "a table does not become a view: declare the view under another name, and remove the table"
         case c.ChangeViewQuery(after=None):

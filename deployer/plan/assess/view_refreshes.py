@@ -37,7 +37,7 @@ def describe_refresh(refresh: ViewRefresh) -> str:
     if refresh.mode == "none":
         return f"{refresh.name}: nothing to refresh: {refresh.reason}"
     if refresh.mode == "unknown":
-        return f"{refresh.name}: not known: {refresh.reason}"
+        return f"{refresh.name}: unknown: {refresh.reason}"
     read = f"reads {count(refresh.rows, 'row')} in {count(refresh.fragments, 'file')} ({size(refresh.bytes)})"
     writes = "all its rows" if refresh.written is None else f"at most {count(refresh.written, 'row')}"
     how = f"full, since {refresh.reason}" if refresh.mode == "full" else "incremental"

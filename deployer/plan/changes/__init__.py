@@ -15,6 +15,7 @@ from deployer.plan.changes.columns import (
     ChangeColumnComputed,
     ChangeColumnDefault,
     ChangeColumnDescription,
+    ChangeColumnSensitive,
     ChangeColumnSource,
     ColumnChange,
     ColumnPath,
@@ -25,6 +26,18 @@ from deployer.plan.changes.columns import (
     ReorderColumns,
     TightenNullability,
     WidenColumn,
+)
+from deployer.plan.changes.datasets import (
+    ChangeDatasetServices,
+    ChangeDefaultBlueprint,
+    ChangeRegister,
+    ChangeSources,
+    ChangeVersionsKept,
+    CreateDataset,
+    CreateSearchIndex,
+    DeleteDataset,
+    DropSearchIndex,
+    RebuildSearchIndex,
 )
 from deployer.plan.changes.indexes import (
     CreateIndex,
@@ -80,7 +93,10 @@ __all__ = [
     "ChangeColumnComputed",
     "ChangeColumnDefault",
     "ChangeColumnDescription",
+    "ChangeColumnSensitive",
     "ChangeColumnSource",
+    "ChangeDatasetServices",
+    "ChangeDefaultBlueprint",
     "ChangeDescription",
     "ChangeEmbedding",
     "ChangeEngine",
@@ -88,36 +104,46 @@ __all__ = [
     "ChangeLeafLimit",
     "ChangeMaxStaleness",
     "ChangeNotify",
+    "ChangeRegister",
     "ChangeRetainedChanges",
     "ChangeRetention",
     "ChangeRoot",
     "ChangeRowKeys",
     "ChangeServiceOptions",
     "ChangeSortKeys",
+    "ChangeSources",
     "ChangeSplitPoints",
     "ChangeStateBackend",
     "ChangeStorage",
     "ChangeTags",
     "ChangeTrigger",
+    "ChangeVersionsKept",
     "ChangeViewQuery",
     "ColumnChange",
     "ColumnPath",
     "Constraint",
     "ConvertColumn",
+    "CreateDataset",
     "CreateIndex",
     "CreateInstance",
+    "CreateSearchIndex",
     "CreateService",
     "CreateTable",
+    "DatasetAlteration",
+    "DatasetChange",
+    "DeleteDataset",
     "DeleteInstance",
     "DeleteService",
     "DeleteTable",
     "DropColumn",
     "DropIndex",
+    "DropSearchIndex",
     "IndexChange",
     "InstanceChange",
     "MoveServiceToCluster",
     "PropertyChange",
     "RebuildIndex",
+    "RebuildSearchIndex",
     "RelaxNullability",
     "RenameColumn",
     "RenameIndex",
@@ -155,4 +181,18 @@ PropertyChange = (
 #: What can change of a table that exists and stays.
 TableAlteration = RenameTable | ColumnChange | RewriteChange | Constraint | IndexChange | ServiceChange | PropertyChange
 TableChange = CreateTable | DeleteTable | TableAlteration
-Change = InstanceChange | TableChange
+#: What can change of a dataset that exists and stays.
+DatasetAlteration = (
+    ChangeSources
+    | ChangeRegister
+    | ChangeVersionsKept
+    | ChangeDatasetServices
+    | ChangeDefaultBlueprint
+    | CreateSearchIndex
+    | DropSearchIndex
+    | RebuildSearchIndex
+    | SetDeletionProtection
+    | ChangeDescription
+)
+DatasetChange = CreateDataset | DeleteDataset | DatasetAlteration
+Change = InstanceChange | TableChange | DatasetChange

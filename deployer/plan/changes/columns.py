@@ -136,6 +136,18 @@ class ChangeColumnComputed:
     after: Computed | None
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeColumnSensitive:
+    """Whether pages and reports hide the values."""
+
+    kind = "ChangeColumnSensitive"
+
+    address: str
+    column: ColumnPath
+    before: bool
+    after: bool
+
+
 ColumnChange = (
     AddColumn
     | DropColumn
@@ -149,4 +161,5 @@ ColumnChange = (
     | ChangeColumnDefault
     | ChangeColumnSource
     | ChangeColumnComputed
+    | ChangeColumnSensitive
 )

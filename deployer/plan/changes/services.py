@@ -50,7 +50,7 @@ class ChangeServiceOptions:
 
 @dataclass(frozen=True, slots=True)
 class MoveServiceToCluster:
-    """None: the cluster that jobs of the table have otherwise."""
+    """A service runs on another cluster; None: the default cluster of the table's jobs."""
 
     kind = "MoveServiceToCluster"
 

@@ -104,7 +104,7 @@ class ChangeEmbedding:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRetention:
-    """How long rows are kept; None: for ever. `before` has the column's name of after a rename."""
+    """How long rows are kept; None: forever. `before` has the column's name after a rename."""
 
     kind = "ChangeRetention"
 
@@ -181,7 +181,7 @@ class SetDeletionProtection:
 
 @dataclass(frozen=True, slots=True)
 class ChangeDescription:
-    """The description of a table or an instance."""
+    """The description of a table, a dataset or an instance."""
 
     kind = "ChangeDescription"
 

@@ -10,6 +10,7 @@ from deployer.plan.changes import (
     ChangeColumnComputed,
     ChangeColumnDefault,
     ChangeColumnDescription,
+    ChangeColumnSensitive,
     ChangeColumnSource,
     ColumnChange,
     ColumnPath,
@@ -79,6 +80,8 @@ def _diff_column(address: str, live: Column, desired: Column, parent: ColumnPath
         yield ChangeColumnDefault(address, path, live.default, desired.default)
     if live.source != desired.source:
         yield ChangeColumnSource(address, path, live.source, desired.source)
+    if live.sensitive != desired.sensitive:
+        yield ChangeColumnSensitive(address, path, live.sensitive, desired.sensitive)
     if live.computed != desired.computed:
         after = None if desired.computed is None else succeeding(live.computed, desired.computed)
         yield ChangeColumnComputed(address, path, live.computed, after)
@@ -113,7 +116,14 @@ def _diff_type(
 
 def _diff_child(address: str, live: Column, desired: Column, path: ColumnPath) -> Iterator[ColumnChange]:
     """Items of lists and maps have conventional names, which are not a change."""
-    renamed = Column(live.name, desired.type, desired.nullable, desired.description, default=desired.default)
+    renamed = Column(
+        live.name,
+        desired.type,
+        desired.nullable,
+        desired.description,
+        default=desired.default,
+        sensitive=desired.sensitive,
+    )
     yield from _diff_column(address, live, renamed, path)
 
 

@@ -31,9 +31,11 @@ from deployer.plan.changes import (
     ChangeTrigger,
     ChangeViewQuery,
     ColumnChange,
+    CreateDataset,
     CreateInstance,
     CreateService,
     CreateTable,
+    DeleteDataset,
     DeleteInstance,
     DeleteService,
     DeleteTable,
@@ -47,10 +49,12 @@ from deployer.plan.changes import (
     TableAlteration,
 )
 from deployer.plan.diff.columns import diff_columns
+from deployer.plan.diff.datasets import diff_datasets
 from deployer.plan.diff.indexes import diff_indexes
 from deployer.plan.graph.build import Spec
 from deployer.plan.stages import in_order
 from deployer.specs.model import InstanceSpec, ServiceSpec, TableSpec
+from deployer.specs.types.dataset import DatasetSpec
 from deployer.specs.types.types import Column, format_type
 
 
@@ -65,6 +69,12 @@ def diff(live: Spec | None, desired: Spec | None, *, read: bool = False) -> tupl
             return ()
         case None, InstanceSpec():
             return (CreateInstance(desired.address, desired),)
+        case None, DatasetSpec():
+            return (CreateDataset(desired.address, desired),)
+        case DatasetSpec(), None:
+            return (DeleteDataset(live.address),)
+        case DatasetSpec(), DatasetSpec():
+            return tuple(diff_datasets(live, desired))
         case None, TableSpec():
             return (CreateTable(desired.address, desired),)
         case InstanceSpec(), None:
@@ -154,8 +164,8 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[TableAlteration
 
 
 def makes_other_rows(live: TableSpec, desired: TableSpec) -> bool:
-    """Returns whether the rows of a view are to be made otherwise: by another query, or of columns of other names
-    or types by now."""
+    """Returns whether the rows of a view must be computed again: its query changed, or its columns have other names or
+    types."""
     if live.view is None or desired.view is None:
         return live.view is not desired.view
     shapes = ([(column.name, format_type(column.type)) for column in each.columns] for each in (live, desired))
@@ -163,7 +173,9 @@ def makes_other_rows(live: TableSpec, desired: TableSpec) -> bool:
     return not live.view.makes_the_rows_of(desired.view) or before != after
 
 
-def _diff_annotations(live: Spec, desired: Spec) -> Iterator[ChangeDescription | ChangeTags]:
+def _diff_annotations(
+    live: InstanceSpec | TableSpec, desired: InstanceSpec | TableSpec
+) -> Iterator[ChangeDescription | ChangeTags]:
     if live.description != desired.description:
         yield ChangeDescription(desired.address, live.description, desired.description)
     if live.tags != desired.tags:

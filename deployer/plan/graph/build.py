@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from deployer.specs.model import InstanceSpec, Lake, TableSpec
+from deployer.specs.types.dataset import DatasetSpec
 
-Spec = InstanceSpec | TableSpec
-NodeKind = Literal["Instance", "Table", "View"]
+Spec = InstanceSpec | TableSpec | DatasetSpec
+NodeKind = Literal["Instance", "Table", "View", "Dataset"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class Node:
     def kind(self) -> NodeKind:
         if isinstance(self.spec, InstanceSpec):
             return "Instance"
+        if isinstance(self.spec, DatasetSpec):
+            return "Dataset"
         return "Table" if self.spec.view is None else "View"
 
 
@@ -42,8 +45,8 @@ class Graph:
 
 
 def build_graph(lake: Lake) -> Graph:
-    """Returns the graph of a lake: the instance, its tables by address, each of which needs the instance, and its
-    views, each of which needs the tables and views that it reads too."""
+    """Returns the graph of a lake: the instance, its tables by address, each of which needs the instance, its views,
+    each of which needs the tables and views that it reads too, and its datasets of recordings."""
     instance = Node(lake.instance)
     nodes = {instance.address: instance}
     in_order = sorted(lake.tables, key=lambda table: table.address)
@@ -51,6 +54,8 @@ def build_graph(lake: Lake) -> Graph:
     for view in in_dependency_order([table for table in in_order if table.view is not None]):
         sources = [f"table/{name}" for name in (view.view.tables if view.view is not None else ())]
         nodes[view.address] = Node(view, (instance.address, *(each for each in sources if each in nodes)))
+    datasets = sorted(lake.datasets, key=lambda dataset: dataset.address)
+    nodes |= {dataset.address: Node(dataset, (instance.address,)) for dataset in datasets}
     return Graph(nodes)
 
 

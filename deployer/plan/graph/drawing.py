@@ -19,6 +19,7 @@ from deployer.plan.graph.lineage import lineage
 from deployer.platform.text.visible import visible
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.types.column_names import listed
+from deployer.specs.types.dataset import DatasetSpec
 
 _BOX_HEIGHT, _ROW_GAP, _COLUMN_GAP, _MARGIN, _LANE = 46, 14, 72, 28, 22
 _CHARACTER, _PADDING, _NARROWEST, _WIDEST = 7.4, 28, 130, 380  # pixels; a character of the widest text
@@ -28,7 +29,7 @@ _COLUMN_ROWS = 20  # a column may always be as tall as this
 _STYLE = """
 :root { color-scheme: light dark; }
 .page { fill: #ffffff; } .box { fill: #f3f6fd; stroke: #3157d5; } .instance .box { fill: #3157d5; }
-.view .box { stroke-dasharray: 5 3; }
+.view .box { stroke-dasharray: 5 3; } .dataset .box { stroke-dasharray: 1 3; }
 .name { fill: #1a2233; font-weight: 600; } .about { fill: #5b6579; }
 .instance .name, .instance .about { fill: #ffffff; }
 .edge { fill: none; stroke: #9aa7c4; stroke-width: 1.4; } .tip { fill: #9aa7c4; }
@@ -145,6 +146,11 @@ def _texts(node: Node) -> tuple[str, str]:
     match node.spec:
         case InstanceSpec(name=name, root=root):
             return name, root
+        case DatasetSpec() as dataset:
+            number = len(dataset.recordings)
+            indexes = len(dataset.search_indexes)
+            searched = f", {indexes} search index{'' if indexes == 1 else 'es'}" if indexes else ""
+            return dataset.name, f"dataset, {number} source{'' if number == 1 else 's'}{searched}"
         case TableSpec() as table:
             keys = f", keys {listed(table.row_keys)}" if table.row_keys else ""
             number = len(table.columns)

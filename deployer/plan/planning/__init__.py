@@ -1,4 +1,4 @@
-"""From a difference to a plan: risks, causes, refusals and places of rewrites. Pure.
+"""Turns a difference into a plan: risks, causes, refusals and places of rewrites. Pure.
 
 `deployer.plan`, `deployer.app` and `deployer.runs` may import it.
 """

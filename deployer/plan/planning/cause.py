@@ -27,6 +27,12 @@ _PROPERTY: dict[type, str] = {
     c.ChangeEmbedding: "embedding",
     c.ChangeViewQuery: "query",
     c.ChangeMaxStaleness: "max_staleness",
+    c.ChangeSources: "sources",
+    c.ChangeRegister: "register",
+    c.ChangeDefaultBlueprint: "default_blueprint",
+    c.ChangeVersionsKept: "retention",
+    c.ChangeDatasetServices: "services",
+    c.DropSearchIndex: "search_indexes",
     c.SetOnline: "online",
     c.SetDeletionProtection: "deletion_protection",
     c.ChangeDescription: "description",
@@ -38,6 +44,7 @@ _COLUMN_PROPERTY: dict[type, str] = {
     c.RelaxNullability: "nullable",
     c.TightenNullability: "nullable",
     c.ChangeColumnDescription: "description",
+    c.ChangeColumnSensitive: "sensitive",
     c.ChangeColumnDefault: "default",
     c.ChangeColumnSource: "source",
     c.ChangeColumnComputed: "computed",
@@ -61,6 +68,9 @@ def cause(change: c.Change, desired: Spec | None) -> Position | None:
         candidates = _index_places(change)
     elif isinstance(change, c.ServiceChange):
         candidates = [*_service_places(change), "services"]
+    elif isinstance(change, c.CreateSearchIndex | c.RebuildSearchIndex):
+        column = change.index.column if isinstance(change, c.CreateSearchIndex) else change.after.column
+        candidates = [f"search_indexes.{column}", "search_indexes"]
     elif isinstance(change, c.RenameTable):
         declared = isinstance(desired, TableSpec) and desired.former_name == change.before
         candidates = ["renamed_from" if declared else "name"]  # the live name was given by other means

@@ -16,11 +16,13 @@ from deployer.plan.changes import ChangeColumnComputed, DeleteTable
 from deployer.plan.diff.lakes import diff
 from deployer.plan.graph import Graph
 from deployer.plan.graph.build import Spec, in_dependency_order
-from deployer.plan.model import Action, Foreign, Plan, PlannedChange, ResourcePlan
+from deployer.plan.model import Foreign, Plan, PlannedChange, ResourcePlan
 from deployer.plan.planning.cause import cause
+from deployer.plan.planning.datasets import action_of, plan_datasets
 from deployer.plan.planning.taken_names import refuse_taken_names
 from deployer.plan.planning.view_sources import refuse_losses_of_views
 from deployer.specs.model import IndexSpec, InstanceSpec, TableSpec
+from deployer.specs.types.dataset import DatasetSpec
 from deployer.specs.types.types import Column
 
 if TYPE_CHECKING:
@@ -49,6 +51,8 @@ def make_plan(
     declared = set()
     pending: list[PendingBackfill] = []
     for node in graph.nodes.values():
+        if isinstance(node.spec, DatasetSpec):
+            continue
         table = live.of(node.spec) if isinstance(node.spec, TableSpec) else None
         if isinstance(table, Unreadable):
             continue
@@ -66,6 +70,7 @@ def make_plan(
             resources.append(_with_savepoints(deleted, table.savepoints, allowed=delete_savepoints))
     resources = refuse_taken_names(resources, graph, live)
     resources = refuse_losses_of_views(resources, graph, live)
+    resources += plan_datasets(graph, live, owner=owner, allow_destroy=allow_destroy)
     if live.instance is not None and not graph.nodes:
         resources.append(_plan_resource(live.instance.address, live.instance, None, None, allow_destroy))
     unreadable = tuple(table for _, table in sorted(live.unreadable.items()))
@@ -106,7 +111,7 @@ def _plan_resource(
             refused = f"destroys data; to allow it: --allow-destroy {address}"
         planned.append(PlannedChange(change, assessment, cause(change, after), refused))
     table_id = table.table_id if table else ""
-    return ResourcePlan(address, _action(before, after, planned), tuple(planned), statistics, now, table_id)
+    return ResourcePlan(address, action_of(before, after, planned), tuple(planned), statistics, now, table_id)
 
 
 def _with_savepoints(deleted: ResourcePlan, names: tuple[str, ...], *, allowed: bool) -> ResourcePlan:
@@ -134,11 +139,3 @@ def _columns(spec: Spec | None) -> tuple[Column, ...]:
 
 def _indexes(spec: Spec | None) -> tuple[IndexSpec, ...]:
     return spec.indexes if isinstance(spec, TableSpec) else ()
-
-
-def _action(before: Spec | None, after: Spec | None, planned: list[PlannedChange]) -> Action:
-    if not planned:
-        return "same"
-    if before is None:
-        return "create"
-    return "delete" if after is None else "update"

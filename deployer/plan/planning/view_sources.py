@@ -89,7 +89,7 @@ def _loss(change: c.Change, reader: _Reader, table: str, desired: object, before
                     return None
                 return (
                     f"view {reader.name} reads column {shown(path[0])}, whose type changes: change the view's query "
-                    "with it, such as by a CAST to the type of before, or remove the view first"
+                    "with it, such as by a CAST to the former type, or remove the view first"
                 )
         return None
     remedy = f"declare the view with another query, or delete it: `deployer table delete {reader.name}`"

@@ -12,6 +12,7 @@ from deployer.platform.text.formatting import count
 from deployer.specs.model import Embedding, Hold, IndexSpec, Retention
 from deployer.specs.types.column_names import listed, shown
 from deployer.specs.types.computed import describe_computed
+from deployer.specs.types.dataset import BlueprintFile, DatasetService, RecordingSource, SearchIndexSpec
 from deployer.specs.types.types import Column, format_type
 from deployer.specs.types.view import ViewFunction, ViewSpec, staleness_text
 
@@ -40,6 +41,28 @@ def describe(change: c.Change) -> str:
             )
         case c.ChangeNotify(before=old_names, after=new_names):
             return f"notified of failed runs {_names(old_names)} → {_names(new_names)}"
+        case c.CreateDataset(spec=dataset):
+            indexes = [index.column for index in dataset.search_indexes]
+            searched = f", search indexes {', '.join(indexes)}" if indexes else ""
+            return f"create dataset: {_sources(dataset.recordings)}, register {dataset.register}{searched}"
+        case c.DeleteDataset():
+            return "delete dataset and what is registered with it"
+        case c.ChangeSources(before=old_sources, after=new_sources):
+            return f"sources {_sources(old_sources)} → {_sources(new_sources)}"
+        case c.ChangeRegister(before=before, after=after):
+            return f"register {before} → {after}"
+        case c.CreateSearchIndex(index=search):
+            return f"create search index {_search(search)}"
+        case c.DropSearchIndex(index=search):
+            return f"drop search index {_search(search)}"
+        case c.RebuildSearchIndex(before=old_search, after=search):
+            return f"rebuild search index {_search(old_search)} → {_search(search)}"
+        case c.ChangeDefaultBlueprint(before=old_blueprint, after=new_blueprint):
+            return _blueprint(old_blueprint, new_blueprint)
+        case c.ChangeDatasetServices(before=old_services, after=new_services):
+            return f"services {_dataset_services(old_services)} → {_dataset_services(new_services)}"
+        case c.ChangeVersionsKept(before=old_time, after=new_time):
+            return f"replaced versions kept {old_time or 'until removed'} → {new_time or 'until removed'}"
         case c.CreateTable(spec=spec) if spec.view is not None:
             keys = f", row keys {listed(spec.row_keys)}" if spec.row_keys else ""
             services = f", services {service_names(spec.services)}" if spec.services else ""
@@ -59,7 +82,8 @@ def describe(change: c.Change) -> str:
             default = f" default {column.default}" if column.default else ""
             source = "" if column.source is None else f" source {column.source!r}"
             computed = "" if column.computed is None else f" computed {describe_computed(column.computed)}"
-            return f"add column {_path(path)}: {format_type(column.type)}{null}{default}{source}{computed}"
+            hidden = " sensitive" if column.sensitive else ""
+            return f"add column {_path(path)}: {format_type(column.type)}{null}{hidden}{default}{source}{computed}"
         case c.DropColumn(column=path):
             return f"drop column {_path(path)}"
         case c.RenameColumn(column=path, after=after):
@@ -84,6 +108,10 @@ def describe(change: c.Change) -> str:
         case c.ChangeColumnSource(column=path, before=old_source, after=new_source):
             named = ("none" if name is None else repr(name) for name in (old_source, new_source))
             return f"source of column {_path(path)}: {' → '.join(named)}"
+        case c.ChangeColumnSensitive(column=path, after=is_sensitive):
+            return f"{'hide' if is_sensitive else 'show'} the values of column {_path(path)}: " + (
+                "sensitive" if is_sensitive else "not sensitive"
+            )
         case c.ChangeColumnComputed(column=path, before=old_computed, after=new_computed):
             return (
                 f"compute column {_path(path)}: {describe_computed(old_computed)} → {describe_computed(new_computed)}"
@@ -138,6 +166,26 @@ def describe(change: c.Change) -> str:
             return f"tags {_pairs(old_tags)} → {_pairs(new_tags)}"
         case _:
             assert_never(change)
+
+
+def _sources(sources: Sequence[RecordingSource]) -> str:
+    return ", ".join(f"{each.prefix} (layer {each.layer})" for each in sources) or "no sources"
+
+
+def _dataset_services(services: Sequence[DatasetService]) -> str:
+    zones = ("" if each.timezone == "UTC" else f" {each.timezone}" for each in services)
+    found = (f"{each.name} at {each.schedule}{zone}" for each, zone in zip(services, zones, strict=True))
+    return ", ".join(found) or "none"
+
+
+def _search(index: SearchIndexSpec) -> str:
+    options = describe_options(index.parameters)
+    return f"{index.column}: {index.kind} by {index.timeline}" + (f" ({options})" if options else "")
+
+
+def _blueprint(before: BlueprintFile | None, after: BlueprintFile | None) -> str:
+    old, new = (each.file if each is not None else "none" for each in (before, after))
+    return f"default blueprint {old}: its content changed" if old == new else f"default blueprint {old} → {new}"
 
 
 def describe_holds(before: Sequence[Hold], after: Sequence[Hold]) -> str:

@@ -1,4 +1,4 @@
-"""Text of others made harmless in Markdown: names and descriptions may hold anything."""
+"""Untrusted text made harmless in Markdown: names and descriptions may hold anything."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def verdict_as_html(instance: str, verdict: Verdict) -> str:
 
 
 def render_page(template: str, **values: Any) -> str:
-    """Returns the page of `template`: `css` is the stylesheet of all pages, `plain` makes texts of others one clean
+    """Returns the page of `template`: `css` is the stylesheet of all pages, `plain` makes untrusted texts one clean
     line."""
     environment = page_environment()
     loader = environment.loader

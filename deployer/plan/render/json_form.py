@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from deployer.plan.assess.new_recordings import recordings_as_json
 from deployer.plan.assess.pending_backfills import pending_as_json
 from deployer.plan.assess.view_refreshes import refresh_as_json
 from deployer.plan.model import Plan, PlannedChange, ResourcePlan
@@ -47,6 +48,7 @@ def plan_as_json(plan: Plan, against: str | None = None, saved: SavedAs | None =
         **({"removals": [removal_as_json(each) for each in plan.removals]} if plan.removals else {}),
         **({"pending_backfills": list(map(pending_as_json, plan.pending_backfills))} if plan.pending_backfills else {}),
         **({"refreshes": [refresh_as_json(each) for each in plan.refreshes]} if plan.refreshes else {}),
+        **({"recordings": list(map(recordings_as_json, plan.recordings))} if plan.recordings else {}),
         **({"policy": verdict_as_json(plan.verdict)} if plan.verdict else {}),
         **({"cost": _cost(plan.cost)} if plan.cost else {}),
         **({"saved": saved_as_json(saved)} if saved else {}),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from deployer.plan.assess.cost_delta import describe_cost
+from deployer.plan.assess.new_recordings import describe_recordings
 from deployer.plan.assess.pending_backfills import PendingBackfill, describe_pending
 from deployer.plan.assess.risk import Risk
 from deployer.plan.assess.view_refreshes import describe_refresh
@@ -148,7 +149,10 @@ def _risky(plan: Plan) -> list[str]:
 def _refreshes(plan: Plan) -> list[str]:
     found = [each for each in plan.refreshes if each.mode != "none"]
     lines = ["\n**Refreshes of views** (not done by `up`)\n"] if found else []
-    return [*lines, *(f"- {markdown_text(describe_refresh(each))}" for each in found)]
+    lines += (f"- {markdown_text(describe_refresh(each))}" for each in found)
+    recordings = [each for each in plan.recordings if not each.is_empty]
+    lines += ["\n**Recordings** (data, and no difference)\n"] if recordings else []
+    return [*lines, *(f"- {markdown_text(describe_recordings(each))}" for each in recordings)]
 
 
 def _removals(plan: Plan) -> list[str]:

@@ -72,7 +72,7 @@ def _service(service: ServiceSpec) -> str:
     )
     raw = [UNCHECKED] if service.unsafe_raw else []
     more = ", ".join([*([options] if options else []), *raw])
-    reads = "; an agent reads the queue at once, AWS and cron at these times alone" if _has_queue(service) else ""
+    reads = "; an agent reads the queue at once, AWS and cron only at these times" if _has_queue(service) else ""
     return f"{describe_trigger(service.trigger)}{reads}{cluster}" + (f" ({more})" if more else "")
 
 

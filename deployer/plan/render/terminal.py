@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
+from deployer.plan.assess.new_recordings import describe_recordings
 from deployer.plan.assess.pending_backfills import PendingBackfill, describe_pending
 from deployer.plan.assess.risk import Risk
 from deployer.plan.assess.view_refreshes import describe_refresh
@@ -38,7 +39,7 @@ def plan_as_tree(plan: Plan) -> RenderableType:
     if plan.is_empty and not plan.unreadable:
         done = Text(f"{plan.instance}: nothing to do, {count(len(plan.resources), 'resource')} as declared")
         judged = (Text(), *policies[:1]) if policies else ()
-        return Group(FoldedLine(done, 4), *notes, *targeted, *_refreshes(plan), *judged)
+        return Group(FoldedLine(done, 4), *notes, *targeted, *_data(plan), *judged)
     tree = Tree(Text(plan.instance, style="bold"))
     for table in plan.unreadable:
         _add_unreadable(tree, table)
@@ -50,7 +51,7 @@ def plan_as_tree(plan: Plan) -> RenderableType:
     for removal in plan.removals:
         tree.add(_removal(removal))
     cost = [_cost(plan.cost)] if plan.cost else []
-    return Group(tree, Text(), *policies, FoldedLine(summary(plan), 6), *targeted, *_refreshes(plan), *cost, *notes)
+    return Group(tree, Text(), *policies, FoldedLine(summary(plan), 6), *targeted, *_data(plan), *cost, *notes)
 
 
 def verdict_as_tree(verdict: Verdict) -> RenderableType:
@@ -95,13 +96,11 @@ def _targeted(targets: Targets) -> RenderableType:
     return FoldedLine(Text("Targeted: ", style="bold").append(describe_targets(targets), style="not bold"), 10)
 
 
-def _refreshes(plan: Plan) -> list[RenderableType]:
-    """Returns a line for each view that has something to refresh."""
-    return [
-        FoldedLine(Text("Refresh: ", style="bold").append(describe_refresh(each), style="not bold"), 9)
-        for each in plan.refreshes
-        if each.mode != "none"
-    ]
+def _data(plan: Plan) -> list[RenderableType]:
+    """Returns a line for each view that has something to refresh, and for each dataset with new recordings."""
+    lines = [("Refresh: ", describe_refresh(each)) for each in plan.refreshes if each.mode != "none"]
+    lines += [("Recordings: ", describe_recordings(each)) for each in plan.recordings if not each.is_empty]
+    return [FoldedLine(Text(label, style="bold").append(text, style="not bold"), len(label)) for label, text in lines]
 
 
 def _add_unreadable(tree: Tree, table: Unreadable) -> None:

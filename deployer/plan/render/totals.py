@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _VERBS: tuple[tuple[Action, str], ...] = (("create", "to create"), ("update", "to update"), ("delete", "to delete"))
 
-_OF_LAKES = ("instance/", "table/")
+_OF_LAKES = ("instance/", "table/", "dataset/")
 
 
 @dataclass(frozen=True, slots=True)

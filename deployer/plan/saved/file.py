@@ -27,6 +27,7 @@ from deployer.platform.files.json_documents import NotADocument, format_of, read
 from deployer.platform.files.private import write_private
 from deployer.specs.model import InstanceSpec, Lake
 from deployer.specs.serialized.aws import aws_from_json, aws_to_json
+from deployer.specs.serialized.datasets import dataset_from_json, dataset_to_json
 from deployer.specs.serialized.specs import (
     column_to_json,
     instance_from_json,
@@ -88,7 +89,8 @@ class MovedFact:
 def facts(plan: Plan, live: LiveLake, desired: Lake, owner: str) -> dict[str, dict[str, JSON]]:
     """Returns what the plan depends on: the instance, and each table that is declared or that `owner` manages.
 
-    `live` has the plan's targets alone, where there are any. Of an instance that is not one, only its place counts.
+    `live` has the plan's targets alone, where there are any. For an instance outside the targets, only its place
+    counts.
     """
     read: dict[str, dict[str, JSON]] = {}
     if live.instance is not None:
@@ -99,6 +101,11 @@ def facts(plan: Plan, live: LiveLake, desired: Lake, owner: str) -> dict[str, di
     for address, table in live.tables.items():
         if table.owner == owner or address in declared or address in live.resources:
             read[address] = _table_facts(table) | {_RESOURCE: live.resources.get(address)}
+    wanted = {spec.address for spec in desired.datasets}
+    for address, dataset in live.datasets.items():
+        if dataset.owner == owner or address in wanted or dataset.dataset_id in live.applied_datasets:
+            own = {"id": dataset.dataset_id, "owner": dataset.owner}
+            read[address] = own | dataset_to_json(dataset.spec)
     for address, unreadable in live.unreadable.items():
         read[address] = {"id": unreadable.table_id, _READABLE: False}
     for resource in plan.resources:
@@ -132,6 +139,9 @@ def moved(before: Facts, now: Facts, live: LiveLake) -> list[MovedFact]:
         table = live.tables.get(address)
         if old.get("holds rows") is False and table is not None and table.statistics.rows:
             found.append(MovedFact(address, "rows", 0, table.statistics.rows))
+        dataset = live.datasets.get(address)
+        if old.get("holds rows") is False and dataset is not None and dataset.layers:
+            found.append(MovedFact(address, "layers", 0, dataset.layers))
     return found
 
 
@@ -171,6 +181,7 @@ def write_plan(path: Path, saved: SavedPlan, signer: PlanSigner | None = None) -
             "instance": instance_to_json(saved.desired.instance),
             "aws": aws_to_json(saved.desired.instance.aws),
             "tables": [table_to_json(table) for table in saved.desired.tables],
+            **_datasets_as_json(saved.desired),
         },
         "read": saved.read,
         **({"targets": targets_as_json(saved.targets)} if saved.targets else {}),
@@ -248,13 +259,21 @@ def _of_document(document: Mapping[str, JSON], saved_as: SavedAs) -> SavedPlan:
         stack,
         specs,
         texts(document, "allow_destroy"),
-        Lake(_instance(desired), tuple(map(table_from_json, objects(desired, "tables")))),
+        Lake(
+            _instance(desired),
+            tuple(map(table_from_json, objects(desired, "tables"))),
+            datasets=tuple(map(dataset_from_json, objects(desired, "datasets", ()))),
+        ),
         read,
         mapping(document, "changes"),
         targets_from_json(mapping(document, "targets")) if "targets" in document else None,
         document.get("delete_savepoints") is True,
         saved_as,
     )
+
+
+def _datasets_as_json(lake: Lake) -> dict[str, JSON]:
+    return {"datasets": [dataset_to_json(each) for each in lake.datasets]} if lake.datasets else {}
 
 
 def _instance(desired: Mapping[str, JSON]) -> InstanceSpec:

@@ -1,4 +1,4 @@
-"""What says that a saved plan is the one that was reviewed: the digest of its file, and a signature in it.
+"""The seal of a saved plan, which proves that it was reviewed: the digest of its file, and a signature in it.
 
 The digest is the SHA-256 of the file's bytes, as `sha256sum` prints it. The signature is Ed25519's over the checksum of
 what the plan says, so a check needs no secret. The checksum alone finds accidental changes only: everyone can compute

@@ -1,4 +1,4 @@
-"""What a change begins to send out of the lake: targets of METASYNC beyond the lake's own. Pure."""
+"""Data that a change starts to send out of the lake: targets of METASYNC beyond the lake's own. Pure."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from deployer.platform.text.formatting import count
 from deployer.specs.model import Lake
 from deployer.specs.validation.plain_values import optional_text, optional_whole, texts, whole
 
-_KINDS = ("instance/", "table/")
+_KINDS = ("instance/", "table/", "dataset/")
 _NAMED = 5  #: how many addresses and globs are shown
 #: Without these changes of the instance, tables would be looked for where they are not.
 _PLACES = (c.CreateInstance, c.ChangeRoot, c.ChangeStateBackend)
@@ -71,7 +71,7 @@ def resolve_targets(
 def _declared(lake: Lake, live: frozenset[str]) -> list[_Names]:
     """Returns the names of each declared resource: a renamed table has its former one until that was applied."""
     addresses = {table.address for table in lake.tables}
-    resources = [frozenset({lake.instance.address})]
+    resources = [frozenset({lake.instance.address}), *(frozenset({each.address}) for each in lake.datasets)]
     for table in lake.tables:
         former = f"table/{table.former_name}" if table.former_name else table.address
         pending = table.address not in live and former not in addresses
@@ -115,8 +115,10 @@ def nearest_address(given: str, known: Collection[str]) -> str | None:
 
 
 def restricted(lake: Lake, targets: Targets) -> Lake:
-    """Returns the lake with only the tables that take part; the instance stays."""
-    return replace(lake, tables=tuple(table for table in lake.tables if table.address in targets.addresses))
+    """Returns the lake with only the tables and datasets that take part; the instance stays."""
+    tables = tuple(table for table in lake.tables if table.address in targets.addresses)
+    datasets = tuple(dataset for dataset in lake.datasets if dataset.address in targets.addresses)
+    return replace(lake, tables=tables, datasets=datasets)
 
 
 def needs_instance(changes: Iterable[c.Change], lake: Lake, live: LiveLake) -> bool:
@@ -184,6 +186,8 @@ def targets_from_json(form: Mapping[str, Any]) -> Targets:
         raise InvalidInput("`targets` names no resource")
     for address in addresses:
         if not address.startswith(_KINDS) or is_glob(address):
-            raise InvalidInput(f"`targets` has the address {address[:100]!r}, which is not of an instance or a table")
+            raise InvalidInput(
+                f"`targets` has the address {address[:100]!r}, which is not of an instance, a table or a dataset"
+            )
     needed = optional_text(form, "needed") or ""
     return Targets(given, addresses, needed, whole(form, "others"), optional_whole(form, "others_differ"))

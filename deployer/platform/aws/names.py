@@ -1,4 +1,4 @@
-"""What the resources of a lake are called on AWS, and the tag that says whose they are. Pure.
+"""Names of a lake's resources on AWS, and the tag of their owner. Pure.
 
 Access is granted by these names and this tag, so neither may fit two lakes. The id of a lake is of fixed length and
 stands right after `deployer-`: no lake's pattern `deployer-ID-*` matches a name of another lake, whatever their

@@ -44,7 +44,7 @@ class Channel:
             if not header:
                 return None
             if len(header) < _HEADER.size:
-                raise ChannelBroken("a message was cut off")
+                raise ChannelBroken("a message is incomplete")
             (length,) = _HEADER.unpack(header)
             if length > self._limit:
                 raise ChannelBroken(f"a message has {length:,} bytes, and at most {self._limit:,} are taken")
@@ -54,7 +54,7 @@ class Channel:
         except OSError:
             return None
         if len(frame) < length:
-            raise ChannelBroken("a message was cut off")
+            raise ChannelBroken("a message is incomplete")
         return frame
 
     def finish(self) -> None:

@@ -1,4 +1,4 @@
-"""What code of a project is kept from: credentials that only deployer uses, and this process's memory."""
+"""Isolation of a project's code from credentials that only deployer uses, and this process's memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of which columns of its tables each column of a SELECT is made, by DataFusion's plan of it."""
+"""The lineage of a SELECT: the source columns of each of its columns, by DataFusion's plan."""
 
 from __future__ import annotations
 

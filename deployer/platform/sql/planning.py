@@ -1,4 +1,4 @@
-"""What an expression reads and gives: planned by DataFusion over columns without rows, and nothing is computed."""
+"""The inputs and the type of an expression, planned by DataFusion over columns without rows; nothing is computed."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class OverLimit(Exception):
 
 
 class SqlFailed(Exception):
-    """What DataFusion says of SQL that is wrong, or that fails for some row."""
+    """An error of DataFusion for SQL that is wrong, or that fails for some row."""
 
 
 def compute(rows: pa.Table, expression: str) -> pa.ChunkedArray:

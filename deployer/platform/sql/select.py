@@ -170,8 +170,8 @@ def _add_table(tokens: list[_Token], place: int, given: set[str], full: dict[str
 
 @dataclass(frozen=True, slots=True)
 class PlannedSelect:
-    """What a SELECT gives and reads: the columns with their types, the columns of each table that it reads, and the
-    tables' columns of which each of its columns is made."""
+    """The inputs and outputs of a SELECT: the columns with their types, the columns of each table that it reads, and
+    the tables' columns of which each of its columns is made."""
 
     schema: pa.Schema
     reads: Mapping[str, tuple[str, ...]]

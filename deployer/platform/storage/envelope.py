@@ -68,7 +68,7 @@ def refuse_newer(found: int, where: object, newest: int = FORMAT) -> None:
 
 
 RECOVERY = (
-    "`deployer state repair` puts right what can be, else restore the instance's _state folder from a backup; without "
+    "`deployer state repair` repairs what it can, else restore the instance's _state folder from a backup; without "
     "one, run `deployer state rebuild`"
 )
 #: What no repair applies: deployer never writes it, so another program wrote the log.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -61,6 +61,18 @@ class S3Objects:
 
         return self._asked("GetObject", path, get)
 
+    def get_range_of(self, path: str, start: int, end: int, tag: str) -> bytes | None:
+        """Returns the bytes from `start` up to `end` of the object with that tag; None where it has another one now.
+        Raises Missing."""
+
+        def get(store: S3Store, key: str) -> bytes:
+            return bytes(obstore.get(store, key, options={"range": (start, end), "if_match": tag}).bytes())
+
+        try:
+            return self._asked("GetObject", path, get)
+        except PreconditionError:
+            return None
+
     def size(self, path: str) -> int:
         return self._asked("HeadObject", path, lambda store, key: int(obstore.head(store, key)["size"]))
 
@@ -87,6 +99,23 @@ class S3Objects:
             "ListObjectsV2", prefix, lambda store, key: next(obstore.list(store, key or None, chunk_size=1000), ())
         )
         return [self._relative(each) for each in found]
+
+    def described_after(self, path: str, pages: int) -> Iterator[ObjectInfo]:
+        """Yields the objects in the folder of `path` and below whose names follow it, in the order of their names: so
+        many pages of 1,000 at most, each by one request."""
+        folder = path.rpartition("/")[0]
+
+        def listed(store: S3Store, key: str) -> Iterator[Any]:
+            return iter(obstore.list(store, key or None, offset=self._key(path), chunk_size=1000))
+
+        found = self._asked("ListObjectsV2", folder, listed)
+        for _ in range(pages):
+            page = self._asked("ListObjectsV2", folder, lambda *_: next(found, None))
+            if page is None:
+                return
+            for each in page:
+                info = int(each["size"]), each["last_modified"].timestamp(), str(each["e_tag"] or "")
+                yield ObjectInfo(self._relative(each), *info)
 
     def upload(self, path: str, file: Path) -> None:
         """Puts a file of any size, in parts when it is large."""
@@ -182,14 +211,14 @@ class S3Objects:
             kind = DeployerError if refusal.is_final else OutcomeUnknown
             return kind(f"{refusal.what} ({asked})", where=self._root, remedy=refusal.remedy)
         return OutcomeUnknown(
-            f"the bucket gave no answer: {message[:200]} ({asked})",
+            f"the bucket did not answer: {message[:200]} ({asked})",
             where=self._root,
             remedy="check the endpoint, then try again",
         )
 
     def _no_bucket(self) -> NotFound:
         return NotFound(
-            "there is no such bucket",
+            "the bucket does not exist",
             where=self._root,
             remedy="create the bucket, or check the name (`root`, or the backend's URL)",
         )

@@ -18,7 +18,7 @@ _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 def connection_user(address: str, number: int, port: int) -> int | None:
     """Returns the user whose process has the end `address` and `number` of an open connection to `port` of 127.0.0.1;
-    None when that is not known.
+    None when that is unknown.
 
     A connection that its owner has closed already is no longer known: the kernel gives it to user 0 then.
     """

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What is being done, and how many of its parts: rows, unless `unit` says otherwise.
+    """The current work, and how many of its parts are done: rows, unless `unit` says otherwise.
 
-    `total` is None where it is not known. `rows` are those gone through so far where `unit` is something else.
+    `total` is None where it is unknown. `rows` are those gone through so far where `unit` is something else.
     """
 
     doing: str

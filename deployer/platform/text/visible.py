@@ -1,4 +1,4 @@
-"""Text of others as people may see it: what would act on a terminal or on the log of a CI system is shown, not sent.
+"""Untrusted text as people may see it: what would act on a terminal or on the log of a CI system is shown, not sent.
 
 Names, descriptions, rows, messages and whatever else specs, state or programs hold goes through `visible` before it is
 printed; the console of the commands does that for all of them.

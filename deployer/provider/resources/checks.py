@@ -1,4 +1,4 @@
-"""What must hold of a table that does not come from the project's specs: what specs could say, and nothing else."""
+"""Checks of a table that does not come from the project's specs: it may have only what specs can declare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the specs declare, held against what the program registers: the plan that people saw is made from the specs."""
+"""Compares what the specs declare with what the program registers: the plan that people saw is made from the specs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from deployer.errors import Refused
-from deployer.provider.resources.inputs import ROOT, instance_inputs, table_inputs
+from deployer.provider.resources.inputs import ROOT, dataset_inputs, instance_inputs, table_inputs
 from deployer.provider.resources.kind import UNKNOWN, CheckFailure, Properties
 from deployer.specs.model import Lake
 
@@ -40,11 +40,11 @@ class Declared:
         )
         if not names:
             return ()
-        what = f"the program registers it otherwise than the specs declare it: {', '.join(names)}"
+        what = f"the program registers it differently from the specs: {', '.join(names)}"
         return (CheckFailure("", f"{what}; change the specs, and let the program register them as they are"),)
 
     def refuse_deletion(self, address: str, outputs: Properties) -> None:
-        """Raises Refused for what the specs declare, but for a deletion that was cut off and comes first."""
+        """Raises Refused for what the specs declare, but for a deletion that was interrupted and comes first."""
         if address in self._inputs() and outputs.get("status") != "deleting":
             raise Refused(
                 "the specs declare it, and the program does not register it, so it is not deleted",
@@ -55,7 +55,8 @@ class Declared:
     def _all_inputs(self) -> Mapping[str, Mapping[str, Any]]:
         instance = self._lake.instance
         tables = {table.address: table_inputs(table, instance.root) for table in self._lake.tables}
-        return {instance.address: instance_inputs(instance), **tables}
+        datasets = {each.address: dataset_inputs(each, instance.root) for each in self._lake.datasets}
+        return {instance.address: instance_inputs(instance), **tables, **datasets}
 
 
 def _identical(one: Any, other: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What a run may delete, and which tables it may rename: what its plan showed.
+"""What a run may delete, datasets among it, and which tables it may rename: what its plan showed.
 
 Pulumi's state is an untrusted file: a resource in it names a root and a table's id. So the provider deletes
 nothing that the plan of the run did not have. Where Pulumi is run without deployer this plan file does not exist.
@@ -18,7 +18,8 @@ DELETIONS_VARIABLE = "DEPLOYER_DELETIONS"
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """Tables by id, of the instance at `root` (an absolute path or URI), and whether the instance itself goes."""
+    """Tables and datasets by id, of the instance at `root` (an absolute path or URI), and whether the instance itself
+    goes."""
 
     root: str = ""
     tables: frozenset[str] = frozenset()
@@ -59,6 +60,6 @@ class Deletions:
         raise Refused(
             f"the plan of this run does not delete it, so neither does Pulumi ({root})",
             where=address,
-            remedy="write `renamed_from` where it has another name now; else look at `deployer stack export`: Pulumi's "
+            remedy="write `renamed_from` where it has another name now; else check `deployer stack export`: Pulumi's "
             "state has a resource that this lake does not have under that name",
         )

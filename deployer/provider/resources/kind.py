@@ -1,4 +1,4 @@
-"""What a kind of resource answers the provider.
+"""The interface of a kind of resource for the provider.
 
 Properties are plain JSON values. A value that a preview cannot know yet is the string `UNKNOWN`, as on Pulumi's wire.
 """
@@ -26,7 +26,7 @@ class CheckFailure:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What an update would do, by property path such as `row_keys`; `replaces` force a replacement."""
+    """The differences of an update, by property path such as `row_keys`; `replaces` force a replacement."""
 
     detailed: Mapping[str, DiffKind]
     replaces: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from deployer.plan import changes as c
 from deployer.provider.resources.kind import DiffKind, Properties
+from deployer.specs.serialized.datasets import BLUEPRINT_SHA256
 
 
 def property_paths(changes: Iterable[c.Change], olds: Properties, news: Properties) -> dict[str, DiffKind]:
@@ -31,6 +32,7 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
             | c.RelaxNullability()
             | c.TightenNullability()
             | c.ChangeColumnDescription()
+            | c.ChangeColumnSensitive()
             | c.ChangeColumnDefault()
             | c.ChangeColumnSource()
             | c.ChangeColumnComputed()
@@ -79,7 +81,27 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
             return _property("clusters", olds, news)
         case c.ChangeNotify():
             return _property("notify", olds, news)
-        case c.CreateInstance() | c.DeleteInstance() | c.CreateTable() | c.DeleteTable():
+        case c.ChangeSources():
+            return _property("sources", olds, news)
+        case c.ChangeRegister():
+            return _property("register", olds, news)
+        case c.CreateSearchIndex() | c.DropSearchIndex() | c.RebuildSearchIndex():
+            return _property("search_indexes", olds, news)
+        case c.ChangeDefaultBlueprint(before=before, after=after):
+            same_file = before is not None and after is not None and before.file == after.file
+            return _property(BLUEPRINT_SHA256 if same_file else "default_blueprint", olds, news)
+        case c.ChangeDatasetServices():
+            return _property("services", olds, news)
+        case c.ChangeVersionsKept():
+            return _property("retention", olds, news)
+        case (
+            c.CreateInstance()
+            | c.DeleteInstance()
+            | c.CreateTable()
+            | c.DeleteTable()
+            | c.CreateDataset()
+            | c.DeleteDataset()
+        ):
             raise TypeError(f"{type(change).__name__} is not a difference between two resources")
         case _:
             assert_never(change)

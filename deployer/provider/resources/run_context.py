@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import NotFound
-from deployer.live.model import LiveLake, LiveTable, Unreadable
+from deployer.live.model import LiveDataset, LiveLake, LiveTable, Unreadable
 from deployer.live.reader import (
     ActiveTables,
     active_tables,
@@ -19,6 +19,7 @@ from deployer.live.reader import (
     unfinished_tables,
 )
 from deployer.provider.resources.deletions import Deletions
+from deployer.provider.resources.live_datasets import with_datasets
 from deployer.specs.model import TableSpec
 from deployer.specs.values.root import resolve_root
 from deployer.state import open_reader, open_store
@@ -120,12 +121,13 @@ class Stores:
             return self._stores[path]
 
     def addresses(self, root: str) -> dict[str, str]:
-        """Returns the addresses of the tables in the state store, by id; empty if the store does not exist yet."""
+        """Returns the addresses of the tables and datasets in the state store, by id; empty if there is none yet."""
         try:
             tables = self.reader(root).instance().tables
         except NotFound:
             return {}
-        return {table_id: entry.address for table_id, entry in tables.items()}
+        found = {table_id: entry.address for table_id, entry in tables.items()}
+        return found | {each.dataset_id: each.spec.address for each in self.datasets(root).values()}
 
     def live_lake(self, root: str, only: Collection[str] | None = None) -> LiveLake:
         """Returns the lake as this run found it, with all that Lance has; an empty one where there is none yet.
@@ -143,7 +145,12 @@ class Stores:
         unread = {table_id: each for table_id, each in at_start.found.items() if (path, table_id) not in self._live}
         self._live.update({(path, table_id): table for table_id, table in read_tables(reader, path, unread).items()})
         read = [self._live[path, table_id] for table_id in at_start.found if (path, table_id) in self._live]
-        return lake_of(reader.instance(), [*read, *at_start.unreadable.values(), *unfinished_tables(reader, only)])
+        live = lake_of(reader.instance(), [*read, *at_start.unreadable.values(), *unfinished_tables(reader, only)])
+        return with_datasets(live, reader.instance(), only)
+
+    def datasets(self, root: str) -> Mapping[str, LiveDataset]:
+        """Returns the datasets of recordings by address. Raises NotFound where there is no lake."""
+        return with_datasets(LiveLake(None), self.reader(root).instance()).datasets
 
     def live_table(self, root: str, table_id: str) -> LiveTable | Unreadable | None:
         """Returns one active table as this run found it; None when it had none of that id. Each is read once a run."""

@@ -52,7 +52,7 @@ class TableKind:
 
     def diff(self, olds: Properties, news: Properties) -> Difference:
         if olds.get("status") == "deleting":
-            # a deletion that was cut off and a spec that has the table again: finish the one, then do the other
+            # a deletion that was interrupted and a spec that has the table again: finish the one, then do the other
             return Difference({"name": "update"}, ("name",), delete_before_replace=True)
         before = {name: value for name, value in olds.items() if name not in _OWN_OUTPUTS}
         if before == news:
@@ -154,7 +154,7 @@ class TableKind:
             raise Refused(
                 f"Pulumi's state has the id of {entry.address} for it, so it is not deleted",
                 where=address,
-                remedy="`pulumi refresh`, then look at what it is called",
+                remedy="`pulumi refresh`, then check its name",
             )
         allowed = not stores.allow_destroy.isdisjoint((entry.address, address_of(urn)))
         delete_table(
@@ -221,7 +221,7 @@ def _resource(live: LiveTable | Unreadable, root: str) -> Resource:
 
 
 def _outputs(inputs: Properties, table_id: str, location: str, status: str) -> dict[str, Any]:
-    """Nothing that moves by itself, such as versions and sizes: those would show as changes for ever."""
+    """Nothing that moves by itself, such as versions and sizes: those would show as changes forever."""
     return {**inputs, "table_id": table_id, "location": location, "status": status}
 
 

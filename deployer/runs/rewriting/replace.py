@@ -1,6 +1,6 @@
 """Commits rewritten fragments in the place of others, by the protocol of `deployer.datasets.commit.protocol`.
 
-Appends are no conflict. Another change of the same fragments is one: it stays, and this rewrite is discarded.
+Appends do not conflict. Another change of the same fragments is one: it stays, and this rewrite is discarded.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def commit_rewritten(
     `keep_order`: fragments that follow get new numbers, without being written, as Lance has them in that order.
 
     Raises Conflict when another process changed or removed one of the old fragments, the table was rewritten, or others
-    commit without end: nothing is committed then. Raises OutcomeUnknown when Lance did not answer and the outcome
+    commit continuously: nothing is committed then. Raises OutcomeUnknown when Lance did not answer and the outcome
     cannot be found.
     """
     now, state = current(store, root, entry, store.table(entry.table_id))
@@ -117,7 +117,7 @@ def _committed(
             recorded = commits.record(outcome)
             reached("services.replace.after-state")
             return recorded
-    raise _moved(entry, "others commit to the table faster than it is compacted")
+    raise _moved(entry, "other processes commit to the table faster than it is compacted")
 
 
 def _committed_files(state: TableState, groups: Sequence[RewrittenGroup]) -> tuple[CommittedFile, ...]:
@@ -164,7 +164,7 @@ def _in_place(
 
 
 def _require_repeatable(entry: TableEntry, outcome: NotTaken | InDoubt) -> None:
-    """Raises what a commit that Lance does not have came to, unless it can be prepared again."""
+    """Raises the error of a commit that Lance does not have, unless it can be prepared again."""
     failure = outcome.failure
     said = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
     match outcome:
@@ -181,4 +181,8 @@ def _require_repeatable(entry: TableEntry, outcome: NotTaken | InDoubt) -> None:
 
 
 def _moved(entry: TableEntry, why: str) -> Conflict:
-    return Conflict(f"fragments were rewritten in vain: {why}", where=f"table/{entry.full_name}", remedy="run it again")
+    return Conflict(
+        f"the rewrite lost a race, and its result was discarded: {why}",
+        where=f"table/{entry.full_name}",
+        remedy="run it again",
+    )

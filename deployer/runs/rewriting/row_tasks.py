@@ -76,7 +76,7 @@ def run_with_spark(
 
 
 class _Task:
-    """What a Spark task does: the parts whose numbers it is given."""
+    """The function of a Spark task, which does the parts of the given numbers."""
 
     def __init__(self, tasks: tuple[RowTask[Any], ...]) -> None:
         self._tasks = tasks

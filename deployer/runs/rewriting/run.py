@@ -40,7 +40,7 @@ ROUNDS = 6  #: how often what is left is planned again: after conflicts, or afte
 
 
 class Rewriting(Protocol):
-    """What a service rewrites, and how. `kind` is that of its jobs, `doing` what progress says."""
+    """The rewriting of a service. `kind` is that of its jobs, `doing` what progress says."""
 
     @property
     def kind(self) -> str: ...
@@ -93,8 +93,8 @@ class TableStats:
 
 @dataclass(frozen=True, slots=True)
 class RewriteStats:
-    """What was committed. `rows` and `bytes_read` were rewritten into `bytes_written`, without `deleted_rows`; portions
-    that were planned again, since others changed their files meanwhile, are `conflicts`."""
+    """The figures of committed work. `rows` and `bytes_read` were rewritten into `bytes_written`, without
+    `deleted_rows`; portions that were planned again, since others changed their files meanwhile, are `conflicts`."""
 
     tasks: int = 0
     portions: int = 0
@@ -159,7 +159,7 @@ class RewriteRun:
             raise Conflict(
                 f"no portion could be committed, {ROUNDS} times: {self._refusal}",
                 where=table.address,
-                remedy="run it again when fewer delete or update rows; loads do not conflict",
+                remedy="run it again when fewer processes delete or update rows; loads do not conflict",
             )
 
     def _round(self, table: OpenTable, dataset: LanceDataset, tasks: Sequence[Task]) -> None:

@@ -66,7 +66,7 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What is merged."""
+    """The sorted runs to merge."""
 
     runs: tuple[Run, ...]
     schema: pa.Schema

@@ -18,6 +18,7 @@ from deployer.datasets.commit_metadata import RESTORE
 from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.platform.system.clock import Clock
 from deployer.runs.records import fail_dead_runs, find_run, queue_run
+from deployer.services.agent.beside import Beside, Nothing
 from deployer.services.agent.watch import Look, Watch, WatchedTable
 from deployer.services.agent.workers import OnEvent, Workers
 from deployer.services.triggers.due import Due
@@ -69,8 +70,16 @@ class Agent:
     """One process of the agent. Other threads may read what is not a method, and call `end` and `stop`."""
 
     def __init__(
-        self, store: StateStore, root: str, on_event: OnEvent, settings: Settings, clock: Clock | None = None
+        self,
+        store: StateStore,
+        root: str,
+        on_event: OnEvent,
+        settings: Settings,
+        clock: Clock | None = None,
+        beside: Beside | None = None,
     ) -> None:
+        """`beside` is what it does beside the services of tables."""
+        self._beside: Beside = Nothing() if beside is None else beside  # an empty one is false
         self._store, self._root, self._report, self._settings = store, root, on_event, settings
         self._clock = clock or Clock()
         self._watch = Watch(store, root, settings.grace, opened=self._opened)
@@ -109,7 +118,7 @@ class Agent:
         """Works until `end` or `stop` is called. Returns whether its runs ended by themselves."""
         look_at = self._clock.monotonic()
         while not self._asked_to_end:
-            self.workers.reap()
+            self._reap()
             if self._clock.monotonic() >= look_at:
                 look_at = self._clock.monotonic() + self._settings.every
                 try:
@@ -129,7 +138,10 @@ class Agent:
             if not len(self.workers):
                 break  # the rest waits for runs of other processes
             self._clock.sleep(SLICE)
-            self.workers.reap()
+            self._reap()
+        while len(self._beside) and not self._asked_to_end:
+            self._clock.sleep(SLICE)
+            self._beside.reap()
         for each in self._wanted:
             name = self.last.tables[each.table_id].entry.full_name
             self._report("left", table=name, service=each.service, why="a run that excludes it is running")
@@ -144,6 +156,7 @@ class Agent:
                 self._end_dead(table_id, seen)
         self._well_at = self._clock.monotonic()
         self._report_faults(look)
+        self._beside.look(look.at)
         self.last = look
         self._wanted = sorted(_wanted(look), key=lambda each: each.since)
 
@@ -210,22 +223,33 @@ class Agent:
             log=self._name,
         )
 
+    @property
+    def _running(self) -> int:
+        """How many processes run."""
+        return len(self.workers) + len(self._beside)
+
+    def _reap(self) -> None:
+        self.workers.reap()
+        self._beside.reap()
+
     def _drain(self) -> bool:
         """Waits for the runs; stops them when that is requested. Returns whether they ended by themselves."""
-        if len(self.workers):
-            self._report("draining", runs=len(self.workers))
-        while len(self.workers) and self._asked_to_end < 2:
+        if self._running:
+            self._report("draining", runs=self._running)
+        while self._running and self._asked_to_end < 2:
             self._clock.sleep(SLICE)
-            self.workers.reap()
-        if not len(self.workers):
+            self._reap()
+        if not self._running:
             return True
-        self._report("stopping", runs=len(self.workers))
+        self._report("stopping", runs=self._running)
         self.workers.stop()
+        self._beside.stop()
         asked, give_up = self._asked_to_end, self._clock.monotonic() + PATIENCE
-        while len(self.workers) and self._clock.monotonic() < give_up and self._asked_to_end == asked:
+        while self._running and self._clock.monotonic() < give_up and self._asked_to_end == asked:
             self._clock.sleep(SLICE)
-            self.workers.reap()
+            self._reap()
         self.workers.kill()
+        self._beside.kill()
         return False
 
 

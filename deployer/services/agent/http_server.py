@@ -30,7 +30,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is sent for a path."""
+    """The response for a path."""
 
     status: HTTPStatus
     kind: str
@@ -121,7 +121,7 @@ class _Server:
         if method not in ("GET", "HEAD"):
             return plain(HTTPStatus.NOT_IMPLEMENTED)
         if self._only_loopback and host and not _is_loopback(_without_port(host)):
-            return plain(HTTPStatus.MISDIRECTED_REQUEST, "this agent answers on its own machine alone")
+            return plain(HTTPStatus.MISDIRECTED_REQUEST, "this agent answers only on its own machine")
         async with self._computing:
             return await asyncio.to_thread(self._answer, path.partition("?")[0])
 

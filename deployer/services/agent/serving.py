@@ -82,7 +82,7 @@ class AgentMetrics:
 
     def _own(self) -> Iterator[Metric]:
         agent, look = self._agent, self._agent.last
-        yield _counter("deployer_agent_looks", "Looks at the instance.", agent.looks)
+        yield _counter("deployer_agent_looks", "Checks of the instance.", agent.looks)
         yield _counter("deployer_agent_failed_looks", "Looks that failed.", agent.failed_looks)
         yield _counter("deployer_agent_dead_runs", "Runs of dead holders that it ended.", agent.dead)
         ended = CounterMetricFamily("deployer_agent_runs", "Runs that it started and that ended.", labels=["status"])
@@ -91,13 +91,13 @@ class AgentMetrics:
         yield ended
         yield _gauge("deployer_agent_runs_in_progress", "Runs in its processes.", len(agent.workers))
         yield _gauge("deployer_agent_draining", "1 once it was asked to end.", int(agent.is_ending))
-        yield _gauge("deployer_agent_last_look_seconds", "How long its last look took.", look.seconds)
-        yield _gauge("deployer_agent_last_look_timestamp_seconds", "When it looked last.", look.at / 1000)
+        yield _gauge("deployer_agent_last_look_seconds", "Duration of its last check.", look.seconds)
+        yield _gauge("deployer_agent_last_look_timestamp_seconds", "Time of its last check.", look.at / 1000)
 
     def _services(self) -> Iterator[Metric]:
         overdue = GaugeMetricFamily("deployer_service_overdue", "1: should have run and did not.", labels=_SERVICE)
         failed = GaugeMetricFamily("deployer_service_failed", "1: the newest run failed.", labels=_SERVICE)
-        due = GaugeMetricFamily("deployer_service_due", "1: it is to run now.", labels=_SERVICE)
+        due = GaugeMetricFamily("deployer_service_due", "1: it is due.", labels=_SERVICE)
         paused = GaugeMetricFamily("deployer_service_paused", "1: the service is paused.", labels=_SERVICE)
         success = GaugeMetricFamily(
             "deployer_service_last_success_timestamp_seconds",
@@ -106,7 +106,7 @@ class AgentMetrics:
         )
         seconds = GaugeMetricFamily("deployer_service_last_run_seconds", "How long it took.", labels=_SERVICE)
         following = GaugeMetricFamily(
-            "deployer_service_next_timestamp_seconds", "When its schedule asks next.", labels=_SERVICE
+            "deployer_service_next_timestamp_seconds", "Next time of its schedule.", labels=_SERVICE
         )
         runs = GaugeMetricFamily("deployer_service_runs", "Runs that are kept.", labels=[*_SERVICE, "status"])
         for seen in self._agent.last.tables.values():
@@ -146,7 +146,7 @@ class AgentMetrics:
     def _tables(self) -> Iterator[Metric]:
         label = ["table"]
         yield from self._views(label)
-        trouble = GaugeMetricFamily("deployer_table_unreadable", "1: it cannot be looked at.", labels=label)
+        trouble = GaugeMetricFamily("deployer_table_unreadable", "1: it cannot be checked.", labels=label)
         rows = GaugeMetricFamily("deployer_table_rows", "Rows.", labels=label)
         size = GaugeMetricFamily("deployer_table_bytes", "Bytes of the newest version's files.", labels=label)
         files = GaugeMetricFamily("deployer_table_files", "Files of the newest version.", labels=label)

@@ -1,4 +1,4 @@
-"""What people and programs do to services: the client, and what is shown of services.
+"""Management of services: the client for programs, and the status of services.
 
-`deployer.services`, `deployer.cli`, `deployer.ui` and `spark_jobs` may import it.
+`deployer.services` and every layer above `deployer.services` may import it.
 """

@@ -105,7 +105,7 @@ def reset(
 ) -> TableState:
     """Undoes `move`: all services of the table, or none, run where they are declared to run.
 
-    `clusters` are those that specs declare, by kinds of services; where they are not known, services that were not
+    `clusters` are those that specs declare, by kinds of services; where they are unknown, services that were not
     moved stay. All others, and those that are attached later, run on the default cluster. Gives the table's state.
     Raises Conflict while a run of one of the services is open.
     """

@@ -29,7 +29,7 @@ Counts = dict[tuple[str, tuple[str, ...]], int | None]
 
 @dataclass(slots=True)
 class Values:
-    """What is looked for of rows of the condition: values of text and binary `columns`, and encoded row keys.
+    """The values to search for, of rows of the condition: values of text and binary `columns`, and encoded row keys.
 
     At most MOST_VALUES of each are kept.
     """

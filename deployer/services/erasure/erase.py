@@ -70,7 +70,7 @@ def erase(
     A condition that is null for a row does not erase it. What another process needs at the moment stays, and the result
     reports it; run again, it finishes. Raises InvalidInput for the condition; Refused where rows are under a legal
     hold, where a savepoint or a tag has them unless `delete_savepoints`, and where no row would be left of a table that
-    is protected from deletion unless `allow_destroy`; Conflict where others change the table without end.
+    is protected from deletion unless `allow_destroy`; Conflict where others change the table continuously.
     """
     table = table.refreshed()
     values = values_of(table, where)
@@ -187,7 +187,8 @@ def _fenced(table: OpenTable, where: str, values: Values, run_tasks: RunTasks) -
         commits.send(commits.prepare(table.state, dataset, Fence(), [metadata]))  # what was not taken is sent again
         table = table.refreshed()
     raise Conflict(
-        "others commit to the table faster than the rows are erased; they are deleted, and earlier versions have them",
+        "other processes commit to the table faster than the rows are erased; the rows are deleted, and earlier "
+        "versions have them",
         where=table.address,
         remedy="run it again",
     )

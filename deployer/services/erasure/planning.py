@@ -1,4 +1,4 @@
-"""What an erasure has to change: every dataset of the table is read, and what needs its versions is looked up."""
+"""The plan of an erasure: every dataset of the table is read, and what needs its versions is looked up."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def plan_erasure(
     plan = _assembled(table, rows, tuple(scans), retired)
     writing = [each for each in former_datasets(table.state) if each.status == "writing"]
     unreached = [
-        f"a rewrite of the table to {each.location} is under way or was cut off: finish it by `deployer up`, or let "
+        f"a rewrite of the table to {each.location} is running or was interrupted: finish it by `deployer up`, or let "
         "CLEAN remove it, and run this again"
         for each in writing
     ]
@@ -60,7 +60,7 @@ def plan_erasure(
 def _scan_retired(
     table: OpenTable, dataset: FormerDataset, where: str, values: Values, run_tasks: RunTasks
 ) -> DatasetScan:
-    """One whose removal was cut off counts as holding the rows: its files may not all be gone."""
+    """One whose removal was interrupted counts as holding the rows: its files may not all be gone."""
     location = dataset_uri(table.root, dataset.location)
     try:
         return scan_dataset(dataset.number, location, where, values, run_tasks=run_tasks)
@@ -108,7 +108,7 @@ def _assembled(
     if busy := [each for each in old if floor is not None and each >= floor]:
         unreached.append(
             f"running work needs versions {_listed(busy)}: wait for it (`deployer service runs`, `deployer state "
-            "show`), or let `deployer table gc` give up a commit that was cut off, and run this again"
+            "show`), or let `deployer table gc` give up a commit that was interrupted, and run this again"
         )
     tags = [name for name, version in tags_of(dataset).items() if version in old and not name.startswith(PREFIX)]
     if points := [each for each in sorted(branch_points(dataset)) if each in newest.holding]:

@@ -1,4 +1,4 @@
-"""What an erasure would do, what it did, and what it could not reach."""
+"""The plan and the result of an erasure, and what it could not reach."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from deployer.services.erasure.scan import DatasetScan
 
 @dataclass(frozen=True, slots=True)
 class ErasurePlan:
-    """What holds the rows now. `rows` are those that the newest version shows; `stored_rows` the most that one version
-    has in its files, hidden ones included.
+    """The places that hold the rows now. `rows` are those that the newest version shows; `stored_rows` the most that
+    one version has in its files, hidden ones included.
 
     `savepoints` and `tags` (of other programs) go with versions that hold the rows; `datasets` are replaced ones that
     go as a whole. `indexes` are rebuilt. `unreached` is what others need at the moment, with what to do.
@@ -42,7 +42,7 @@ class ErasurePlan:
 
 @dataclass(frozen=True, slots=True)
 class ErasureResult:
-    """What was erased: `rows` deleted from the newest version, and what went or was rebuilt beside it.
+    """The result of an erasure: `rows` deleted from the newest version, and what went or was rebuilt beside it.
 
     `history`: states of the past were removed from the table's log, since they had keys of the rows. The proof:
     `versions_read` versions were read and hold `rows_left` of the rows; `files_searched` files below the root were

@@ -40,7 +40,7 @@ class DatasetScan:
     versions: tuple[VersionFiles, ...] = ()
     holding: frozenset[int] = frozenset()
     files: frozenset[str] = frozenset()  #: data files that hold rows of the condition
-    unknown: frozenset[int] = frozenset()  #: those of `holding` of which it is not known
+    unknown: frozenset[int] = frozenset()  #: those of `holding` of which it is unknown
 
     @property
     def rows(self) -> int:

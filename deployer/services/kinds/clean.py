@@ -61,7 +61,7 @@ class StorageUse:
 
 @dataclass(frozen=True, slots=True)
 class CleanResult:
-    """The result of a run. SKIPPED: there was nothing to remove. Of a dry run, `removed` is what it would remove."""
+    """The result of a run. SKIPPED: there was nothing to remove. In a dry run, `removed` is what it would remove."""
 
     table: str
     run_id: str

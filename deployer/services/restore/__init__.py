@@ -16,12 +16,13 @@ from deployer.services.definition import ServiceDefinition, Work
 
 if TYPE_CHECKING:
     from deployer.platform.system.progress import OnProgress
+    from deployer.services.restore.catalog import CatalogUndoing
     from deployer.services.restore.planning import Undoing
     from deployer.services.restore.restoring import Restored
     from deployer.state.store import StateStore
 
 BEFORE = "before-restore-"  #: of the names of savepoints that are made before a restore
-KEPT = dt.timedelta(days=30)  #: how long the savepoint of before a restore is there
+KEPT = dt.timedelta(days=30)  #: how long the savepoint before a restore is there
 ATTEMPTS = 5  #: how often a restore that is forced begins again because others commit meanwhile
 
 
@@ -34,30 +35,41 @@ def restore_tables(
     save_first: bool = True,
     on_progress: OnProgress | None = None,
     author: str | None = None,
+    catalog: CatalogUndoing | None = None,
 ) -> tuple[str, list[Restored]]:
-    """Makes the tables as the previews (`preview_restore`, `preview_restore_at`) say: all of them, or none.
+    """Makes the tables as the previews (`preview_restore`, `preview_restore_at`) say, and the catalog as
+    `preview_catalog` says: all of them, or none.
 
-    Each has a run of RESTORE, all under one id. First it takes a savepoint of all of them, `before-restore-…`, unless
-    not `save_first`; gives its name (empty: none) and what became of each table. It can be repeated: a table that is as
-    it was then is SKIPPED.
+    Each table has a run of RESTORE, all under one id. First it takes a savepoint of all of them, `before-restore-…`,
+    unless not `save_first`; gives its name (empty: none) and what became of each table. It can be repeated: a table
+    that is as it was then is SKIPPED.
 
-    Raises Conflict when a table was changed since the preview, unless `force`, or while COMPACT, CLUSTER or CLEAN runs
-    on one, and Refused for more tables than one transaction of the state may have: no table is restored then.
+    Raises Conflict when a table or the catalog was changed since the preview, unless `force`, or while COMPACT, CLUSTER
+    or CLEAN runs on a table, and Refused for more tables than one transaction of the state may have: nothing is
+    restored then.
     """
     from deployer.platform.system.progress import no_progress
     from deployer.runs.runner import RunRequest, as_runs
+    from deployer.services.restore.catalog import require_catalog, restore_catalog
     from deployer.services.restore.restoring import restore_all
 
-    if not planned:
-        return "", []
+    catalog = None if catalog is None or catalog.nothing else catalog
     due = [each for each in planned if not each.nothing]
-    _require_one_transaction(store, planned)
-    saved = _save(store, root, due, author) if save_first and due else ""
+    _require_one_transaction(store, planned, catalog=catalog is not None)
+    saved = ""
+    if save_first and (due or catalog):
+        label = due[0].point.label if due else f"savepoint {catalog.name}" if catalog else ""
+        saved = _save(store, root, due, label, author, catalog=catalog is not None)
+    if not planned:
+        if catalog is not None:
+            require_catalog(store, catalog, force=force)
+            restore_catalog(store, catalog, author)
+        return saved, []
     asked = RunRequest(cause=f"restore {planned[0].point.name}", author=author)
     ids = [each.table_id for each in planned]
 
     def work(run_id: str, report_progress: OnProgress) -> list[Restored]:
-        return restore_all(store, root, planned, run_id, report_progress, force=force)
+        return restore_all(store, root, planned, run_id, report_progress, force=force, catalog=catalog)
 
     for attempt in range(ATTEMPTS):
         try:
@@ -68,9 +80,9 @@ def restore_tables(
     raise AssertionError("unreachable")
 
 
-def _require_one_transaction(store: StateStore, planned: Sequence[Undoing]) -> None:
-    moved = any(each.point.dataset != each.base.dataset for each in planned)
-    logs = len(planned) + (1 if moved else 0)  # the instance's log says which dataset a table has
+def _require_one_transaction(store: StateStore, planned: Sequence[Undoing], *, catalog: bool) -> None:
+    moved = catalog or any(each.point.dataset != each.base.dataset for each in planned)
+    logs = len(planned) + (1 if moved else 0)  # the instance's log says which dataset a table has, and has the catalog
     if store.transaction_logs is not None and logs > store.transaction_logs:
         most = store.transaction_logs - (1 if moved else 0)
         raise Refused(
@@ -79,18 +91,23 @@ def _require_one_transaction(store: StateStore, planned: Sequence[Undoing]) -> N
         )
 
 
-def _save(store: StateStore, root: str, planned: Sequence[Undoing], author: str | None) -> str:
-    """Takes a savepoint of the tables as they are; returns its name."""
+def _save(
+    store: StateStore, root: str, planned: Sequence[Undoing], label: str, author: str | None, *, catalog: bool = False
+) -> str:
+    """Takes a savepoint of the tables, and of the catalog, as they are; returns its name."""
     from deployer.platform.system.clock import Clock
     from deployer.services.savepoints.savepoints import make_savepoint, name_by_time
+    from deployer.state.model.catalog_savepoints import catalog_savepoints
 
     now = Clock().now()
     entries = [store.instance().tables[each.table_id] for each in planned]
     taken = {name for each in entries for name in store.table(each.table_id).savepoints}
+    if catalog:
+        taken |= catalog_savepoints(store.instance()).keys()
     name = name_by_time(BEFORE, now, taken)
-    note = f"before the restore of {planned[0].point.label}"
+    note = f"before the restore of {label}"
     until = now + round(KEPT.total_seconds() * 1000)
-    make_savepoint(store, root, entries, name, expires_at=until, note=note, author=author)
+    make_savepoint(store, root, entries, name, expires_at=until, note=note, author=author, catalog=catalog)
     return name
 
 
@@ -113,7 +130,7 @@ def _work(work: Work[None]) -> Restored:
         )
     [planned] = preview_restore(table.store, table.root, [table.entry], newest.name)
     if not planned.nothing:
-        _save(table.store, table.root, [planned], None)
+        _save(table.store, table.root, [planned], planned.point.label, None)
     [done] = restore_all(table.store, table.root, [planned], work.run_id, work.on_progress, force=False)
     return done
 

@@ -1,4 +1,4 @@
-"""What a restore would undo, table by table, and whether it can: found out before anything is changed."""
+"""The plan of a restore: what it would undo in each table, and whether it can, before anything is changed."""
 
 from __future__ import annotations
 
@@ -65,12 +65,15 @@ class Undoing:
     nothing: bool
 
 
-def preview_restore(store: StateStore, root: str, entries: Iterable[TableEntry], name: str) -> list[Undoing]:
+def preview_restore(
+    store: StateStore, root: str, entries: Iterable[TableEntry], name: str, *, catalog: bool = False
+) -> list[Undoing]:
     """Returns what going back to the savepoint would undo of those of the tables that have it.
 
-    Raises NotFound when none has it, Refused where its version or its state is not there any more.
+    Raises NotFound when none has it, unless the `catalog` has, and Refused where its version or its state does not
+    exist any more.
     """
-    tables = tables_with(store, root, entries, name)
+    tables = tables_with(store, root, entries, name, catalog=catalog)
     return [undoing(table, RestorePoint.of_savepoint(table.state.savepoints[name])) for table in tables]
 
 

@@ -24,6 +24,7 @@ from deployer.errors import Conflict, DeployerError
 from deployer.platform.system.failpoints import reached
 from deployer.platform.system.progress import OnProgress, Progress
 from deployer.runs.runner import failure_of
+from deployer.services.restore.catalog import CatalogUndoing, require_catalog, restore_catalog
 from deployer.services.restore.planning import Base, Undoing, place_of, undoing
 from deployer.state.commits import Part
 from deployer.state.log.service_requirements import RunHasStatus
@@ -38,7 +39,7 @@ from deployer.tables.open_table import OpenTable, open_entry
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What became of one table. SKIPPED: it is as it was then. `lance_version` is the new one."""
+    """The outcome for one table. SKIPPED: the table already had that content. `lance_version` is the new one."""
 
     table: str
     run_id: str
@@ -63,20 +64,32 @@ class Restored:
 
 
 def restore_all(
-    store: StateStore, root: str, planned: Sequence[Undoing], run_id: str, on_progress: OnProgress, *, force: bool
+    store: StateStore,
+    root: str,
+    planned: Sequence[Undoing],
+    run_id: str,
+    on_progress: OnProgress,
+    *,
+    force: bool,
+    catalog: CatalogUndoing | None = None,
 ) -> list[Restored]:
-    """Makes the tables as they were at the previewed moments: all of them, or none. Each has a run of that id.
+    """Makes the tables, and the `catalog`, as they were at the previewed moments: all of them, or none. Each table has
+    a run of that id.
 
     With `force` it also undoes commits since the preview. Raises Conflict when there were some, or when others commit
     meanwhile, and nothing is changed then; Refused as the preview does.
     """
     started = time.monotonic()
+    if catalog is not None:
+        require_catalog(store, catalog, force=force)
     looked_at = [_looked_at(store, root, each, force=force) for each in planned]
     due = [(table, undone) for table, undone in looked_at if not undone.nothing]
     done = {}
     if due:
         on_progress(Progress(f"restoring {due[0][1].point.label}", 0, len(due), "versions"))  # the last moment to stop
-        done = _restore(store, root, due, run_id)
+        done = _restore(store, root, due, run_id, catalog=catalog is not None)
+    elif catalog is not None:
+        restore_catalog(store, catalog)
     seconds = time.monotonic() - started
     return [
         Restored(undone.table, run_id, "SUCCEEDED", "", undone, done[undone.table_id], seconds)
@@ -100,11 +113,13 @@ def _looked_at(store: StateStore, root: str, planned: Undoing, *, force: bool) -
     return table, undoing(table, point)
 
 
-def _restore(store: StateStore, root: str, due: Sequence[tuple[OpenTable, Undoing]], run_id: str) -> dict[str, int]:
+def _restore(
+    store: StateStore, root: str, due: Sequence[tuple[OpenTable, Undoing]], run_id: str, *, catalog: bool
+) -> dict[str, int]:
     """Restores the datasets; returns their new versions, by the tables' ids."""
     ids = tuple(undone.table_id for _, undone in due)
     reached("services.restore.before-intent")
-    _begin(store, due, run_id, ids)
+    _begin(store, due, run_id, ids, catalog=catalog)
     reached("services.restore.before-lance")
     try:
         for table, undone in due:
@@ -130,13 +145,20 @@ def _restore(store: StateStore, root: str, due: Sequence[tuple[OpenTable, Undoin
     return done
 
 
-def _begin(store: StateStore, due: Sequence[tuple[OpenTable, Undoing]], run_id: str, ids: tuple[str, ...]) -> None:
+def _begin(
+    store: StateStore,
+    due: Sequence[tuple[OpenTable, Undoing]],
+    run_id: str,
+    ids: tuple[str, ...],
+    *,
+    catalog: bool,
+) -> None:
     """Writes the intents of all tables. Raises Conflict when one was changed since it was looked at."""
     parts = []
     for _, undone in due:
         base, point = undone.base, undone.point
         target = RestoreTarget(
-            point.name, point.dataset, point.lance_version, point.state_version, base.generation, ids
+            point.name, point.dataset, point.lance_version, point.state_version, base.generation, ids, catalog
         )
         required = to_restore(base.dataset, base.generation, base.lance_version)
         intent = CommitStarted(run_id, RESTORE, base.lance_version, target)

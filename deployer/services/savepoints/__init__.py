@@ -1,5 +1,5 @@
 """Savepoints and read leases.
 
-`deployer.services.erasure`, `deployer.services.registry`, `deployer.services.restore`, `deployer.cli` and
-`deployer.spark` may import it.
+`deployer.services.erasure`, `deployer.services.registry`, `deployer.services.restore`, `deployer.catalog`,
+`deployer.cli` and `deployer.spark` may import it.
 """

@@ -1,4 +1,4 @@
-"""Savepoints: a name for a table, or for many tables of an instance, as they are at one moment.
+"""Savepoints: a name for a table, or for many tables of an instance and its catalog, as they are at one moment.
 
 `take_savepoint` and `remove_savepoint` change the state alone. `make_savepoint` and `delete_savepoint` roll tables
 forward first, so that commits of other programs are in the savepoint, and keep a Lance tag for each.
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import count
-from typing import cast
 
 from deployer.errors import Conflict, InvalidInput, NotFound
 from deployer.platform.system.clock import Clock
@@ -19,8 +18,12 @@ from deployer.platform.system.failpoints import reached
 from deployer.platform.text.formatting import timestamp
 from deployer.platform.text.visible import shortened
 from deployer.state.commits import Part
+from deployer.state.log.catalog_updates import CatalogSavepointTaken
 from deployer.state.log.service_updates import SavepointRemoved, SavepointsExpired, SavepointTaken
-from deployer.state.model.entities import TableEntry, TableState
+from deployer.state.log.updates import SetInstanceProperties
+from deployer.state.model.catalog_savepoints import catalog_savepoints
+from deployer.state.model.declared_properties import CATALOG_SAVEPOINT
+from deployer.state.model.entities import INSTANCE_LOG, TableEntry, TableState
 from deployer.state.model.names import is_savepoint_name
 from deployer.state.model.services import Savepoint
 from deployer.state.store import StateStore
@@ -45,12 +48,14 @@ def take_savepoint(
     expires_at: int | None = None,
     note: str = "",
     author: str | None = None,
+    catalog: bool = False,
 ) -> Mapping[str, Savepoint]:
     """Takes a savepoint of each table, all of one moment, of all or of none; returns them by table id.
 
-    Each is of the newest version of the dataset that the state has recorded, whatever is committed meanwhile. To
-    include what only Lance has, open the tables first: that rolls them forward. DynamoDB allows at most 49 tables.
-    Raises InvalidInput, and Conflict when a table has a savepoint of that name.
+    With `catalog`, the records of the catalog have one too, of the same moment. Each is of the newest version of the
+    dataset that the state has recorded, whatever is committed meanwhile. To include what only Lance has, open the
+    tables first: that rolls them forward. DynamoDB allows at most 49 tables; the catalog counts as one.
+    Raises InvalidInput, and Conflict when a table or the catalog has a savepoint of that name.
     """
     if not is_savepoint_name(name):
         raise InvalidInput(
@@ -60,17 +65,35 @@ def take_savepoint(
         )
     update, requirements = SavepointTaken(name, expires_at, note), to_take_savepoint(name)
     parts = [Part(table_id, [update], requirements) for table_id in sorted(set(table_ids))]
+    if catalog:
+        parts.append(Part(INSTANCE_LOG, [CatalogSavepointTaken(name, expires_at, note)]))
     states = store.commit_all(parts, author=author)
-    return {table_id: cast(TableState, state).savepoints[name] for table_id, state in states.items()}
+    return {each: state.savepoints[name] for each, state in states.items() if isinstance(state, TableState)}
 
 
-def remove_savepoint(store: StateStore, table_ids: Iterable[str], name: str, *, author: str | None = None) -> None:
-    """Removes the savepoint of that name from all the tables or from none. Raises Conflict when one has none."""
+def remove_savepoint(
+    store: StateStore, table_ids: Iterable[str], name: str, *, author: str | None = None, catalog: bool = False
+) -> None:
+    """Removes the savepoint of that name from all the tables, and with `catalog` from the catalog, or from none. Raises
+    Conflict when a table has none."""
     if not is_savepoint_name(name):
         raise Conflict(f"there is no savepoint {shortened(name)}", remedy="`deployer savepoint list` names them")
     requirements = to_remove_savepoint(name)
     parts = [Part(table_id, [SavepointRemoved(name)], requirements) for table_id in sorted(set(table_ids))]
+    if catalog:
+        parts.append(Part(INSTANCE_LOG, [SetInstanceProperties({CATALOG_SAVEPOINT + name: None})]))
     store.commit_all(parts, author=author)
+
+
+def expire_catalog_savepoints(store: StateStore, now: int | None = None) -> list[str]:
+    """Removes the catalog's savepoints whose time is over at `now` (ms); returns their names."""
+    at = Clock().now() if now is None else now
+    found = catalog_savepoints(store.instance()).values()
+    over = [each.name for each in found if each.expires_at is not None and each.expires_at <= at]
+    if over:
+        gone = SetInstanceProperties({CATALOG_SAVEPOINT + name: None for name in over})
+        store.commit(INSTANCE_LOG, [gone])
+    return over
 
 
 def expire_savepoints(store: StateStore, table_id: str, now: int | None = None) -> list[Savepoint]:
@@ -95,16 +118,20 @@ def make_savepoint(
     expires_at: int | None = None,
     note: str = "",
     author: str | None = None,
+    catalog: bool = False,
 ) -> Mapping[str, Savepoint]:
-    """Takes a savepoint of each table, all of one moment, of all or of none; returns them by table id.
+    """Takes a savepoint of each table, and with `catalog` of the catalog, all of one moment, of all or of none; returns
+    those of tables by table id.
 
     A process that dies leaves all of the savepoint or tags that the next savepoint or clean-up removes.
     Raises InvalidInput for such a name or no table, Conflict when a table has a savepoint of that name.
     """
     tables = [open_entry(store, root, entry) for entry in entries]
-    if not tables:
+    if not tables and not catalog:
         raise InvalidInput("there is no table to make a savepoint of", remedy="declare one and run `deployer up`")
     having = sorted(table.entry.full_name for table in tables if name in table.state.savepoints)
+    if catalog and name in catalog_savepoints(store.instance()):
+        having.append("the catalog")
     if having:
         raise Conflict(
             f"there is a savepoint {name} already", where=", ".join(having), remedy="give another name, or delete it"
@@ -115,7 +142,13 @@ def make_savepoint(
             reached("services.savepoint.tagged")
     try:
         taken = take_savepoint(
-            store, [table.entry.table_id for table in tables], name, expires_at=expires_at, note=note, author=author
+            store,
+            [table.entry.table_id for table in tables],
+            name,
+            expires_at=expires_at,
+            note=note,
+            author=author,
+            catalog=catalog,
         )
     finally:
         reached("services.savepoint.recorded")
@@ -123,11 +156,14 @@ def make_savepoint(
     return taken
 
 
-def tables_with(store: StateStore, root: str, entries: Iterable[TableEntry], name: str) -> list[OpenTable]:
-    """Returns the tables that have a savepoint of that name. Raises NotFound when none has it."""
+def tables_with(
+    store: StateStore, root: str, entries: Iterable[TableEntry], name: str, *, catalog: bool = False
+) -> list[OpenTable]:
+    """Returns the tables that have a savepoint of that name. Raises NotFound when none has it, unless the `catalog`
+    has."""
     tables = [open_entry(store, root, entry) for entry in entries]
     having = [table for table in tables if name in table.state.savepoints]
-    if not having:
+    if not having and not catalog:
         known = sorted({each for table in tables for each in table.state.savepoints})
         raise NotFound(
             f"there is no savepoint {name}", remedy=f"there are {', '.join(known)}" if known else "there is none at all"
@@ -135,16 +171,20 @@ def tables_with(store: StateStore, root: str, entries: Iterable[TableEntry], nam
     return having
 
 
-def delete_savepoint(store: StateStore, root: str, entries: Iterable[TableEntry], name: str) -> Sequence[str]:
-    """Removes the savepoint of that name from those of the tables that have it; gives their names.
+def delete_savepoint(
+    store: StateStore, root: str, entries: Iterable[TableEntry], name: str, *, catalog: bool = False
+) -> Sequence[str]:
+    """Removes the savepoint of that name from those of the tables that have it, and with `catalog` from the catalog;
+    gives their names.
 
     Raises NotFound when none has it.
     """
-    having = tables_with(store, root, entries, name)
-    remove_savepoint(store, [table.entry.table_id for table in having], name)
+    has_catalog = catalog and name in catalog_savepoints(store.instance())
+    having = tables_with(store, root, entries, name, catalog=has_catalog)
+    remove_savepoint(store, [table.entry.table_id for table in having], name, catalog=has_catalog)
     reached("services.savepoint.removed")
     _settle(having)
-    return [table.entry.full_name for table in having]
+    return [*(table.entry.full_name for table in having), *(["the catalog"] if has_catalog else [])]
 
 
 def _settle(tables: Sequence[OpenTable]) -> None:

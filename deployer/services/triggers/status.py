@@ -18,7 +18,7 @@ from deployer.state.model.services import Run, Service, ServiceKind
 
 GRACE = 3600.0  #: seconds after which a due service is overdue
 
-Before = Callable[[], TableState | None]  #: the table's state a grace ago; None where it is not known
+Before = Callable[[], TableState | None]  #: the table's state a grace ago; None where it is unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,9 @@ def may_start(state: TableState, kind: ServiceKind) -> bool:
 def _failed(last: Run | None) -> str:
     if last is None or last.status != "FAILED":
         return ""
-    return f"its last run failed at {utc(last.ended_at or last.queued_at)} UTC: {last.reason or 'no reason is known'}"
+    return (
+        f"its last run failed at {utc(last.ended_at or last.queued_at)} UTC: {last.reason or 'the reason is unknown'}"
+    )
 
 
 def _overdue(
@@ -131,7 +133,7 @@ def _overdue(
     at = firing(service, trigger, now - grace)
     if at is not None and not any(answers(run, at) for run in runs):
         return (
-            f"its schedule {trigger.schedule} {trigger.timezone} asked for a run at {utc(at)} UTC, and there was none"
+            f"its schedule {trigger.schedule} {trigger.timezone} required a run at {utc(at)} UTC, and none started"
             f"{_since(last)}"
         )
     if service.since > now - grace or (last is not None and last.status in ("FAILED", "CANCELLED")):
@@ -144,12 +146,14 @@ def _overdue(
     held = condition(then, service.kind, trigger, deleted if same else dict, upstream, now - grace)
     if not held:
         return ""
-    return f"its condition holds since {utc(now - grace)} UTC at least ({why}), and it did not run{_since(last)}"
+    return (
+        f"its condition has been true since {utc(now - grace)} UTC at least ({why}), and it did not run{_since(last)}"
+    )
 
 
 def _stuck(state: TableState, run: Run, late: int) -> str:
     if run.status == "QUEUED" and run.queued_at < late and may_start(state, run.service):
-        return f"run {run.run_id} is queued since {utc(run.queued_at)} UTC, and no agent starts it"
+        return f"run {run.run_id} has been queued since {utc(run.queued_at)} UTC, and no agent starts it"
     if run.status == "RUNNING" and run.lease_until is not None and run.lease_until < late:
         return f"the lease of run {run.run_id} expired at {utc(run.lease_until)} UTC, and no agent ended the run"
     return ""

@@ -1,4 +1,4 @@
 """Reads by Spark: the partitions of one version, planned on the driver, and the readers of rows and of changes.
 
-`deployer.spark.source` and `deployer.spark.writing` may import it.
+`deployer.spark.source` may import it.
 """

@@ -38,7 +38,7 @@ Offset = dict[str, Any]
 
 
 class ChangePartition(InputPartition):
-    """What one task reads."""
+    """The input of one task."""
 
     def __init__(self, task: FeedTask) -> None:
         super().__init__(None)

@@ -75,7 +75,7 @@ class Write:
 
     def _remove_other_files(self, job: Job) -> None:
         """Removes the noted files that the job, which is done, did not commit: an earlier attempt of a batch that was
-        killed right after its commit noted its files, too. Leaves them to `table gc` where that is not known any
+        killed right after its commit noted its files, too. Leaves them to `table gc` where that is unknown any
         more."""
         with contextlib.suppress(DeployerError):
             found = metadata_at(open_dataset(self.plan.location), job.lance_version)
@@ -168,7 +168,7 @@ class Write:
     def run_services(self) -> None:
         """Splits leaves that are too large now, brings indexes up to date and runs the services that are due.
 
-        The rows are there already: what fails of it is tried again after the next load.
+        The rows exist already: what fails of it is tried again after the next load.
         """
         options = self.plan.options
         with contextlib.suppress(DeployerError):

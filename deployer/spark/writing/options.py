@@ -51,7 +51,7 @@ Mode = Literal["append", "upsert", "overwrite"]
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a write was asked for."""
+    """The options of a write."""
 
     root: str
     table: str

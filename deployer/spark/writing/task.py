@@ -31,8 +31,8 @@ RUN_BYTES = 512 * 1024 * 1024  #: rows that a task sorts in memory at a time
 
 @dataclass
 class TaskMessage(WriterCommitMessage):
-    """What a task did: its files, the report of its rows by the number of its partition, and rows with keys that were
-    there. `owner` is the stream that the rows are of; empty for other writes."""
+    """The report of a task: its files, the report of its rows by the number of its partition, and rows with keys that
+    were there. `owner` is the stream that the rows are of; empty for other writes."""
 
     number: int
     report: SplitReport

@@ -11,8 +11,8 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from deployer.compute.spark.reused_workers import freezes_modules
 from deployer.errors import DeployerError, InvalidInput
-from deployer.spark.reading.reused_workers import freezes_modules
 from deployer.spark.type_mapping import column_of, exchange_type
 from deployer.spark.writing.finish import Write
 from deployer.spark.writing.options import WriteOptions
@@ -158,7 +158,7 @@ def _batch_of_task() -> tuple[str, int]:
     query, batch = (context.getLocalProperty(name) if context else None for name in (QUERY, BATCH))
     if not query or not batch:
         raise DeployerError(
-            "Spark does not tell a task which query and batch it is of, so its rows cannot be written exactly once",
+            "Spark does not give a task its query and batch, so its rows cannot be written exactly once",
             remedy="write the stream with `foreachBatch`, and each batch as a DataFrame with a `job_id`",
         )
     return query, int(batch)

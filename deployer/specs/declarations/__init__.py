@@ -1,4 +1,4 @@
-"""From nodes whose shape was checked to columns, indexes, services and clusters.
+"""Builds columns, indexes, services and clusters from nodes whose shape was checked.
 
 The rest of `deployer.specs` and every layer above `deployer.specs` may import it.
 """

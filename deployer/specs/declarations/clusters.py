@@ -86,12 +86,12 @@ def _check_emr(options: _Options) -> _Found:
         )
     if "idle_minutes" in options and options.get("lifetime", "run") == "run":
         what = "exists only during a run and has `idle_minutes`"
-        yield "idle_minutes", what, "remove it: the cluster ends with its job; or say lifetime: long"
+        yield "idle_minutes", what, "remove it: the cluster ends with its job; or write lifetime: long"
 
 
 def _check_fleets(options: _Options, fleets: _Options) -> _Found:
     if "instances" in options:
-        yield "instances", "has `fleets` and `instances`", "say `on_demand` and `spot` in `fleets` instead"
+        yield "instances", "has `fleets` and `instances`", "write `on_demand` and `spot` in `fleets` instead"
     if len(fleets["types"]) > MAX_FLEET_TYPES:
         yield "fleets", f"has {len(fleets['types'])} types in `fleets`", f"use at most {MAX_FLEET_TYPES}"
     wanted = fleets.get("on_demand", 0) + fleets.get("spot", 0)

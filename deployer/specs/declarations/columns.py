@@ -75,7 +75,7 @@ def _column(node: Node) -> Column:
 
 def _named(node: Node, name: str) -> Column:
     properties = _properties(node)
-    nullable, description, renamed_from, default, using, source, computed = (
+    nullable, description, renamed_from, default, using, source, computed, sensitive = (
         properties.get("nullable"),
         properties.get("description"),
         properties.get("renamed_from"),
@@ -83,6 +83,7 @@ def _named(node: Node, name: str) -> Column:
         properties.get("using"),
         properties.get("source"),
         properties.get("computed"),
+        properties.get("sensitive"),
     )
     return Column(
         name,
@@ -95,6 +96,7 @@ def _named(node: Node, name: str) -> Column:
         str(using.value).strip() if using else None,
         str(source.value) if source else None,
         computed_of_node(computed) if computed else None,
+        sensitive is not None and sensitive.value is True,
     )
 
 

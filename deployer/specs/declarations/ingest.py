@@ -77,7 +77,7 @@ def check_ingest(
     for each in places:
         if root and _normal(str(each.value)).startswith(_normal(root)):
             what = f"the place lies within the lake's own root {root}"
-            report(each.at, Rule.SERVICE_OPTION, what, "let files come to a place of their own, outside of the root")
+            report(each.at, Rule.SERVICE_OPTION, what, "use a place outside of the root")
     named = queue.value.get("queue") if queue is not None and isinstance(queue.value, dict) else None
     if named is not None and any(not str(each.value).startswith("s3://") for each in places):
         report(named.at, Rule.SERVICE_OPTION, "a queue names objects on S3, and `files` is on the disk", "remove it")

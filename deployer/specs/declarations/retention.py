@@ -44,7 +44,7 @@ def read_retention(
             remedy = f"did you mean {near}?" if near else "name a date or timestamp of the table"
             report(named.at, Rule.RETENTION_COLUMN, f"no column `{name}`, which `retention` names", remedy)
     elif not is_age_column(column):
-        what = f"column `{name}` of type {format_type(column.type)} does not say how old a row is"
+        what = f"column `{name}` of type {format_type(column.type)} does not give the age of a row"
         ages = [each.name for each in columns.values() if is_age_column(each)]
         remedy = f"name a date or timestamp, such as {ages[0]}" if ages else "name a date or timestamp"
         report(named.at, Rule.RETENTION_TYPE, what, remedy)
@@ -52,7 +52,7 @@ def read_retention(
         return None  # the JSON Schema reports it
     keep = canonical_duration(str(kept.value))
     if keep == "0d":
-        report(kept.at, Rule.RETENTION_KEEP, "`keep` is no time at all", "write a time such as 400d, or remove it")
+        report(kept.at, Rule.RETENTION_KEEP, "`keep` is zero", "write a time such as 400d, or remove it")
         return None
     return Retention(name, keep)
 

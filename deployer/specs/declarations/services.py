@@ -131,6 +131,17 @@ def _trigger(kind: str, properties: Nodes, report: Report) -> Trigger | None:
     if node is None:
         return Trigger(**default_trigger(kind))
     schedule, zone = parts.get("schedule"), parts.get("timezone")
+    if check_times(schedule, zone, report) and zone is not None and schedule is None:
+        what = "a time zone without a schedule has no effect"
+        report(zone.key_at, Rule.SERVICE_TRIGGER, what, "add `schedule:`, or remove it")
+    if not parts:
+        what = f"the trigger of {kind} has no condition"
+        report(node.at, Rule.SERVICE_TRIGGER, what, "add a schedule or a number of commits, or remove `trigger:`")
+    return Trigger(**trigger_values({name: each.value for name, each in parts.items()}))
+
+
+def check_times(schedule: Node | None, zone: Node | None, report: Report) -> bool:
+    """Reports what is wrong with a schedule and its time zone. Returns whether the zone is one."""
     if schedule is not None:
         try:
             check_schedule(str(schedule.value))
@@ -140,16 +151,12 @@ def _trigger(kind: str, properties: Nodes, report: Report) -> Trigger | None:
         near = nearest(zone.value, sorted(available_timezones()))
         remedy = f"did you mean {near}?" if near else "use a name such as UTC or Europe/Berlin"
         report(zone.at, Rule.UNKNOWN_TIME_ZONE, f"unknown time zone `{zone.value}`", remedy)
-    elif zone is not None and str(zone.value)[0] in "+-":
-        what, remedy = f"`{zone.value}` is an offset and no time zone", "use a name such as UTC or Europe/Berlin"
+        return False
+    if zone is not None and str(zone.value)[0] in "+-":
+        what, remedy = f"`{zone.value}` is an offset, not a time zone", "use a name such as UTC or Europe/Berlin"
         report(zone.at, Rule.UNKNOWN_TIME_ZONE, what, remedy)
-    elif zone is not None and schedule is None:
-        what = "a time zone without a schedule says nothing"
-        report(zone.key_at, Rule.SERVICE_TRIGGER, what, "add `schedule:`, or remove it")
-    if not parts:
-        what = f"the trigger of {kind} has no condition"
-        report(node.at, Rule.SERVICE_TRIGGER, what, "add a schedule or a number of commits, or remove `trigger:`")
-    return Trigger(**trigger_values({name: each.value for name, each in parts.items()}))
+        return False
+    return True
 
 
 def _check_cluster(properties: Nodes, clusters: Collection[str] | None, report: Report) -> None:

@@ -22,7 +22,7 @@ _SHORT = 90  #: characters of a list that is written in one line
 
 
 class Uneditable(DeployerError):
-    """What is to be changed is declared in a way that no edit in place can change alone."""
+    """A change of specs that no edit in place can make."""
 
     kind = "Uneditable"
 

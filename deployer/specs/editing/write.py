@@ -14,6 +14,7 @@ from deployer.specs.declarations.ingest import ingest_document
 from deployer.specs.model import InstanceSpec, KeyValue, Lake, ServiceSpec, TableSpec
 from deployer.specs.schema.aws_settings import aws_document
 from deployer.specs.schema.services import OWN_PROPERTY, option_document
+from deployer.specs.serialized.datasets import dataset_document
 from deployer.specs.serialized.services import service_to_json
 from deployer.specs.serialized.specs import column_to_json, instance_to_json, table_to_json
 from deployer.specs.sources.variables import escaped
@@ -40,9 +41,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def lake_to_yaml(lake: Lake) -> str:
-    """Returns every document of the lake, the instance first, then its tables by name."""
+    """Returns every document of the lake, the instance first, then its tables by name, then its datasets."""
     tables = sorted(lake.tables, key=lambda table: table.full_name)
-    return "---\n".join((instance_to_yaml(lake.instance), *(table_to_yaml(table) for table in tables)))
+    datasets = sorted(lake.datasets, key=lambda dataset: dataset.name)
+    documents = (*map(table_to_yaml, tables), *(to_yaml(dataset_document(each)) for each in datasets))
+    return "---\n".join((instance_to_yaml(lake.instance), *documents))
 
 
 def instance_to_yaml(spec: InstanceSpec) -> str:
@@ -83,7 +86,7 @@ def table_document(spec: TableSpec) -> dict[str, Any]:
 def _view_column(form: dict[str, Any], spec: TableSpec) -> dict[str, Any]:
     """Returns what a view says of a column: its type only where nothing else tells it."""
     types_are_known = spec.view is not None and all(each.returns for each in spec.view.functions.values())
-    names = ("name", "nullable", "description") if types_are_known else ("name", "type", "nullable", "description")
+    names = ("name", *(() if types_are_known else ("type",)), "nullable", "description", "sensitive")
     return {name: form[name] for name in names if name in form}
 
 
@@ -126,7 +129,8 @@ def type_document(column_type: ColumnType) -> Any:
 
 def _has_notes(column_type: ColumnType) -> bool:
     return any(
-        child.description or child.renamed_from is not None or _has_notes(child.type) for child in children(column_type)
+        child.description or child.sensitive or child.renamed_from is not None or _has_notes(child.type)
+        for child in children(column_type)
     )
 
 

@@ -1,4 +1,4 @@
-"""From spec files to one `Lake`, or every problem that they have. `load_lake` is the way in.
+"""Loads spec files into one `Lake`, or reports every problem. `load_lake` is the entry point.
 
 `deployer.specs` and every layer above `deployer.specs` may import it.
 """

@@ -13,6 +13,7 @@ from typing import Any
 
 from deployer.specs.model import Lake
 from deployer.specs.serialized.aws import aws_from_json, aws_to_json
+from deployer.specs.serialized.datasets import dataset_from_json, dataset_to_json
 from deployer.specs.serialized.specs import instance_from_json, instance_to_json, table_from_json, table_to_json
 
 _Place = tuple[Path, Path, str | None]
@@ -56,13 +57,15 @@ def lake_as_json(lake: Lake) -> dict[str, Any]:
         "instance": instance_to_json(lake.instance),
         "aws": aws_to_json(lake.instance.aws),
         "tables": [table_to_json(table) for table in lake.tables],
+        "datasets": [dataset_to_json(dataset) for dataset in lake.datasets],
     }
 
 
 def lake_from_json(document: Mapping[str, Any]) -> Lake:
     """Returns the lake that `lake_as_json` gave."""
     instance = replace(instance_from_json(document["instance"]), aws=aws_from_json(document["aws"]))
-    return Lake(instance, tuple(map(table_from_json, document["tables"])))
+    datasets = tuple(map(dataset_from_json, document["datasets"]))
+    return Lake(instance, tuple(map(table_from_json, document["tables"])), datasets=datasets)
 
 
 def _place(project_dir: Path, specs_path: Path, stack: str | None) -> _Place:

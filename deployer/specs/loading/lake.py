@@ -21,6 +21,7 @@ from deployer.specs.sources.files import Document, Sources, read_sources
 from deployer.specs.sources.limits import check_text
 from deployer.specs.sources.modules import VersionOf, source_versions
 from deployer.specs.sources.variables import Environment
+from deployer.specs.types.dataset import DatasetSpec
 from deployer.specs.values.root import absolute_root
 
 
@@ -31,7 +32,7 @@ def load_lake(
 
     A relative `specs_path` is relative to `project_dir`; positions name files relative to it. `stack` chooses overlays
     and the values of variables, over which `values` go: those of the stack's Pulumi configuration, as texts. Raises
-    InvalidSpecs with every problem at once, and NotFound when there is no such file or folder.
+    InvalidSpecs with every problem at once, and NotFound when the file does not exist or folder.
     """
     project = Path(project_dir).resolve()
     path = project / specs_path
@@ -46,11 +47,12 @@ def load_lake(
         instance = _instance(sources, problems)
         schemas = _schemas(sources, problems)
         tables = _tables(sources, schemas, _defaults(sources, instance, project), problems, source_versions(project))
+        datasets = _datasets(sources, project, tables, problems)
         if (over := check_text(tables)) is not None:
             problems.append(over)
     if problems or instance is None:
         raise InvalidSpecs(tuple(dict.fromkeys(problems)))  # what an alias repeats is one problem
-    return Lake(instance, tuple(tables), tuple(sources.files))
+    return Lake(instance, tuple(tables), tuple(sources.files), datasets)
 
 
 def declared_root(
@@ -172,6 +174,17 @@ def _tables(
             problems.append(Problem(node.at, what, "rename or remove one of them", Rule.DUPLICATE_TABLE))
     _check_renames(named, seen, problems)
     return [table for table, _ in tables]
+
+
+def _datasets(
+    sources: Sources, project: Path, tables: Sequence[TableSpec], problems: list[Problem]
+) -> tuple[DatasetSpec, ...]:
+    documents = _of_kind(sources, "Dataset")
+    if not documents:
+        return ()
+    from deployer.specs.loading.datasets import read_datasets  # most lakes have none
+
+    return read_datasets(documents, project, tables, problems)
 
 
 def _refuse_services_of_views(document: Document, problems: list[Problem]) -> None:

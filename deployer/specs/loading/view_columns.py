@@ -39,7 +39,7 @@ def columns_of_view(
     functions: Mapping[str, ViewFunction],
     report: Report,
 ) -> ViewColumns | None:
-    """Returns the columns of a view, whose sources are None where their columns are not known; None where the query
+    """Returns the columns of a view, whose sources are None where their columns are unknown; None where the query
     cannot be planned, which is then reported, or where not everything is known that it needs."""
     known = {name: table for name, table in sources.items() if table is not None}
     if len(known) < len(sources) or view.document.unresolved & {"query", "functions"}:
@@ -163,8 +163,7 @@ def _node(column: Column, declared: Node | None, query: Node, report: Report) ->
         form["nullable"] = own["nullable"]
     elif not column.nullable:
         form["nullable"] = place._replace(value=False)
-    if "description" in own:
-        form["description"] = own["description"]
+    form |= {name: own[name] for name in ("description", "sensitive") if name in own}
     return place._replace(value=form)
 
 

@@ -72,7 +72,7 @@ def read_staleness(node: Node | None, report: Report) -> int | None:
         report(node.at, Rule.VIEW_STALENESS, f"`max_staleness`: {error.what}", error.remedy)
         return None
     if found == 0:
-        what = "`max_staleness` is no time at all, which a refresh cannot keep"
+        what = "`max_staleness` is zero, which no refresh can meet"
         report(node.at, Rule.VIEW_STALENESS, what, "write a time such as 1h")
         return None
     return found

@@ -53,7 +53,7 @@ def read_views(
 ) -> list[tuple[TableSpec, Document]]:
     """Returns the views in the order of their documents, each as far as it is valid; `tables` are those of the lake."""
     declared = [_declared(document, reader) for document in documents]
-    known: dict[str, TableSpec | None] = {}  # None: its columns are not known
+    known: dict[str, TableSpec | None] = {}  # None: its columns are unknown
     for table, document in tables:
         known[table.full_name] = None if document.invalid & {"columns", "schemas"} or not table.columns else table
     of_views = {each.full_name: each for each in declared}

@@ -38,6 +38,11 @@ PAGES: Mapping[str, Page] = {
         after=KEYS,
     ),
     "view": Page("View", "A materialized view of tables.", ["View", "view_column", "view_function"]),
+    "dataset": Page(
+        "Dataset",
+        "A dataset of recordings, which the catalog serves.",
+        ["Dataset", "recording_source", "search_index", "dataset_services", "dataset_service"],
+    ),
     "schema": Page("Schema", "Columns that several tables share.", ["Schema"]),
     "variables": Page("Variables", "Values that differ between stacks.", ["Variables"]),
     "overlay": Page("Overlay", "Fields of a resource that one stack sets.", ["Overlay"]),

@@ -16,7 +16,7 @@ _KEY_HINT = "write a key's ARN: arn:aws:kms:REGION:ACCOUNT:key/ID"
 
 AWS_SETTINGS = object_schema(
     "AWS settings",
-    "What the stack makes for a root on S3. Of no account for a root on a disk.",
+    "What the stack makes for a root on S3. It has no effect for a root on a disk.",
     (),
     {
         "kms_key": text(
@@ -77,7 +77,7 @@ AWS_SETTINGS = object_schema(
         ),
         "object_lock": object_schema(
             "Object Lock",
-            "For how long S3 keeps each version of an object. No request deletes one earlier, and S3 never turns the lock off.",
+            "How long S3 keeps each version of an object. No request deletes one earlier; S3 never turns this off.",
             ("mode", "days"),
             {
                 "mode": choice(
@@ -93,7 +93,7 @@ AWS_SETTINGS = object_schema(
         "replicate_to": object_schema(
             "Copies",
             "A bucket with versions in which S3 keeps a copy of the lake's objects, in another region or account. "
-            "Objects that are there already are not copied.",
+            "Objects that exist already are not copied.",
             ("bucket",),
             {
                 "bucket": text(

@@ -102,7 +102,7 @@ _CLUSTER_KINDS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, Json]]] = 
             "fleets": _FLEETS,
             "primary_type": text("EC2 type of the primary instance; that of the core instances unless set.", **_TYPE),
             "max_instances": count(
-                "The most core and task instances at a time: EMR adds them under load and lets them go. With spot "
+                "The most core and task instances at a time: EMR adds them under load and releases them. With spot "
                 "instances in `fleets`, those that are added are spot ones.",
                 1,
                 1_000,

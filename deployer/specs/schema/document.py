@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from deployer.specs.schema.datasets import DATASET, DATASET_SERVICE, DATASET_SERVICES, RECORDING_SOURCE, SEARCH_INDEX
 from deployer.specs.schema.environments import INCLUDE, OVERLAY, VARIABLES
 from deployer.specs.schema.ingest import ingest_schema
 from deployer.specs.schema.instances import INSTANCE
@@ -40,7 +41,7 @@ _NAME_HINT = "use letters, digits and _, and start with a letter or _"
 
 _DASHED_HINT = "use letters, digits, _ and -, and start with a letter or _"
 
-KINDS = ("Instance", "Schema", "Table", "View", "Variables", "Overlay")
+KINDS = ("Instance", "Schema", "Table", "View", "Dataset", "Variables", "Overlay")
 
 
 @cache
@@ -56,12 +57,17 @@ def json_schema() -> Json:
             "Schema": SCHEMA,
             "Table": TABLE,
             "View": VIEW,
+            "Dataset": DATASET,
             "Variables": VARIABLES,
             "Overlay": OVERLAY,
             "Include": INCLUDE,
             "column": COLUMN,
             "view_column": VIEW_COLUMN,
             "view_function": VIEW_FUNCTION,
+            "recording_source": RECORDING_SOURCE,
+            "search_index": SEARCH_INDEX,
+            "dataset_services": DATASET_SERVICES,
+            "dataset_service": DATASET_SERVICE,
             "computed": COMPUTED,
             "type": {
                 "description": "Type of the values, as text such as `int64` or `list<string>`, or in the long form.",

@@ -76,17 +76,17 @@ VARIABLES = object_schema(
 
 OVERLAY = object_schema(
     "Overlay",
-    "What stacks have otherwise. Mappings are merged, null removes a property, lists of things with names (columns, "
-    "fields, indexes, clusters) are merged by name, an item `{name: x, remove: true}` removes one, anything else is "
-    "replaced.",
+    "Fields that one stack sets differently. Mappings are merged, null removes a property, lists of things with names "
+    "(columns, fields, indexes, clusters) are merged by name, an item `{name: x, remove: true}` removes one, anything "
+    "else is replaced.",
     ("kind", "stack", "target", "set"),
     {
         "kind": constant("Overlay", "Declares an overlay."),
         "stack": _STACKS,
         "target": text(
             "What it changes.",
-            pattern=rf"^(table/{NAME}\.{NAME}|schema/{NAME}|instance/{DASHED_NAME})$",
-            patternErrorMessage="write table/DATABASE.NAME, schema/NAME or instance/NAME",
+            pattern=rf"^(table/{NAME}\.{NAME}|schema/{NAME}|(instance|dataset)/{DASHED_NAME})$",
+            patternErrorMessage="write table/DATABASE.NAME, schema/NAME, dataset/NAME or instance/NAME",
             examples=["table/nyc.flights", "instance/nyc"],
         ),
         "set": {

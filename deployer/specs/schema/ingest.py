@@ -105,7 +105,7 @@ def ingest_schema() -> Json:
                 ("AUTOMATIC", "ON_DEMAND"),
                 default="AUTOMATIC",
             ),
-            "cluster": ref("dashed_name", "The cluster that runs it; the one that jobs have otherwise unless set."),
+            "cluster": ref("dashed_name", "The cluster that runs it; by default the one of jobs."),
             **own,
         },
     )

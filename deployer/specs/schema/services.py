@@ -136,7 +136,7 @@ _KINDS: Mapping[str, _Kind] = {
         {"rows": 100_000},
     ),
     "REFRESH": _Kind(
-        "Makes a view the result of its query again, by what changed in the tables that it reads. For views alone.",
+        "Makes a view the result of its query again, by what changed in the tables that it reads. For views only.",
         {
             "full": flag("Whether all rows are computed again, whatever changed.", False),
             "max_rows_per_fragment": count(
@@ -189,7 +189,7 @@ _OPTIONS = (
 _COMMON: Mapping[str, Json] = {
     "enabled": flag("Whether the table has it; false leaves out what the instance declares for all tables.", True),
     "trigger_mode": choice("Whether triggers start it, or only people and programs.", MODES, default="AUTOMATIC"),
-    "cluster": ref("dashed_name", "The cluster that runs it; the one that jobs have otherwise unless set."),
+    "cluster": ref("dashed_name", "The cluster that runs it; by default the one of jobs."),
 }
 
 

@@ -52,6 +52,11 @@ COLUMN = object_schema(
             "How the values are made of other columns. Loads do not bring them; a backfill computes them. Not inside "
             "of structs, and not for row keys and sort keys.",
         ),
+        "sensitive": flag(
+            "Whether `deployer ui` and `deployer report` hide the values, and those of columns that are made of them. "
+            "Commands that read rows show them.",
+            False,
+        ),
     },
 )
 
@@ -252,9 +257,9 @@ TABLE = object_schema(
         },
         "embedding": EMBEDDING,
         "services": ref("services", "What keeps the table healthy; over what the instance declares for all tables."),
-        "retention": ref("retention", "How long rows are kept; for ever unless set."),
+        "retention": ref("retention", "How long rows are kept; forever unless set."),
         "ingest": ref("ingest", "Files that are loaded by themselves as they come, each once; none unless set."),
-        "holds": list_of("Legal holds: rows that stay whatever else is asked for.", ref("hold"), default=[]),
+        "holds": list_of("Legal holds: rows that no request deletes or changes.", ref("hold"), default=[]),
         "retain_changes": duration(
             "How long the change feed can be read: CLEAN keeps the versions that it needs, whatever its options, and "
             "datasets that a rewrite replaced stay as long. Unless set, changes go with versions that CLEAN removes."

@@ -74,7 +74,7 @@ TARGET_SCHEMAS: list[Json] = [
     ),
     object_schema(
         "Plug-in target",
-        "A catalog that a package of one's own knows, installed beside deployer where jobs run.",
+        "A catalog that a separate package implements, installed beside deployer where jobs run.",
         ("type", "name"),
         {
             "type": constant("plugin", "Which catalog."),

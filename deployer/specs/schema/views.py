@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from deployer.platform.text.units import STALENESS_DURATION
-from deployer.specs.schema.parts import constant, list_of, object_schema, ref, text
+from deployer.specs.schema.parts import constant, flag, list_of, object_schema, ref, text
 from deployer.specs.schema.tables import TABLE
 
 VIEW_COLUMN = object_schema(
     "View column",
-    "What is said of a column that the query gives.",
+    "Properties of a column that the query returns.",
     ("name",),
     {
         "name": ref("column_name", "Name of the column in the query."),
@@ -20,6 +20,11 @@ VIEW_COLUMN = object_schema(
             "description": "Whether it may be null; as the query says unless set. Row keys may not.",
         },
         "description": text("What the column means, with its unit."),
+        "sensitive": flag(
+            "Whether `deployer ui` and `deployer report` hide the values. Those that are made of sensitive columns are "
+            "hidden anyway.",
+            False,
+        ),
     },
 )
 
@@ -70,7 +75,7 @@ VIEW = object_schema(
             patternErrorMessage="write it as 90s, 15m, 1h or 7d",
         ),
         "columns": list_of(
-            "What is said of columns that the query gives, in any order.", ref("view_column"), default=[]
+            "Properties of columns that the query returns, in any order.", ref("view_column"), default=[]
         ),
         **{name: TABLE["properties"][name] for name in _OF_TABLES},
     },

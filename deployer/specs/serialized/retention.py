@@ -28,7 +28,7 @@ def retention_from_json(form: JSON) -> Retention | None:
     refuse_unfit("retention", partial(ref, "retention"), form)
     keep = canonical_duration(text(form, "keep"))
     if keep == "0d":
-        raise InvalidInput("`retention` keeps rows for no time at all")
+        raise InvalidInput("`retention` keeps rows for zero time")
     return Retention(text(form, "column"), keep)
 
 

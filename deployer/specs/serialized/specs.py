@@ -80,19 +80,7 @@ def column_to_json(column: Column) -> dict[str, JSON]:
 
 def column_from_json(form: Mapping[str, JSON]) -> Column:
     """Returns the inverse of `column_to_json`; raises InvalidInput for a form that is not a column's."""
-    column = Column(
-        text(form, "name"),
-        parse_type(text(form, "type")),
-        flag(form, "nullable", True),
-        description=text(form, "description", ""),
-        renamed_from=optional_text(form, "renamed_from"),
-        default=text(form, "default", ""),
-        using=optional_text(form, "using"),
-        source=optional_text(form, "source"),
-        computed=_computed(form),
-    )
-    fields = mapping(form, "fields", {})
-    return replace(column, type=_type_with_notes(column.type, fields)) if fields else column
+    return _with_notes(Column(text(form, "name"), parse_type(text(form, "type")), flag(form, "nullable", True)), form)
 
 
 def _computed(form: Mapping[str, JSON]) -> Computed | None:
@@ -116,6 +104,8 @@ def _notes(column: Column) -> dict[str, JSON]:
         form["using"] = column.using
     if column.source is not None:
         form["source"] = column.source
+    if column.sensitive:
+        form["sensitive"] = True
     if column.computed is not None:
         form["computed"] = computed_to_json(column.computed)
     if fields := {child.name: notes for child in children(column.type) if (notes := _notes(child))}:
@@ -132,6 +122,7 @@ def _with_notes(column: Column, form: Mapping[str, JSON]) -> Column:
         using=optional_text(form, "using"),
         source=optional_text(form, "source"),
         computed=_computed(form),
+        sensitive=flag(form, "sensitive", False),
     )
     fields = mapping(form, "fields", {})
     return replace(column, type=_type_with_notes(column.type, fields)) if fields else column

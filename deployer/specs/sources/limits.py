@@ -1,4 +1,4 @@
-"""How much specs may be: files, and what aliases, variables and schemas make of them.
+"""Limits of the size of specs: files, and what aliases, variables and schemas make of them.
 
 A small file can say a lot: one description of a megabyte, which a thousand columns share by an alias, a variable or a
 schema, is a gigabyte of plan.

@@ -1,4 +1,4 @@
-"""Overlays: what a stack has otherwise than the others, merged into the document that `target` names.
+"""Overlays: what differs in one stack, merged into the document that `target` names.
 
 Mappings are merged, null removes (as in JSON Merge Patch, RFC 7386), lists of things with names (columns, fields,
 clusters) are merged by name, where `{name: x, remove: true}` removes one, anything else is replaced. Every value keeps
@@ -20,7 +20,8 @@ _REPLACED = ("type",)  # a type is one value, in its long form too
 
 
 def address_of(document: Node) -> str | None:
-    """`table/DATABASE.NAME`, `schema/NAME` or `instance/NAME`; None when the document has no usable name."""
+    """Returns `table/DATABASE.NAME`, `schema/NAME`, `dataset/NAME` or `instance/NAME`; None when the document has no
+    usable name."""
     if not isinstance(document.value, dict):
         return None
     kind, database, name = (
@@ -28,7 +29,7 @@ def address_of(document: Node) -> str | None:
     )
     if kind in ("Table", "View") and database is not None and name is not None:
         return f"table/{database}.{name}"
-    return f"{str(kind).lower()}/{name}" if kind in ("Instance", "Schema") and name is not None else None
+    return f"{str(kind).lower()}/{name}" if kind in ("Instance", "Schema", "Dataset") and name is not None else None
 
 
 def applies(overlay: Node, stack: str | None) -> bool:
@@ -55,7 +56,11 @@ def apply_overlays(
         if index is None:
             near = nearest(target.value, tuple(places))
             if near or not incomplete:
-                remedy = f"did you mean {near}?" if near else "name what is declared: table/DATABASE.NAME, schema/NAME"
+                remedy = (
+                    f"did you mean {near}?"
+                    if near
+                    else "name what is declared: table/DATABASE.NAME, schema/NAME, dataset/NAME"
+                )
                 what = f"nothing is declared as `{target.value}`"
                 problems.append(Problem(target.at, what, remedy, Rule.UNKNOWN_TARGET))
         elif applies(overlay, stack):
@@ -127,7 +132,7 @@ def _not_there(item: Node, names: Sequence[str]) -> Problem:
     name = item.value["name"].value if "name" in item.value else ""
     near = nearest(name, names)
     remedy = f"did you mean {near}?" if near else "leave it out, or name what the target declares itself"
-    return Problem(item.at, f"`{name}` is not there to be removed", remedy, Rule.BAD_REMOVAL)
+    return Problem(item.at, f"`{name}` does not exist, so it cannot be removed", remedy, Rule.BAD_REMOVAL)
 
 
 def _bad_removals(node: Node) -> Iterator[Problem]:

@@ -1,5 +1,5 @@
-"""Columns to Arrow schemas and back. Descriptions, defaults, sources and how values are computed travel in the fields'
-metadata, where Lance keeps them.
+"""Columns to Arrow schemas and back. Descriptions, defaults, sources, whether values are sensitive and how they are
+computed travel in the fields' metadata, where Lance keeps them.
 
 What Lance gives back after a write is the measure: `columns_of(arrow_schema(columns)) == columns`, and the same for the
 schema of a dataset created with it, in file versions 2.1 and 2.2.
@@ -30,6 +30,7 @@ from deployer.specs.types.types import (
 )
 
 DESCRIPTION, DEFAULT, SOURCE = b"description", b"deployer.default", b"deployer.source"
+SENSITIVE, SENSITIVE_NOTE = b"deployer.sensitive", "true"
 BLOB_METADATA = (
     b"lance-encoding:blob",
     b"true",
@@ -101,6 +102,8 @@ def arrow_field(column: Column) -> pa.Field:
         metadata[DESCRIPTION] = column.description.encode()
     if column.default:
         metadata[DEFAULT] = column.default.encode()
+    if column.sensitive:
+        metadata[SENSITIVE] = SENSITIVE_NOTE.encode()
     if column.source is not None:
         metadata[SOURCE] = source_note(column.source).encode()
     if column.computed is not None:
@@ -186,7 +189,17 @@ def _column(field: pa.Field, name: str) -> Column:
     )
     kind = Blob() if is_blob else _type(field.type, name)
     source, computed = _source(metadata), _computed(metadata)
-    return Column(name, kind, field.nullable, description, default=default, source=source, computed=computed)
+    sensitive = metadata.get(SENSITIVE) == SENSITIVE_NOTE.encode()
+    return Column(
+        name,
+        kind,
+        field.nullable,
+        description,
+        default=default,
+        source=source,
+        computed=computed,
+        sensitive=sensitive,
+    )
 
 
 def _type(arrow: pa.DataType, name: str) -> ColumnType:

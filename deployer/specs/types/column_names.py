@@ -88,7 +88,7 @@ def legal_names(names: Sequence[str]) -> dict[str, str]:
     one.
 
     A dot becomes `_`, an empty name `row_name` if it is the first one (R and pandas write row names so), else
-    `column_2` by its place. Of names that look the same, all but the first get a number.
+    `column_2` by its place. Among names that look the same, all but the first get a number.
     """
     found = {name: name for name in names if name_fault(name) is None}
     taken: set[str] = set()

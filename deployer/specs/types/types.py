@@ -84,6 +84,7 @@ class Column:
     using: str | None = None  #: SQL that makes the values of a narrower or other type; takes no part in planning else
     source: str | None = None  #: the name that the column has in files, which may be empty; top-level columns only
     computed: Computed | None = None  #: how its values are made of other columns; top-level columns only
+    sensitive: bool = False  #: pages and reports do not show its values; not of items, keys and values
 
 
 _BARE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

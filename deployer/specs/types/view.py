@@ -75,7 +75,7 @@ def staleness_of(text: str) -> int:
 
 
 def view_to_stored(view: ViewSpec) -> dict[str, JSON]:
-    """Returns the definition as the state has it."""
+    """Returns the definition as the state stores it."""
     functions = {name: each.source for name, each in sorted(view.functions.items())}
     form: dict[str, JSON] = {"query": view.query, "functions": functions, "max_staleness": view.max_staleness}
     if returns := {name: each.returns for name, each in sorted(view.functions.items()) if each.returns}:

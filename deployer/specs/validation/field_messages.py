@@ -1,4 +1,4 @@
-"""What problems say of the fields of a mapping: unknown ones, missing ones, and values that a comma took apart."""
+"""Messages about the fields of a mapping: unknown ones, missing ones, and values that a comma took apart."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def optional_whole(form: Mapping[str, Any], name: str) -> int | None:
 
 
 def texts(form: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Returns an empty tuple where there is no such member."""
+    """Returns an empty tuple where the member does not exist."""
     return tuple(
         _member(form, name, (), lambda value: _is_list(value, lambda item: isinstance(item, str)), "a list of texts")
     )
@@ -67,13 +67,13 @@ def objects(form: Mapping[str, Any], name: str, default: Sequence[Mapping[str, A
 
 
 def lists(form: Mapping[str, Any], name: str) -> Sequence[Sequence[Any]]:
-    """Returns a list of lists; empty where there is no such member."""
+    """Returns a list of lists; empty where the member does not exist."""
     found: Sequence[Any] = _member(form, name, (), lambda value: _is_list(value, _is_list), "a list of lists")
     return found
 
 
 def text_map(form: Mapping[str, Any], name: str) -> dict[str, str]:
-    """Returns an empty one where there is no such member."""
+    """Returns an empty one where the member does not exist."""
     found = mapping(form, name, {})
     return {key: text(found, key) for key in found}
 

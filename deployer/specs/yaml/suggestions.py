@@ -1,4 +1,4 @@
-"""How problems speak of values, and what they advise: the nearest name, missing quotes, the word of YAML 1.2."""
+"""The wording of values in problems, and remedies: the nearest name, missing quotes, the word of YAML 1.2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is not as it must be, within a state and between two: each thing named."""
+"""Lists faults within a state and between two states."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ K = TypeVar("K")
 class Difference:
     """One thing that is not as it must be. `where` names the stored thing, `what` says what is wrong with it.
 
-    `lasting`: it is damage of the data itself, that no change of the state can put right.
+    `lasting`: it is damage of the data itself, that no change of the state can repair.
     """
 
     where: str
@@ -96,7 +96,7 @@ def _table(state: TableState, where: str) -> Iterator[Difference]:
         yield Difference(where, wrong)
     for job_id in state.jobs:
         if job_id in state.intents:
-            yield Difference(where, f"job {job_id} is done, and its commit is under way")
+            yield Difference(where, f"job {job_id} is done, and its commit is unfinished")
         if state.jobs[job_id].lance_version > state.lance_version and not state.datasets:
             yield Difference(where, f"job {job_id} is of a dataset version above the newest recorded")
     yield from (Difference(where, what) for what in _services(state))

@@ -25,7 +25,7 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class LogAudit:
-    """What a log was found to be. `state` is its newest, None when nothing whole leads up to it.
+    """The result of an audit of a log. `state` is its newest, None when nothing whole leads up to it.
 
     `recovered` are the states of damaged snapshots that what is before them makes again. `damaged` are the versions of
     damaged entries, and of damaged snapshots that nothing makes again. `inner` are differences within the newest state,

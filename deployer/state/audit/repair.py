@@ -33,21 +33,21 @@ def mend_log(
     log = audit.log
     for version, state in sorted(audit.recovered.items()):
         if dry_run or snapshots.remake(state):
-            yield Step(f"snapshot {version} of log {log}", "made again from what is before it and the log")
+            yield Step(f"snapshot {version} of log {log}", "rebuilt from the previous snapshot and the log")
     if audit.inner:
-        yield Step(f"log {log}", f"what is wrong with its newest state was committed so; {_RESTORE}", left=True)
+        yield Step(f"log {log}", f"its newest state was committed with this fault; {_RESTORE}", left=True)
     if not audit.damaged:
         return
     first = audit.first_whole
     if audit.state is None or first is None:
-        yield Step(f"log {log}", f"its newest state cannot be made from what is whole; {_RESTORE}", left=True)
+        yield Step(f"log {log}", f"its newest state cannot be rebuilt from intact entries; {_RESTORE}", left=True)
     elif not drop_history:
-        what = f"some states of before version {first} cannot be read, and nothing newer rests on them"
+        what = f"some states before version {first} cannot be read, and nothing newer rests on them"
         yield Step(f"log {log}", f"{what}; --drop-history removes all of them", left=True)
     else:
         if not dry_run:
             backend.truncate(log, first)  # its files are removed by the next retention
-        yield Step(f"log {log}", f"removed what is kept of before version {first}, which could not be read whole")
+        yield Step(f"log {log}", f"removed the states before version {first}, which could not be read completely")
 
 
 _RESTORE = "restore the instance's _state folder from a backup, or import an export (deployer state import)"

@@ -36,7 +36,7 @@ _LONGEST = select.PIPE_BUF - 16  # a message is written whole or not at all
 
 @dataclass(slots=True)
 class CommitRequest:
-    """What another writer would do. It must be answered if it was taken, before the lock is released."""
+    """The commit of another writer. It must be answered if it was taken, before the lock is released."""
 
     body: bytes
     _path: Path

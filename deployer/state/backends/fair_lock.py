@@ -2,8 +2,8 @@
 
 SQLite's own waiting sleeps ever longer (up to 100 ms), and a lost race costs a whole attempt: eight writers that take
 turns commit several times as often. A process that is stopped while it holds the lock must not block others, so the
-wait is short, and who waited in vain does without for a while. Threads of one process queue for a plain lock first:
-they are stopped together, and one of them waits for other processes at a time.
+wait is short, and a process whose wait failed does not wait for a while. Threads of one process queue for a plain lock
+first: they are stopped together, and one of them waits for other processes at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from deployer.platform.files.private import open_lock
 
 LOCK_TIMEOUT = 0.25  #: default seconds to wait for the lock
-DOING_WITHOUT = 10.0  #: seconds in which one does not wait again after waiting in vain
+DOING_WITHOUT = 10.0  #: seconds in which one does not wait again after a wait failed
 
 
 class FairLock:
@@ -73,7 +73,7 @@ class _Wait:
     """Waits for the lock in the kernel, on a thread of its own, since no such wait can be limited in time.
 
     Looking again and again instead takes a tenth of two cores from eight writers. A process that stops waiting leaves
-    the lock to the thread, which lets it go as soon as it has it.
+    the lock to the thread, which releases it as soon as it has it.
     """
 
     def __init__(self, descriptor: int) -> None:

@@ -28,7 +28,7 @@ from deployer.state.backends.commit_requests import (
 )
 
 PATIENCE = 1.5  #: seconds to wait for the lock
-DOING_WITHOUT = 10.0  #: seconds in which one does not wait again after waiting in vain
+DOING_WITHOUT = 10.0  #: seconds in which one does not wait again after a wait failed
 TAKEN_PATIENCE = 1.0  #: seconds to wait for the writer that took the request
 POLL_SECONDS = 0.05  #: poll interval while waiting; the holder may have died without notifying
 

@@ -1,4 +1,4 @@
-"""What the state store needs of the place that keeps it, as a protocol that each backend fulfils.
+"""The protocol that each backend of the state store implements.
 
 A log is a dense run of records, version 1 onwards. Records at or below its *floor* have been removed, because a
 snapshot replaces them. The one primitive: put version n+1 of a log unless that version exists, and only above
@@ -40,7 +40,7 @@ class SnapshotRecord:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What a reader is missing, as of one moment.
+    """The entries that a reader lacks, as of one moment.
 
     Records follow `snapshot`, the newest, when `from_snapshot`, else the version that the reader asked for; only then
     may `snapshot` be left out. They are dense. `snapshot_version` is that of the newest snapshot (0: none).
@@ -99,7 +99,7 @@ class Backend(LogReader, Protocol):
         that may have forgotten it, and then also all that came after it.
 
         It may be False also when writers met at one moment, or the backend admitted no writer for a while; and True for
-        records that are there already just as they are.
+        records that exist already just as they are.
         OutcomeUnknown: it may have been written, or may be yet; any other error: it was not and will not be.
         """
         ...
@@ -143,6 +143,6 @@ class Backend(LogReader, Protocol):
     def truncate(self, log: str, floor: int) -> Sequence[SnapshotRecord]:
         """Raises the floor, removing records at or below it and pointers below it, in one step; gives those pointers.
 
-        A floor that is not above the log's own changes nothing. REMOVED removes all of the log for ever.
+        A floor that is not above the log's own changes nothing. REMOVED removes all of the log forever.
         """
         ...

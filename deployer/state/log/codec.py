@@ -129,12 +129,12 @@ class Kinds:
         return {"type": value.TAG, **encode(value)}
 
     def decode(self, document: JSON) -> Any:
-        """Raises Refused for a kind that is not known, Corrupt for anything else that does not fit."""
+        """Raises Refused for a kind that is unknown, Corrupt for anything else that does not fit."""
         if not isinstance(document, Mapping) or not isinstance(kind := document.get("type"), str):
             raise Corrupt(f"a stored {self._what} has no type")
         if kind not in self.classes:
             raise Refused(
-                f"the {self._what} {shortened(kind)} is not known: it was written by a newer deployer", remedy="upgrade"
+                f"the {self._what} {shortened(kind)} is unknown: it was written by a newer deployer", remedy="upgrade"
             )
         try:
             return decode(self.classes[kind], {key: value for key, value in document.items() if key != "type"})

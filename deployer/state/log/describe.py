@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
 from deployer.platform.text.formatting import count
+from deployer.state.log.catalog_updates import CatalogRestored, CatalogSavepointTaken
 from deployer.state.log.describe_services import describe_service_update
 from deployer.state.log.entries import LogEntry
 from deployer.state.log.service_updates import ServiceUpdate
@@ -59,6 +60,10 @@ def describe_update(update: Update) -> str:
             return f"rename table {table_id[:8]} to {database}.{name}"
         case SetTableDataset(table_id, location, dataset):
             return f"table {table_id[:8]} is in dataset {dataset} at {location}"
+        case CatalogSavepointTaken(name):
+            return f"take savepoint {name} of the catalog"
+        case CatalogRestored(name):
+            return f"restore the catalog to {name}"
         case RemoveTable(table_id):
             return f"forget table {table_id[:8]}"
         case CreateTable(properties, _, lance_version, partitions):

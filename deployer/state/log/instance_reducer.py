@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from deployer.state.log.catalog_updates import CatalogRestored, CatalogSavepointTaken
 from deployer.state.log.inapplicable import Inapplicable
 from deployer.state.log.updates import (
     InstanceUpdate,
@@ -16,7 +17,15 @@ from deployer.state.log.updates import (
     SetTableDataset,
     SetTableStatus,
 )
-from deployer.state.model.entities import InstanceState, State, TableEntry, TableStatus
+from deployer.state.model.catalog_savepoints import (
+    CatalogSavepoint,
+    catalog_records,
+    catalog_savepoints,
+    restored_records,
+)
+from deployer.state.model.declared_properties import CATALOG_SAVEPOINT
+from deployer.state.model.entities import JSON, InstanceState, State, TableEntry, TableStatus
+from deployer.state.model.names import is_savepoint_name
 from deployer.state.model.persistent_map import layered
 from deployer.state.model.table_locations import fault_between, fault_of_entry, fault_of_move, is_shared
 
@@ -30,12 +39,14 @@ _STATUSES: Mapping[TableStatus, frozenset[TableStatus]] = {
 }
 
 
-def apply_to_instance(state: InstanceState, update: InstanceUpdate) -> InstanceState:
+def apply_to_instance(
+    state: InstanceState, update: InstanceUpdate, version: int, at: int, author: str
+) -> InstanceState:
+    """Returns the state after one update of the entry that has that version, time and author. Raises Inapplicable."""
     tables = layered(state.tables)
     match update:
         case SetInstanceProperties(changes):
-            merged = {**state.properties, **changes}
-            return replace(state, properties={name: value for name, value in merged.items() if value is not None})
+            return _with_properties(state, changes)
         case RegisterTable(entry):
             if entry.table_id in tables:
                 raise Inapplicable(f"table {entry.table_id} exists already")
@@ -63,8 +74,26 @@ def apply_to_instance(state: InstanceState, update: InstanceUpdate) -> InstanceS
         case RemoveTable(table_id):
             _entry(state, table_id)
             return replace(state, tables=tables.changed({}, [table_id]))
+        case CatalogSavepointTaken(name, expires_at, note):
+            if name in catalog_savepoints(state):
+                raise Inapplicable(f"the catalog has a savepoint {name} already")
+            if not is_savepoint_name(name):
+                raise Inapplicable(f"a savepoint cannot be called {name!r}")
+            taken = CatalogSavepoint(name, at, expires_at, author, note, catalog_records(state))
+            return _with_properties(state, {CATALOG_SAVEPOINT + name: taken.as_json()})
+        case CatalogRestored(name):
+            saved = catalog_savepoints(state).get(name)
+            if saved is None:
+                raise Inapplicable(f"the catalog has no savepoint {name}")
+            gone: dict[str, JSON] = dict.fromkeys(catalog_records(state))
+            return _with_properties(state, gone | restored_records(state, saved.records, version))
         case _:
             assert_never(update)
+
+
+def _with_properties(state: InstanceState, changes: Mapping[str, JSON]) -> InstanceState:
+    merged = {**state.properties, **changes}
+    return replace(state, properties={name: value for name, value in merged.items() if value is not None})
 
 
 def _entry(state: InstanceState, table_id: str) -> TableEntry:

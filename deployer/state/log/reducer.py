@@ -110,7 +110,7 @@ def _applied(state: State, entry: LogEntry) -> State:
         for update in entry.updates:
             if not isinstance(update, InstanceUpdate):
                 raise Inapplicable(f"{type(update).__name__} is not an update of the instance")
-            state = apply_to_instance(state, update)
+            state = apply_to_instance(state, update, entry.version, entry.at, entry.author)
         return replace(state, version=entry.version, at=entry.at)
     generation = state.properties.generation
     redeclared = False
@@ -160,7 +160,7 @@ def _apply_to_table(state: TableState, update: TableUpdate, entry: LogEntry) -> 
             return replace(_seen(state, lance_version), files=_with_files(state.files, (), removed))
         case CommitAbandoned(job_id):
             if job_id not in state.intents:
-                raise Inapplicable(f"job {job_id} has no commit under way")
+                raise Inapplicable(f"job {job_id} has no unfinished commit")
             return replace(state, intents=layered(state.intents).changed({}, [job_id]))
         case PartitionSplit(partition_id, split_point, left_id, right_id):
             try:
@@ -236,7 +236,7 @@ def _as_of(state: TableState, update: TableRestored | TableRebuilt, jobs: Iterab
 def _dataset(state: TableState, number: int, *statuses: str) -> Dataset:
     found = next((each for each in state.datasets if each.number == number), None)
     if found is None or found.status not in statuses:
-        raise Inapplicable(f"dataset {number} of the table is {found.status if found else 'not known'}")
+        raise Inapplicable(f"dataset {number} of the table is {found.status if found else 'unknown'}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""What may be required of a table's services, runs and savepoints (see `requirements`)."""
+"""Requirements on a table's services, runs and savepoints (see `requirements`)."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from deployer.state.log.catalog_updates import CatalogUpdate
 from deployer.state.log.service_updates import ServiceUpdate
 from deployer.state.model.entities import (
     JSON,
@@ -304,7 +305,9 @@ class DatasetRemoved:
     number: int
 
 
-InstanceUpdate = SetInstanceProperties | RegisterTable | SetTableStatus | RenameTable | SetTableDataset | RemoveTable
+InstanceUpdate = (
+    SetInstanceProperties | RegisterTable | SetTableStatus | RenameTable | SetTableDataset | RemoveTable | CatalogUpdate
+)
 TableUpdate = (
     CreateTable
     | SetTableProperties

@@ -30,7 +30,13 @@ VIEW = "view"
 #: And of the instance, one property for each entry of the catalog that is not a table of the instance: this, then its
 #: full name. One whose `status` is this has no data yet, and does not take the name.
 CATALOG_ENTRY, CREATING = "catalog/", "creating"
+#: And one for each dataset of recordings: this, then its id.
+RECORDINGS = "recordings/"
 #: And one for the name of each dataset of recordings: this, then the name as it was given. The value is its id.
 DATASET_NAME = "recordings-name/"
+#: With which the names of datasets of blueprints begin; the id of their dataset follows.
+BLUEPRINTS = "__bp_"
 #: The database of a name that is given without one.
 DEFAULT_DATABASE = "default"
+#: And one for each savepoint of the catalog: this, then its name.
+CATALOG_SAVEPOINT = "catalog-savepoint/"

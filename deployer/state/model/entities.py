@@ -87,7 +87,7 @@ class InstanceState:
 
 @dataclass(frozen=True, slots=True)
 class TableProperties:
-    """What is declared of a table. `generation` counts the commits that changed properties or schema.
+    """The declared properties of a table. `generation` counts the commits that changed properties or schema.
 
     `services_cluster` is the cluster of services that are attached by hand and name none (see `MoveServices`).
     """
@@ -148,7 +148,7 @@ class Job:
     """A job that is done; kept until the table is emptied, so that the same job id adds nothing twice.
 
     `rows` is how many it wrote, or touched where it changed rows. `sources` are the files that a load read, or what a
-    backfill was asked for, as JSON; empty when they are not known. `counts` are those of a change of rows (update,
+    backfill was asked for, as JSON; empty when they are unknown. `counts` are those of a change of rows (update,
     delete, merge), None for others.
     """
 
@@ -170,11 +170,12 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class RestoreTarget:
-    """What a restore makes of a table, and the tables that it restores: all of them or none.
+    """The target of a restore of a table, and the tables that are restored together: all of them or none.
 
     `name` is the savepoint's, or `version-DATASET.VERSION`. The rows are those of version `lance_version` of dataset
     number `dataset`; version `state_version` of the table's log has the rest. `generation` is that of the table's
-    properties when the restore began.
+    properties when the restore began. `catalog`: the catalog is restored to its savepoint of that
+    name together with them.
     """
 
     name: SavepointName
@@ -183,6 +184,7 @@ class RestoreTarget:
     state_version: int
     generation: int
     tables: tuple[TableId, ...]
+    catalog: bool = field(default=False, metadata={"sparse": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +199,10 @@ class Intent:
 
     @property
     def together(self) -> tuple[TableId, ...]:
-        """The tables that are restored together with this one, itself included; empty for anything else."""
-        tables = self.restore.tables if self.restore is not None else ()
-        return tables if len(tables) > 1 else ()
+        """The tables that are restored together, or with the catalog, this one included; empty for anything else."""
+        if self.restore is None:
+            return ()
+        return self.restore.tables if len(self.restore.tables) > 1 or self.restore.catalog else ()
 
 
 @dataclass(frozen=True, slots=True)

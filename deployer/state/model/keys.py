@@ -47,7 +47,7 @@ _BINARIES = frozenset({"binary", "large_binary"})
 
 @dataclass(frozen=True, slots=True)
 class _Coding:
-    """How one kind is written and read; `read` gives the value at a position of a key, and the next position."""
+    """The encoding of one kind; `read` gives the value at a position of a key, and the next position."""
 
     write: Callable[[KeyValue], bytes]
     read: Callable[[bytes, int], tuple[KeyValue, int]]

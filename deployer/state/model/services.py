@@ -88,7 +88,8 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a run did: rows and bytes it read and wrote, and the table's figures before and after (its own names)."""
+    """The figures of a run: rows and bytes it read and wrote, and the table's figures before and after (its own
+    names)."""
 
     rows_in: int = 0
     rows_out: int = 0

@@ -1,4 +1,4 @@
-"""What only the state store knows of a table, as two documents in the folder of the table's dataset.
+"""The record of a table: what only the state store has, as two documents in the folder of the table's dataset.
 
 `state rebuild` makes a lost state store again from them, from the dataset, and from the metadata of its commits.
 They are untrusted: names, ids and locations are checked by the codec as those of a log are. They hold no

@@ -81,7 +81,7 @@ _JOBS_DIFFER = TableRewritten | TableRestored | TableRebuilt
 
 
 class States(Protocol):
-    """What the keeper reads: the newest states."""
+    """The source of the keeper: the newest states."""
 
     def instance(self) -> InstanceState: ...
 

@@ -200,7 +200,7 @@ def from_parts(parts: Parts, version: int, at: int) -> State:
         for r in _rows(parts, "partitions", PARTITIONS)
     }
     intents = {row["job_id"]: _intent(row) for row in _rows(parts, "intents", INTENTS)}
-    # snapshots of before the first rewrite there was have no such column
+    # snapshots before the first rewrite there was have no such column
     datasets = tuple(decode(Dataset, each) for each in json.loads(row.get("datasets") or "[]"))
     _require(fault_of_datasets(row["table_id"], datasets))
     return TableState(
@@ -230,7 +230,7 @@ def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Returns a part with the types of its columns; columns of newer releases may be missing. Raises an Arrow error,
     ValueError."""
     if unknown := set(table.column_names) - set(schema.names):
-        raise ValueError(f"it has columns that are not known: {', '.join(sorted(unknown)[:5])}")
+        raise ValueError(f"it has columns that are unknown: {', '.join(sorted(unknown)[:5])}")
     known = pa.schema([field for field in schema if field.name in table.column_names])
     chosen = table.select(known.names)
     return chosen if chosen.schema == known else chosen.cast(known)  # a cast imports pyarrow.compute: 25 ms

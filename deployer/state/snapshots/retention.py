@@ -121,7 +121,7 @@ class Retention:
             self._delete_below(log, floor)
 
     def remove_all(self, log: str) -> None:
-        """Removes a log for ever: nothing can be committed to it again."""
+        """Removes a log forever: nothing can be committed to it again."""
         self._backend.truncate(log, REMOVED)
         self._cache.forget(log)
         self._objects.delete(self._objects.list(log))

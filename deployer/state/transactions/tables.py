@@ -1,6 +1,6 @@
 """What each kind of transaction requires, and so which of two concurrent ones is refused.
 
-Two transactions are concurrent when the second was decided on the state of before the first. The second commits on top
+Two transactions are concurrent when the second was decided on the state before the first. The second commits on top
 of the first when its requirements still hold, and is a Conflict otherwise. Who writes data requires it with the intent,
 before anything goes to Lance; what Lance has taken is always recorded. To add a kind of transaction: a function here
 for what it requires, a row and a column in tests/state/conflict_table.py, from which the tables of

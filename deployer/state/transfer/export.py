@@ -1,7 +1,7 @@
 """A whole state store as one file, and back: a ZIP archive that any tool opens (docs/state-format.md).
 
-`manifest.json` lists every other member with its checksum. Of each log there are `LOG/entries.jsonl`, an entry's JSON a
-line, and the files of its snapshots as they are stored.
+`manifest.json` lists every other member with its checksum. For each log there are `LOG/entries.jsonl`, an entry's JSON
+a line, and the files of its snapshots as they are stored.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _UNREADABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What an export holds: logs by name with their newest versions, and how many entries and snapshots."""
+    """The content of an export: logs by name with their newest versions, and how many entries and snapshots."""
 
     logs: Mapping[str, int]
     entries: int

@@ -10,11 +10,12 @@ from deployer.errors import Conflict, NotFound, Refused
 from deployer.live.reader import live_instance
 from deployer.plan.assess.unsupported import refuse_unsupported
 from deployer.plan.diff.lakes import diff
+from deployer.platform.text.formatting import count
 from deployer.specs.model import InstanceSpec
 from deployer.specs.serialized.specs import instance_to_json
 from deployer.state import create_store, open_reader, open_store, remove_store
 from deployer.state.log.updates import SetInstanceProperties
-from deployer.state.model.declared_properties import OWNER, SPEC
+from deployer.state.model.declared_properties import BLUEPRINTS, DATASET_NAME, OWNER, SPEC
 from deployer.state.model.entities import INSTANCE_LOG
 from deployer.state.model.lost_store import refuse_new_store
 
@@ -26,7 +27,7 @@ def create_instance(root: str, spec: InstanceSpec, owner: str, *, new_state: boo
     """Create the instance's state store. When `owner` created it before, its properties are brought up to `spec`.
 
     Raises Conflict when another instance, or one of another owner, is at this root; Refused where datasets show that
-    the state store of before was lost, unless `new_state`.
+    the former state store was lost, unless `new_state`.
     """
     if not new_state:
         _refuse_lost(root)
@@ -68,9 +69,23 @@ def update_instance(root: str, spec: InstanceSpec) -> None:
 
 
 def delete_instance(root: str, address: str) -> None:
-    """Remove the state store and, when nothing else is in it, the root. Refused while the instance has tables."""
+    """Remove the state store and, when nothing else is in it, the root. Refused while the instance has tables, or
+    datasets of recordings."""
     with closing(open_store(root)) as store:
-        left = sorted(entry.full_name for entry in store.instance().tables.values())
+        instance = store.instance()
+    left = sorted(entry.full_name for entry in instance.tables.values())
+    datasets = sorted(
+        name.removeprefix(DATASET_NAME)
+        for name, held in instance.properties.items()
+        if name.startswith(DATASET_NAME) and held is not None and not name.startswith(f"{DATASET_NAME}{BLUEPRINTS}")
+    )
+    if datasets:
+        raise Refused(
+            f"the instance still has {count(len(datasets), 'dataset')} of recordings that this stack does not manage: "
+            f"{', '.join(datasets[:5])}",
+            where=address,
+            remedy="delete them in the catalog first",
+        )
     if left:
         raise Refused(
             f"the instance still has {len(left)} table(s) that this stack does not manage: {', '.join(left[:5])}",

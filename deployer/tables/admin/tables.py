@@ -180,7 +180,7 @@ def update_table(
             f"Pulumi's state has the id of {entry.address} for it, and the two differ by more than their name",
             where=spec.address,
             remedy=f"run `deployer up`, which shows it, or `deployer table rename {entry.full_name} {spec.full_name}`; "
-            "if it is not that table, look at `deployer stack export`",
+            "if it is not that table, check `deployer stack export`",
         )
     keys = kept_keys(live.spec, spec)
     refuse_unsupported(changes, keys, has_rows=live.statistics.rows > 0)

@@ -41,7 +41,7 @@ class Part:
     bytes: int
     columns: tuple[int, ...] = ()
     masked: bool = False
-    deleted: int | None = None  #: so many rows were deleted, and nothing else; None where that is not known
+    deleted: int | None = None  #: so many rows were deleted, and nothing else; None where that is unknown
 
     @property
     def changed(self) -> int:
@@ -285,6 +285,6 @@ def _ids(column: Any) -> Iterator[int]:
 
 
 def only_rearranges(dataset: LanceDataset, version: int) -> bool:
-    """Returns whether the commit that made the version left all rows as they are; False where that is not known."""
+    """Returns whether the commit that made the version left all rows as they are; False where that is unknown."""
     operation = getattr(transaction_of(dataset, version), "operation", None)
     return type(operation).__name__ in _WITHOUT_ROWS

@@ -1,4 +1,4 @@
-"""What is read of a table's changes: the columns, the condition, and what makes two rows the same row."""
+"""The request of a reading of changes: the columns, the condition, and the identity of rows."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,19 +19,19 @@ from deployer.errors import DeployerError
 from deployer.live.freshness import freshness_of
 from deployer.live.model import Unreadable
 from deployer.live.reader import active_tables, has_unique_keys, live_table, retained_changes, unreadable, view_of
-from deployer.platform.sql.select import NotOneSelect, NotPlanned, plan_select
-from deployer.specs.types.arrow import arrow_type, columns_of, stored_schema
-from deployer.specs.types.parser import parse_type
+from deployer.specs.types.arrow import columns_of
 from deployer.specs.types.types import format_type
 from deployer.specs.types.view import HIDDEN, ViewSpec, staleness_text
 from deployer.state.model.entities import TableEntry, TableState
 from deployer.state.model.keys import decode_key
 from deployer.state.reader import StateReader
 from deployer.tables.inspect.computed import ComputedColumnInfo, computed_infos
+from deployer.tables.inspect.lineage import view_lineage
+from deployer.tables.inspect.sensitive import protected_columns
 from deployer.tables.inspect.versions import foreign_write_at, last_rows_at
 from deployer.tables.layout.indexes.build import IndexInfo, index_infos
 from deployer.tables.layout.partitions.sizes import sizes_of
-from deployer.tables.open_table import ReadTable, find_entry
+from deployer.tables.open_table import ReadTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,8 @@ class TableSummary:
 class ColumnInfo:
     """A column, its canonical type and whether it is a row key or sort key (`row key 1`, `sort key 2` or empty).
 
-    `source` is the name that it has in files; None: its own.
+    `source` is the name that it has in files; None: its own. `sensitive`: pages and reports hide its values, or some
+    of them, since the spec says so or since it is made of such values.
     """
 
     name: str
@@ -64,6 +64,7 @@ class ColumnInfo:
     key: str
     description: str
     source: str | None = None
+    sensitive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class TableDescription:
     state_version: int
     indexes: tuple[IndexInfo, ...] = ()
     dataset: int = 1  #: the number of its Lance dataset: a rewrite makes the next
-    retired: tuple[str, ...] = ()  #: where datasets of before a rewrite are kept
+    retired: tuple[str, ...] = ()  #: where datasets before a rewrite are kept
     unique: bool = False  #: no two rows may have the same row keys
     computed: tuple[ComputedColumnInfo, ...] = ()
     retain_changes: str | None = None  #: how long changes can be read; None: as long as versions are kept
@@ -115,7 +116,7 @@ class ViewInfo:
     """The query of a view, the functions that it calls (as their sources), how late it may be, and how late it is.
 
     `lineage` names, for each column, the tables' columns of which it is made, and the indexes on it. `unknown` says
-    why it is not known how current the view is.
+    why it is unknown how current the view is.
     """
 
     query: str
@@ -195,11 +196,12 @@ def describe(table: ReadTable) -> TableDescription:
     location = dataset_location(table.root, table.entry)
     leaves = _leaves(table)
     is_view = view_of(state) is not None
+    protected = protected_columns(table.store, state)
     return TableDescription(
         _summary(table.entry, state, table.root),
         properties.description,
         tuple(
-            _column(column, properties.row_keys, properties.sort_keys)
+            _column(column, properties.row_keys, properties.sort_keys, protected)
             for column in columns_of(table.schema)
             if not (is_view and column.name.startswith(HIDDEN))
         ),
@@ -247,9 +249,7 @@ def _moment(at: int) -> dt.datetime:
 
 def _lineage(table: ReadTable, view: ViewSpec) -> tuple[ColumnLineage, ...]:
     """Returns the lineage of the visible columns, without sources where the query does not fit its tables now."""
-    found: Mapping[str, tuple[tuple[str, str], ...]] = {}
-    with suppress(DeployerError, NotOneSelect, NotPlanned, StopIteration):
-        found = plan_select(view.query, _source_schemas(table, view), _return_types(view)).lineage
+    found = view_lineage(table.store, view) or {}
     indexed = live_indexes(table.state)
     return tuple(
         ColumnLineage(
@@ -262,28 +262,19 @@ def _lineage(table: ReadTable, view: ViewSpec) -> tuple[ColumnLineage, ...]:
     )
 
 
-def _source_schemas(table: ReadTable, view: ViewSpec) -> dict[str, pa.Schema]:
-    schemas = {}
-    for name in view.tables:
-        entry = find_entry(table.store.instance().tables.values(), name)
-        own = stored_schema(table.store.table(entry.table_id).schema, name)
-        schemas[name] = pa.schema([field for field in own if not field.name.startswith(HIDDEN)])
-    return schemas
-
-
-def _return_types(view: ViewSpec) -> dict[str, pa.DataType]:
-    """Returns the types that functions return; of those that do not say it, any type shows what is read."""
-    return {
-        name: arrow_type(parse_type(each.returns)) if each.returns else pa.string()
-        for name, each in view.functions.items()
-    }
-
-
-def _column(column: Any, row_keys: tuple[str, ...], sort_keys: tuple[str, ...]) -> ColumnInfo:
+def _column(
+    column: Any, row_keys: tuple[str, ...], sort_keys: tuple[str, ...], protected: Collection[str]
+) -> ColumnInfo:
     roles = [f"row key {row_keys.index(column.name) + 1}"] if column.name in row_keys else []
     roles += [f"sort key {sort_keys.index(column.name) + 1}"] if column.name in sort_keys else []
     return ColumnInfo(
-        column.name, format_type(column.type), column.nullable, ", ".join(roles), column.description, column.source
+        column.name,
+        format_type(column.type),
+        column.nullable,
+        ", ".join(roles),
+        column.description,
+        column.source,
+        column.name in protected,
     )
 
 

@@ -45,7 +45,7 @@ def keys_at(table: ReadTable, at: At | None) -> KeysThen:
     recorded = state if number == state.dataset else _last_state_of(table, number)
     if recorded is None:
         raise InvalidInput(
-            f"the row keys of version {number}:{version} are not known any more",
+            f"the row keys of version {number}:{version} are unknown",
             where=table.address,
             remedy="use a condition: --where, or `where` in Python",
         )

@@ -121,7 +121,7 @@ def _protected_by_log(store: StateStore, entry: TableEntry) -> str:
 
 
 def require_as_planned(planned: TableSpec, live: TableSpec) -> None:
-    """Raises Conflict when a table is declared otherwise than when its plan was made. Its rows may be others."""
+    """Raises Conflict when a table is declared differently than when its plan was made. Its rows may be others."""
     if moved := diff(planned, live):
         raise Conflict(
             f"the table was changed since it was planned: {'; '.join(map(describe, moved))}",

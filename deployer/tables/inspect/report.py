@@ -40,7 +40,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """One data file group. `span` is None where its keys are not known; `placed`: it lies in one leaf."""
+    """One data file group. `span` is None where its keys are unknown; `placed`: it lies in one leaf."""
 
     fragment_id: int
     rows: int

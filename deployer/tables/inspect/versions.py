@@ -220,7 +220,7 @@ def dataset_at(table: ReadTable, at: At) -> tuple[int, LanceDataset, int]:
     """Returns the number of the dataset that the table had then, the dataset, and the version of it.
 
     `at` is as in `resolve_version`; a text such as `1:3` is version 3 of the dataset number 1, as `history` shows those
-    of before a rewrite. Raises InvalidInput and NotFound.
+    before a rewrite. Raises InvalidInput and NotFound.
     """
     state = table.state
     newest = table.dataset()
@@ -295,11 +295,11 @@ def resolve_version(dataset: LanceDataset, at: str | int | dt.datetime, older: s
     says).
 
     Raises InvalidInput for a text that is neither, NotFound when the dataset does not keep such a version; that says
-    which ones of before a rewrite, `older`, there are.
+    which ones before a rewrite, `older`, there are.
     """
     versions = versions_of(dataset)
     kept = f"kept: {min(versions)} to {max(versions)}" if versions else "none is kept"
-    kept += f"; of before it was rewritten: {older}" if older else ""
+    kept += f"; before it was rewritten: {older}" if older else ""
     if isinstance(at, str):
         at = int(at) if at.strip().isdecimal() else _time(at)
     if isinstance(at, int):

@@ -120,7 +120,7 @@ def parse_ranges(schema: pa.Schema, texts: Sequence[str]) -> Mapping[str, Interv
 
 
 def require_ordered(name: str, schema: pa.Schema) -> None:
-    """Raises InvalidInput when there is no such column, or its values have no order."""
+    """Raises InvalidInput when the column does not exist, or its values have no order."""
     if name not in schema.names:
         raise unknown_column(name, schema.names)
     kind = column_of(schema.field(name)).type

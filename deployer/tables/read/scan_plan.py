@@ -1,4 +1,4 @@
-"""What a reading reads, found before a data file is opened: a version, its fragments, columns and conditions.
+"""The plan of a reading, made before a data file is opened: a version, its fragments, columns and conditions.
 
 A plan is a small value, so that processes which have no access to the state store can read parts of it.
 """

@@ -109,7 +109,7 @@ class Table:
 
         Ranges of row keys, and of columns that files are clustered by, open the fragments that can hold them; those of
         other columns open all. `where` does as these where it compares such columns with literals, in conditions that
-        all have to hold. Of another version than the newest, `at`, every fragment is opened, since zone maps are of the
+        all have to hold. At another version than the newest, `at`, every fragment is opened, since zone maps are of the
         newest; `keys` are then values of the row keys that the version had.
 
         Raises InvalidInput for columns, values or SQL that do not fit the table.

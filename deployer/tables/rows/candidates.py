@@ -62,7 +62,7 @@ def spans_of(
     ranges = []
     for number in np.unique(numbers):
         found = key_range(keys.filter(pa.array(numbers == number)), kinds)
-        if found is None:  # a range is not known of such keys
+        if found is None:  # a range is unknown of such keys
             return KeySpans(None)
         ranges.append(found)
     return KeySpans(tuple(ranges), places, are_whole=True)

@@ -203,7 +203,7 @@ class RowJob:
             self.files.discard(plan.changed)
             return RowChange(found, plan.counts, plan.leaves, plan.fragments, found.lance_version)
         self._discard(table, plan)
-        raise moved(table, f"others changed the same rows first, {ATTEMPTS} times")
+        raise moved(table, f"other processes changed the same rows first, {ATTEMPTS} times")
 
     def _now(self, table: OpenTable, intent: Intent) -> OpenTable:
         """Returns the table as the log has it with the intent; what Lance alone has is recorded first."""
@@ -219,7 +219,7 @@ class RowJob:
         return CommitMetadata(intent.job_id, self.kind, plan.counts.changed, files, self.sources, plan.counts)
 
     def _require_repeatable(self, table: OpenTable, plan: RowPlan, outcome: NotTaken | InDoubt) -> None:
-        """Raises what a commit that Lance does not have came to, unless it can be prepared again."""
+        """Raises the error of a commit that Lance does not have, unless it can be prepared again."""
         failure = outcome.failure
         said = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
         match outcome:

@@ -28,7 +28,7 @@ SHOWN = 5  #: duplicate keys that a message names
 
 
 class KnownTable(Protocol):
-    """What is needed of the table that rows are for."""
+    """The properties of the table that receives rows."""
 
     @property
     def address(self) -> str: ...
@@ -182,7 +182,7 @@ def refuse_repeated(repeated: RepeatedKeys, table: KnownTable) -> None:
     are, examples = "is" if repeated.count == 1 else "are", ", ".join(repeated.examples)
     raise Refused(
         f"{count(repeated.count, 'key')} {are} in more than one of the rows (first: {examples}), so the "
-        "row to merge is not known; nothing was changed",
+        "row to merge is unknown; nothing was changed",
         where=table.address,
         remedy="leave one row for each key",
     )

@@ -1,4 +1,4 @@
-"""What changes of its sources do to a view."""
+"""The delta of a view for changes of its sources."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def group_delta(
 def _contributions(program: GroupProgram, runtime: Runtime, changes: SourceChanges) -> tuple[pa.Table, pa.Table]:
     """Returns the states of what came to groups, and of what went from them.
 
-    Rows of the first table that changed count with the small tables of before. Rows that are joined with changed rows
+    Rows of the first table that changed count with the former small tables. Rows that are joined with changed rows
     of small tables then go with what these were, and come with what they are.
     """
     rows, table = program.rows, program.rows.scan.table

@@ -1,4 +1,4 @@
-"""What a view's query is once it is parsed, and how it gets the rows of its sources.
+"""The model of a parsed view query, and of the sources that give it rows.
 
 A query is a *row view* (each row comes from one row of a source: select, filter, expressions, functions, chunkers,
 unions, joins with small tables by key) or a *group view* (GROUP BY). The rows of a group view carry the partial states
@@ -27,7 +27,7 @@ ChangeKind = Literal["insert", "update", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class SourceSchema:
-    """What a query knows of a source. `unique`: no two rows have the same row keys.
+    """The schema of a source. `unique`: no two rows have the same row keys.
 
     `schema` has the visible columns. `stable_row_ids`: rows keep their ids wherever they go.
     """
@@ -149,11 +149,11 @@ class SourceChanges(Protocol):
         ...
 
     def before(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yields rows that were deleted or updated, with the values of before; columns as of `SourceReader.read`."""
+        """Yields rows that were deleted or updated, with their former values; columns as of `SourceReader.read`."""
         ...
 
     def after(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yields rows that were inserted or updated, with the values of after."""
+        """Yields rows that were inserted or updated, with their new values."""
         ...
 
 
@@ -170,7 +170,7 @@ class StoredView(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ViewDelta:
-    """What a refresh does to a view: rows of the `removed` identities go, then the `added` rows come.
+    """The delta of a view: rows of the `removed` identities go, then the `added` rows come.
 
     `removed` has the columns `ViewQuery.identity`, and may name identities that the view does not have, or one twice.
     `added` has the stored schema. Take the `removed` first: both are read as they are taken.

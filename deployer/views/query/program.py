@@ -122,7 +122,7 @@ StateKind = Literal["rows", "count", "sum", "float sum", "min", "max", "sketch"]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is kept of a group so that an aggregate can be computed.
+    """The stored state of a group, from which an aggregate is computed.
 
     `name` is the column while it is computed, `stored` in the view, and `argument` the column of the rows that it is
     made of, empty for the number of rows. `type` is that while it is computed. `counted` is the state of a sum that

@@ -32,8 +32,8 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What a query runs with: the sources, the functions by their names in the query, and who hears of rows for which a
-    function failed."""
+    """The environment of a query: the sources, the functions by their names in the query, and who hears of rows for
+    which a function failed."""
 
     reader: SourceReader
     functions: Mapping[str, UDF] = field(default_factory=dict)

@@ -58,7 +58,7 @@ def steps_of(rows: Rows, outputs: Sequence[Output]) -> list[Step]:
 
 
 class _Plan:
-    """What is still to be computed."""
+    """The remaining steps of a query."""
 
     def __init__(self, rows: Rows, outputs: Sequence[Output]) -> None:
         conditions = list(rows.conditions)

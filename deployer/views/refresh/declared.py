@@ -70,7 +70,7 @@ def rebuild_view(
     """Gives the view the query, columns, keys, split points and storage of `spec`, and the rows of that query.
 
     A view without rows stays without: its next refresh computes them. Raises as `with_stored_columns` does, Refused for
-    sources that cannot be read, Conflict where others change the view all the time. The view is as it was then.
+    sources that cannot be read, Conflict where others keep changing the view. The view is as it was then.
     """
     definition = definition_of(spec)
     found = parsed(queries, store, root, definition, spec.address)
@@ -93,13 +93,11 @@ def rebuild_view(
             # Its rows are other ones, not the former ones in another order: to change feeds, all of those are gone.
             if swap_in(table, build.create, [build.properties()], build.tree, forgets_jobs=True) is not None:
                 return
-    raise Conflict(
-        "the view was changed again and again while it was built", where=spec.address, remedy="run `deployer up` again"
-    )
+    raise Conflict("the view kept changing while it was built", where=spec.address, remedy="run `deployer up` again")
 
 
 def definition_of(spec: TableSpec) -> ViewDefinition:
-    """Returns the definition of a declared view, as the state has it."""
+    """Returns the definition of a declared view, as the state stores it."""
     if spec.view is None:
         raise InvalidInput("it is a table and not a view", where=spec.address, remedy="declare a query")
     return ViewDefinition.of_json(view_to_stored(spec.view), spec.address)

@@ -1,4 +1,4 @@
-"""What a refresh of a view would do now: decided from logs and manifests, without opening a data file."""
+"""The plan of a refresh of a view: decided from logs and manifests, without opening a data file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_BYTES = 1 << 30  #: of changed rows, which are in memory at once
 
 @dataclass(frozen=True, slots=True)
 class RefreshPlan:
-    """What a refresh would do. `reason` says why it is a full one, or that there is nothing to do.
+    """The plan of a refresh. `reason` is why it is a full one, or that there is nothing to do.
 
     `fragments`, `rows` and `bytes` are of the sources, and are read: all of them in a full refresh, else those that
     commits have touched since the last one. `stored_rows` are those that the view has. `reflects` and `would_reflect`
@@ -45,7 +45,7 @@ class RefreshPlan:
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """What changed of one source: the commits that touched rows, and what is read of them."""
+    """The changes of one source: the commits that touched rows, and what is read of them."""
 
     source: Source
     reading: Reading
@@ -85,7 +85,7 @@ class SourceChange:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """How a refresh is done. `changes` are those of the sources that have some, for an incremental one."""
+    """The kind of a refresh. `changes` are those of the sources that have some, for an incremental one."""
 
     mode: RefreshMode
     reason: str
@@ -134,7 +134,7 @@ def decide(
 
 
 def _change_of(source: Source, read: ViewSource, since: SourceVersion) -> SourceChange | str | None:
-    """Returns what changed of a source; a text says why that is not known, or is not to be taken over."""
+    """Returns what changed of a source; a text says why that is unknown, or is not to be taken over."""
     table, line = source.table, source.line
     begin = Position(since.dataset, since.lance_version)
     if begin == source.position:
@@ -156,14 +156,14 @@ def _change_of(source: Source, read: ViewSource, since: SourceVersion) -> Source
 
 
 def _other_identity(source: Source, since: SourceVersion) -> str:
-    """Returns why rows of a source that was rewritten since are not known again; empty where they are."""
+    """Returns why rows of a source that was rewritten since cannot be identified again; empty where they can."""
     rewritten = f"{source.name} was rewritten since"
     if not source.row_keys:
         return f"{rewritten}, and its rows have no keys by which they are known"
     try:
         before = source.table.store.table(since.table_id, at=since.state_version).properties.row_keys
     except NotFound:
-        return f"{rewritten}, and the row keys of before are not known any more"
+        return f"{rewritten}, and its former row keys are unknown"
     return "" if before == source.row_keys else f"{source.name} has other row keys since"
 
 

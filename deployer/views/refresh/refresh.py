@@ -54,8 +54,8 @@ def refresh(job: ViewJob, on_progress: OnProgress = no_progress) -> RefreshJobRe
 
     With the id of a job that is done, nothing is done. Raises InvalidInput for a table that is not a view and for
     arguments that cannot be; Refused and NotFound for sources that cannot be read, each naming the source;
-    NoStableRowIds, which is a RuntimeError, for a `src_version` of a source whose rows are not known again; Conflict
-    where another refresh is running. The view stays as it was then.
+    NoStableRowIds, which is a RuntimeError, for a `src_version` of a source whose rows cannot be identified again;
+    Conflict where another refresh is running. The view stays as it was then.
     """
     table = job.table.refreshed()
     require_view(table)

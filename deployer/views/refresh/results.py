@@ -1,4 +1,4 @@
-"""What a refresh is asked for, and what it did."""
+"""The request and the result of a refresh."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NoStableRowIds(Refused, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class RefreshRequest:
-    """What a refresh is asked for. `src_version` is a version of the view's only source; None: the newest versions.
+    """The request of a refresh. `src_version` is a version of the view's only source; None: the newest versions.
 
     With `where`, a condition on the view's columns, the rows that hold it are computed again from the versions that the
     view reflects. `full`: all rows are computed again. `max_rows_per_fragment` limits the files that are written.
@@ -66,7 +66,8 @@ def _untyped(given: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class RefreshJobResult:
-    """What a refresh did. `mode` is how, and `reason` why it was a full one. `already_done`: the job was done before.
+    """The result of a refresh: `mode` is its kind, and `reason` is why it was a full one. `already_done`: the job was
+    done before.
 
     `rows_read` are rows of sources, or of their changes; the other rows are those of the view. `errors` are rows of the
     sources for which a function failed and that its policy skips: `get_errors` lists them. `sources` are the versions

@@ -50,7 +50,7 @@ class Source:
 
     @cached_property
     def version(self) -> SourceVersion:
-        """What a refresh from this source records."""
+        """The version that a refresh from this source records."""
         own = self.table.state.version if self.is_newest else _recorded_in(self.table, self.position)
         return SourceVersion(self.table.entry.table_id, own, self.position.dataset, self.position.version)
 

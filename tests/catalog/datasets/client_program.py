@@ -73,7 +73,15 @@ def rows_of(frame) -> list[str]:
     return sorted(json.dumps(row, default=str) for row in kept)
 
 
-def reads(dataset):
+def meta_of(catalog, place: Path):
+    """A table of what is known of segments, of which one is in no dataset, and one is missing."""
+    schema = pa.schema([("rerun_segment_id", pa.string()), ("success", pa.bool_()), ("note", pa.string())])
+    table = catalog.create_table("meta", schema, place.as_uri())
+    table.append(rerun_segment_id=["s0", "s1", "s1", "none"], success=[True, False, True, True], note=list("abcd"))
+    return table
+
+
+def reads(dataset, meta):
     """The reads that are compared, by name."""
     values = np.array([0, 3, 11, 25, 39, 100], np.int64)
     one = dataset.filter_segments(["s0"])
@@ -100,6 +108,14 @@ def reads(dataset):
         "segments": lambda: dataset.segment_table(),
         "segments of a view": lambda: one.segment_table(),
         "manifest": lambda: dataset.manifest(),
+        "segments with a table": lambda: dataset.segment_table(join_meta=meta),
+        "segments with a frame": lambda: dataset.segment_table(join_meta=meta.reader()),
+        "segments by another key": lambda: dataset.segment_table(
+            join_meta=meta.reader().with_column_renamed("rerun_segment_id", "rerun_storage_urls"),
+            join_key="rerun_storage_urls",
+        ),
+        "segments by a key that is not there": lambda: dataset.segment_table(join_meta=meta, join_key="none"),
+        "segments of a view with a table": lambda: one.segment_table(join_meta=meta),
     }
 
 
@@ -153,7 +169,8 @@ def main() -> None:
             assert result.segment_ids == [f"s{number}" for number in range(4)], result
             list(dataset.register([each.as_uri() for each in more], layer_name="more").iter_results(60))
             sets.append(dataset)
-        ours, theirs = map(reads, sets)
+        metas = [meta_of(each, folder / place) for each, place in zip(catalogs, ("ours", "theirs"), strict=True)]
+        ours, theirs = map(reads, sets, metas)
         for name, read in ours.items():
             mine, own = (outcome(lambda each=each: rows_of(each())) for each in (read, theirs[name]))
             if mine != own:

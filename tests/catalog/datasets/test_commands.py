@@ -40,7 +40,7 @@ def test_datasets_are_made_and_listed_without_the_client(command: Command, tmp_p
     again = command("register", "drives", two, bad, "--layer", "raw", code=1)
     assert [each["layer"] for each in again["registered"]] == ["raw"]
     [failed] = again["failed"]
-    assert failed["url"] == bad and "there is no such file" in failed["error"]
+    assert failed["url"] == bad and "the file does not exist" in failed["error"]
     [dataset] = command("datasets")["datasets"]
     assert [dataset[name] for name in ("name", "segments", "layers", "chunks")] == ["drives", 2, 2, 4]
     segments = command("segments", "drives")["segments"]
@@ -89,7 +89,7 @@ def test_words_and_vectors_are_searched_without_the_client(command: Command, roo
     [
         (["register", "none", "x.rrd"], "NotFound", "Entry name 'none' not found"),
         (["segments", "none"], "NotFound", "Entry name 'none' not found"),
-        (["register", "none", "void", "--prefix"], "InvalidInput", "no such folder"),
+        (["register", "none", "void", "--prefix"], "InvalidInput", "the folder does not exist"),
         (["search", "none", "/log:text"], "InvalidInput", "for words or for a vector"),
         (["search", "none", "log", "--text", "a"], "InvalidInput", "is not a component column"),
         (["search", "none", "/log:text", "--vector", "a"], "NotFound", "Entry name 'none' not found"),

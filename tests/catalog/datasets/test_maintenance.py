@@ -5,16 +5,20 @@ from __future__ import annotations
 import datetime as dt
 import os
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from deployer.catalog.datasets.maintenance import EVERYTHING, maintain, remove_leftovers
+import pytest
+
+from deployer.catalog.datasets import maintenance
+from deployer.catalog.datasets.maintenance import EVERYTHING, Maintenance, maintain, remove_leftovers
 from deployer.catalog.datasets.model.registry import Datasets
 from deployer.catalog.datasets.model.rows import CHUNKS
 from deployer.catalog.datasets.reads.index import Indexes
 from deployer.catalog.datasets.search.searches import Searches
 from deployer.catalog.protocol.messages import cloud
-from deployer.datasets.files.named_rows import NamedVersion, add_rows, read_rows, unindexed_rows
+from deployer.datasets.files.named_rows import NamedVersion, add_rows, read_rows, remove_versions, unindexed_rows
 from deployer.platform.system.clock import Clock
 from deployer.state import open_store
 from tests.catalog.clients import refused
@@ -66,6 +70,37 @@ def test_the_version_that_the_log_names_is_kept_when_it_is_not_the_newest(catalo
     assert read_rows(place, NamedVersion(1, 1)) == rows
     catalog.register(dataset, catalog.recording("two", scalars("/a", [2])))
     assert catalog.query(dataset)["chunk_segment_id"].to_pylist() == ["one", "two"]
+
+
+def test_versions_that_the_log_named_within_the_last_hour_are_kept_for_readers(
+    catalog: Catalog, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = catalog.create()
+    kept = dict[str, set[int]]()
+
+    def noted(place: str, named: NamedVersion, age: dt.timedelta, *, saved: Any, unverified: bool) -> int:
+        kept[Path(place).stem] = {named.version, *(each.version for each in saved)}
+        assert unverified or age > dt.timedelta(hours=1)
+        return remove_versions(place, named, age, saved=saved, unverified=unverified)
+
+    monkeypatch.setattr(maintenance, "remove_versions", noted)
+    with closing(open_store(root)) as store:
+        for number in range(3):
+            catalog.register(dataset, catalog.recording(f"s{number}", scalars("/a", [number])))
+        begun = Datasets(store, root).by_id(dataset).layers.version
+        hour = store._clock.now() + 3_600_000
+        do_maintenance(catalog, dataset, compact_fragments=True)
+        now = Datasets(store, root).by_id(dataset).layers.version
+        for at, allow_recent, expected in (
+            (hour, False, {begun, now}),
+            (hour + 7_200_000, False, {now}),
+            (hour, True, {now}),
+        ):
+            later = Datasets(store, root, Clock(now=partial(int, at)))
+            before = dt.datetime.fromtimestamp(at / 1000, dt.UTC) - dt.timedelta(hours=1)
+            wanted = Maintenance(clean_before=before, allow_recent=allow_recent)
+            maintain(later, Searches(later, Indexes(root)), dataset, wanted)
+            assert kept["layers"] == expected
 
 
 def test_indexes_are_kept_up(catalog: Catalog, root: str) -> None:

@@ -1,4 +1,5 @@
-"""Datasets of recordings by the official client, beside Rerun's own server: the same rows and the same errors."""
+"""Datasets of recordings by the official client: the same rows and errors as from Rerun's own server, and what comes of
+each documented call and deprecated name."""
 
 from __future__ import annotations
 
@@ -14,6 +15,8 @@ from deployer.state import create_store
 from tests.catalog.test_official_client import PYTHON
 
 PROGRAM = Path(__file__).with_name("client_program.py")
+DOCUMENTED = Path(__file__).with_name("documented_program.py")
+OUTCOMES = Path(__file__).parents[1] / "files" / "dataset_outcomes.json"
 
 
 @pytest.mark.full
@@ -28,6 +31,8 @@ def test_random_recordings_are_read_as_by_reruns_own_server(seed: int, tmp_path:
     found = json.loads(done.stdout.splitlines()[-1])
     assert {name: value for name, value in found.items() if name.startswith("differs")} == {}
     rows = found["rows"]
+    assert isinstance(rows.pop("segments by a key that is not there"), str)
+    assert isinstance(rows.pop("segments by another key"), int | str)
     assert all(type(count) is int and count > 0 for count in rows.values()), rows
     assert found["results"] == [["", False], ["s0", True], ["s1", True]]
     assert found["search"] == {
@@ -55,3 +60,18 @@ def test_random_recordings_are_read_as_by_reruns_own_server(seed: int, tmp_path:
     assert found["wait"] and found["good"] == ["s0", "s1"]
     assert (found["taken"], found["renamed"], found["old name"]) == ("AlreadyExistsError", True, "LookupError")
     assert (found["changed"], found["left"], found["deleted"]) == ("Exception", ["other"], "NotFoundError")
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not PYTHON.exists(), reason="make rerun-client makes the environment of the client")
+def test_each_documented_call_and_deprecated_name_for_datasets(tmp_path: Path, update_golden: bool) -> None:
+    root = str(tmp_path / "lake")
+    with closing(create_store(root)) as store, served(store, root) as url:
+        command = [str(PYTHON), str(DOCUMENTED), url, str(tmp_path)]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr.decode()
+    found = json.loads(done.stdout.splitlines()[-1])
+    if update_golden:
+        OUTCOMES.write_text(json.dumps(found, indent=1) + "\n")
+    assert found == json.loads(OUTCOMES.read_text())
+    assert found["not used"] == []

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from deployer.catalog.datasets.model.schemas import entity_order
+from deployer.catalog.datasets.reads import objects
 from deployer.catalog.protocol.messages import cloud, log_msg
 from deployer.platform.storage.s3_objects import S3Objects
 from deployer.state import create_store
@@ -162,11 +163,11 @@ def test_a_recording_that_changed_is_refused_by_name(catalog: Catalog, tmp_path:
 
 @pytest.mark.full
 def test_an_instance_and_recordings_in_s3_are_served_as_those_of_a_disk(bucket: str, tmp_path: Path) -> None:
-    root, objects = f"s3://{bucket}/lake", S3Objects(f"s3://{bucket}/in")
+    root, recordings = f"s3://{bucket}/lake", S3Objects(f"s3://{bucket}/in")
     create_store(root, instance="tests").close()
     for name in ("one", "two"):
         chunks = scalars("/a", [1, 2]), properties("info", robot=name)
-        objects.put(f"{name}.rrd", write_recording(tmp_path / f"{name}.rrd", name, chunks).read_bytes())
+        recordings.put(f"{name}.rrd", write_recording(tmp_path / f"{name}.rrd", name, chunks).read_bytes())
     with catalog_at(root, tmp_path) as catalog:
         dataset = catalog.create()
         found = catalog.register(dataset, f"s3://{bucket}/in", f"s3://{bucket}/none", prefix=False)
@@ -180,11 +181,46 @@ def test_an_instance_and_recordings_in_s3_are_served_as_those_of_a_disk(bucket: 
         assert [each["property:info:robot"] for each in catalog.segments(dataset)] == [["one"], ["two"]]
         chunks_found = catalog.query(dataset)
         assert [each.store_id.recording_id for each in catalog.fetch(chunks_found)] == ["one"] * 2 + ["two"] * 2
-        objects.put("two.rrd", b"RRF2 something else")
+        recordings.put("two.rrd", b"RRF2 something else")
         with refused("FAILED_PRECONDITION", r"two\.rrd: the recording was changed since it was registered"):
             catalog.fetch(chunks_found)
+        with refused("FAILED_PRECONDITION", r"two\.rrd: the recording was changed since it was registered"):
+            catalog.query(dataset)
+        recordings.delete(["two.rrd"])
+        for ask in (lambda: catalog.fetch(chunks_found), lambda: catalog.query(dataset)):
+            with refused("FAILED_PRECONDITION", r"two\.rrd: the recording is gone"):
+                ask()
+        recordings.put("two.rrd", (tmp_path / "two.rrd").read_bytes())
+        assert len(catalog.fetch(chunks_found)) == 4
         catalog.client("DeleteEntry", cloud.DeleteEntryRequest(id=catalog.client.entry("drives").id))
-    assert S3Objects(f"{root}/_catalog").list("") == [] and len(objects.list("")) == 2
+    assert S3Objects(f"{root}/_catalog").list("") == [] and len(recordings.list("")) == 2
+
+
+@pytest.mark.full
+def test_many_objects_of_a_folder_are_compared_by_its_listing(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = f"s3://{bucket}/many"
+    store = S3Objects(folder)
+    for number in range(objects.MANY + 4):
+        store.put(f"r/{number:03}.rrd", b"x" * number)
+        store.put(f"r/{number:03}.txt", b"another object")
+    store.put("alone.rrd", b"x")
+    known = [(f"{folder}/{each.path}", each.bytes, each.tag) for each in store.described("")]
+    known = [each for each in known if each[0].endswith(".rrd")]
+    asked, ask = list[str](), objects._asked
+
+    def counted(each: objects.Known) -> Any:
+        asked.append(each[0])
+        return ask(each)
+
+    monkeypatch.setattr(objects, "_asked", counted)
+    objects.require_objects(known, lambda url, what: ValueError(f"{url} {what}"))
+    assert sorted(asked) == [f"{folder}/alone.rrd", f"{folder}/r/000.rrd"]
+    store.put("r/003.rrd", b"123")
+    with pytest.raises(ValueError, match=r"r/003\.rrd was changed"):
+        objects.require_objects(known, lambda url, what: ValueError(f"{url} {what}"))
+    store.delete(["r/003.rrd"])
+    with pytest.raises(ValueError, match=r"r/003\.rrd is gone"):
+        objects.require_objects(known, lambda url, what: ValueError(f"{url} {what}"))
 
 
 def test_columns_have_the_order_of_reruns_entity_paths() -> None:

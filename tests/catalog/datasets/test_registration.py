@@ -34,7 +34,14 @@ def test_good_files_are_registered_and_bad_ones_named(catalog: Catalog, root: st
     assert [each["rerun_segment_id"] for each in answered] == ["good", *[""] * len(bad), "unclosed"]
     assert [each["rerun_storage_url"] for each in answered] == [good, *bad, unclosed]
     assert {(each["rerun_segment_layer"], each["rerun_segment_type"]) for each in answered} == {("base", "rrd")}
-    messages = ["is empty", "not a recording", "truncated", "holds no recording", "no such file", "not a known kind"]
+    messages = [
+        "is empty",
+        "not a recording",
+        "truncated",
+        "holds no recording",
+        "the file does not exist",
+        "not a known kind",
+    ]
     with catalog_at(root, tmp_path) as other:  # a handle that waits finds them after a restart
         tasks = other.tasks(*(each["rerun_task_id"] for each in answered))
         assert [each["exec_status"] for each in tasks] == ["success", *["failed"] * len(bad), "success"]
@@ -73,7 +80,7 @@ def test_recordings_below_a_prefix_are_registered(catalog: Catalog, tmp_path: Pa
     (tmp_path / "void").mkdir()
     for place, match in (
         ("drives/night.rrd", "but got an object"),
-        ("none", "no such folder"),
+        ("none", "the folder does not exist"),
         ("void", "no rrd files"),
     ):
         with refused("INVALID_ARGUMENT", match):

@@ -175,7 +175,7 @@ def test_searches_and_indexes_that_do_not_fit_are_refused(catalog: Catalog) -> N
         create(catalog, dataset, "/a", "Scalars:scalars")
     with refused("INVALID_ARGUMENT", "are string, and not vectors"):
         create(catalog, dataset, "/log", TEXT, vector={})
-    with refused("INVALID_ARGUMENT", "vectors of 2 numbers cannot be parted into 16"):
+    with refused("INVALID_ARGUMENT", "vectors of 2 numbers cannot be divided into 16"):
         create(catalog, dataset, "/emb", VECTOR, vector={})
     with refused("INVALID_ARGUMENT", "'none' is not a tokenizer"):
         create(catalog, dataset, "/log", TEXT, inverted={"base_tokenizer": "none"})

@@ -298,12 +298,12 @@ def test_a_second_job_on_the_column(table: Table, lake: Lake) -> None:
     @udf(data_type=pa.float64())
     def waiting(rating: float) -> float:
         begun.set()
-        assert over.wait(60)
+        assert over.wait(300)
         return rating
 
     job = table.backfill_async("score", udf=waiting, job_id="monday")
     try:
-        assert begun.wait(60)
+        assert begun.wait(300)
         run = runs_of(lake.open().opened.state, "BACKFILL")[0]
         with pytest.raises(Conflict, match=f"run {run.run_id} of BACKFILL for score is RUNNING"):
             table.backfill("score", udf=scalar)
@@ -328,7 +328,7 @@ def test_a_timeout_leaves_the_job_running(table: Table) -> None:
 
     @udf(data_type=pa.float64())
     def waiting(rating: float) -> float:
-        assert over.wait(60)
+        assert over.wait(300)
         return rating
 
     try:
@@ -338,5 +338,5 @@ def test_a_timeout_leaves_the_job_running(table: Table) -> None:
         over.set()
     for thread in threading.enumerate():
         if thread.name == "job-monday":
-            thread.join(60)
+            thread.join(300)
     assert table.backfill("score", udf=waiting, job_id="monday").already_done

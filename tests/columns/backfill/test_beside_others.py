@@ -40,11 +40,11 @@ class Paused:
         @udf(data_type=pa.float64(), version="1")
         def waiting(rating: float) -> float:
             self.begun.set()
-            assert self.over.wait(60)
+            assert self.over.wait(300)
             return rating * 2 + 1
 
         self.job = table.backfill_async("score", udf=waiting, job_id="monday", **given)
-        assert self.begun.wait(60)
+        assert self.begun.wait(300)
 
     def go(self) -> Any:
         self.over.set()
@@ -180,6 +180,7 @@ def test_a_run_whose_lease_is_over_holds_nothing(paused: Paused, table: Table, l
     of_all(table)
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("granularity", [None, 2])
 def test_beside_appends_deletions_and_rewrites(granularity: int | None, lake: Lake) -> None:
     def rewrite() -> None:

@@ -28,7 +28,7 @@ class Gate:
         @udf(data_type=pa.float64(), version="1")
         def waiting(rating: float) -> float:
             self.begun.set()
-            assert self.over.wait(60)
+            assert self.over.wait(300)
             return rating * 2 + 1
 
         self.udf = waiting
@@ -43,7 +43,7 @@ def gate() -> Iterator[Gate]:
 
 def test_a_job_is_described_while_it_runs_and_after(table: Table, gate: Gate) -> None:
     job = table.backfill_async("score", udf=gate.udf, job_id="monday")
-    assert gate.begun.wait(60)
+    assert gate.begun.wait(300)
     now = job.describe()
     assert (job.status, now.columns, now.kind, now.is_over) == ("RUNNING", ("score",), "BACKFILL", False)
     assert not job.done() and [each.job_id for each in table.list_jobs()] == ["monday"]
@@ -82,7 +82,7 @@ def test_a_job_is_followed_to_its_end(table: Table, gate: Gate) -> None:
 def test_a_job_is_cancelled_and_resumed(table: Table, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deployer.runs.records.LOOK", 0.001)
     job = table.backfill_async("score", udf=gate.udf, job_id="monday", commit_granularity=1, concurrency=1)
-    assert gate.begun.wait(60) and table.cancel_job("monday")
+    assert gate.begun.wait(300) and table.cancel_job("monday")
     gate.over.set()
     with pytest.raises(RunCancelled):
         job.result(60)

@@ -93,6 +93,7 @@ def test_new_rows_are_null_until_a_backfill(load: str, table: Table, lake: Lake)
     assert len(values(table, "rating")) == 40
 
 
+@pytest.mark.thinned(6, to="full")
 @pytest.mark.parametrize("load", LOADS)
 def test_new_rows_are_computed_on_load(load: str, table: Table, lake: Lake) -> None:
     table.add_columns({"half": "rating / 2"}, on_load=True)

@@ -155,7 +155,7 @@ def release_server(certificate: Path | None = None) -> Iterator[Releases]:
             self.wfile.flush()
             if how.waits_at is not None:
                 how.waiting.set()
-                how.resume.wait(60)
+                how.resume.wait(300)
                 self.wfile.write(data[stop:])
 
         def log_message(self, format: str, *args: object) -> None:

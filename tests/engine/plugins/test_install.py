@@ -270,12 +270,12 @@ def test_an_installation_that_is_cut_off_is_resumed(
     releases.waits_at = 600_000
     process = subprocess.Popen([*DEPLOYER, "--server", releases.url], stderr=subprocess.PIPE, text=True)
     with process:
-        assert releases.waiting.wait(60)
+        assert releases.waiting.wait(300)
         part = home / f".{archive_name()}.part"
         while not part.exists() or part.stat().st_size < 500_000:
             assert process.poll() is None
         process.send_signal(number)
-        assert process.wait(60) == (-number if number == signal.SIGKILL else 130)
+        assert process.wait(300) == (-number if number == signal.SIGKILL else 130)
         assert process.stderr is not None and "Traceback" not in process.stderr.read()
     have = part.stat().st_size
     releases.resume.set()
@@ -314,12 +314,12 @@ def test_two_installations_at_once_download_once(home: Path, releases: Releases)
     releases.waits_at = 100
     command = [*DEPLOYER, "--server", releases.url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
-        assert releases.waiting.wait(60)
+        assert releases.waiting.wait(300)
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as second:
             assert second.stderr is not None
             assert "waiting for it" in second.stderr.readline()
             releases.resume.set()
-            said = [each.communicate(timeout=60)[0] for each in (first, second)]
+            said = [each.communicate(timeout=300)[0] for each in (first, second)]
     assert (first.returncode, second.returncode, len(releases.archive_requests)) == (0, 0, 1)
     assert said[0].startswith("installed ") and "is installed already" in said[1]
     assert left(home) == {aws().folder}

@@ -159,7 +159,7 @@ def _column_twice(plan: dict[str, Any]) -> None:
 
 
 ODD_PLANS: Mapping[str, tuple[Callable[[dict[str, Any]], object], str]] = {
-    "table_twice": (_twice, "is there twice"),
+    "table_twice": (_twice, "occurs twice"),
     "column_twice": (_column_twice, "column `id` is already in table `air.flights`"),
     "name_is_a_path": (lambda plan: plan["desired"]["tables"][0].update(name="../../x"), "plan"),
     "key_is_not_there": (lambda plan: plan["desired"]["tables"][0].update(row_keys=["x"]), "no column `x`"),

@@ -64,7 +64,7 @@ def test_every_command_names_it_and_makes_nothing(lost: str, deployer: Deployer)
         ran = deployer(*command)
         said = ran.out + ran.err
         assert ran.code == 1 and "Traceback" not in said, (command, ran)
-        assert "DynamoDB table deployer-" in said and "there is no such table; check the region and account" in said
+        assert "DynamoDB table deployer-" in said and "the table does not exist; check the region and account" in said
         assert "or restore the table from a backup" in said, (command, ran)
     assert made(lost) == before
 

@@ -103,6 +103,7 @@ def test_every_command_ends_in_words(damage: Damage, setting: str, keyed: Path, 
         assert in_words(deployer(*command)).code in (0, 1, 2, 3), command
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize(("damage", "setting"), DAMAGE.values(), ids=DAMAGE.keys())
 def test_what_repairs_it_works(damage: Damage, setting: str, keyed: Path, deployer: Deployer) -> None:
     damage(keyed)
@@ -113,6 +114,7 @@ def test_what_repairs_it_works(damage: Damage, setting: str, keyed: Path, deploy
     assert in_words(deployer("table", "delete", "flights", "--force", "--delete-savepoints")).code == 0
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("name", [name for name in DAMAGE if "key is" in name or "sort key" in name])
 def test_up_repairs_the_keys_also_after_a_commit_of_others(name: str, keyed: Path, deployer: Deployer) -> None:
     """Rows that plain Lance added meanwhile have no range of such keys, and are recorded without one."""

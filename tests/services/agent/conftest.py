@@ -77,7 +77,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
 
 def until(holds: Callable[[], bool]) -> None:
     """Waits for what another process or thread does."""
-    give_up = time.monotonic() + 120
+    give_up = time.monotonic() + 300
     while not holds():
         assert time.monotonic() < give_up
         time.sleep(0.02)

@@ -63,7 +63,7 @@ def test_a_dead_run_is_ended_and_leaves_nothing_under_way(
     agent = watched.agent(later=90)
     agent.look()
     [dead] = compacts(watched)
-    assert dead.status == "FAILED" and "is taken for dead" in dead.reason
+    assert dead.status == "FAILED" and "is considered dead" in dead.reason
     assert (agent.dead, watched.events("dead")[0]["run"]) == (1, run.run_id)
     assert watched.state.files.count == files and not watched.state.intents
     assert sorted_rows(watched.lake.open().scan().to_table()) == sorted_rows(flights(40))

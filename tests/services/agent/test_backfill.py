@@ -37,7 +37,7 @@ KM = ComputedBySql("rating * 1.609344", ("rating",))
 @udf(data_type=pa.float64(), version="1")
 def waiting(rating: float) -> float:
     BEGUN.set()
-    assert OVER.wait(60)
+    assert OVER.wait(300)
     return rating * 2
 
 
@@ -140,7 +140,7 @@ def begun(watched: Watched) -> tuple[threading.Thread, list[BackfillResult | Int
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert BEGUN.wait(60)
+    assert BEGUN.wait(300)
     return thread, ended
 
 
@@ -157,7 +157,7 @@ def test_a_running_run_is_paused_and_resumed(backfilled: Watched) -> None:
     run = open_run(backfilled, lambda each: each.status == "RUNNING")
     thread.join(0.3)
     management.resume(opened(backfilled), "BACKFILL")
-    thread.join(60)
+    thread.join(300)
     assert [type(each) for each in ended] == [BackfillResult]
     assert [(each.run_id, each.status) for each in backfills(backfilled)] == [(run.run_id, "SUCCEEDED")]
 
@@ -168,7 +168,7 @@ def test_a_running_run_is_cancelled_and_the_next_resumes_it(backfilled: Watched)
     run = open_run(backfilled, lambda each: each.status == "RUNNING")
     cancel_run(backfilled.lake.store, backfilled.table_id, run.run_id, reason="a test")
     OVER.set()
-    thread.join(60)
+    thread.join(300)
     assert [each.status for each in backfills(backfilled)] == ["CANCELLED"] and len(ended) == 1
     assert kilometres(backfilled) == 30  # of the column before it, which was done
     done = BACKFILL.run(backfilled.lake.root, "flights", engine="driver")

@@ -68,6 +68,7 @@ def check_files(lake: Lake, name: str = "flights") -> None:
     assert differences(lake.root) == []
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("strategy", ["size", "tiered", "leveled"])
 def test_each_leaf_becomes_one_sorted_file(lake: Lake, strategy: str) -> None:
     lake.table()

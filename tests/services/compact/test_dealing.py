@@ -44,7 +44,7 @@ def test_a_file_gets_rows_while_the_one_before_is_being_ended() -> None:
 
     def first(rows: Iterator[pa.RecordBatch]) -> list[int]:
         found = kept(rows)
-        assert second_has_all.wait(60)
+        assert second_has_all.wait(300)
         return found
 
     def second(rows: Iterator[pa.RecordBatch]) -> list[int]:
@@ -119,7 +119,7 @@ def test_what_is_made_ahead_comes_in_its_order(threads: int) -> None:
     def work(number: int) -> int:
         if number == 1:
             later.set()
-        return number if number or threads == 1 or later.wait(60) else -1
+        return number if number or threads == 1 or later.wait(300) else -1
 
     assert list(ahead(work, iter(range(20)), threads)) == list(range(20))
 

@@ -255,7 +255,7 @@ def test_an_agent_runs_it_when_messages_wait(place: OnS3) -> None:
 
 
 def test_a_queue_that_is_not_there(place: OnS3) -> None:
-    with pytest.raises(DeployerError, match="SQS gives no messages"):
+    with pytest.raises(DeployerError, match="SQS returned no messages"):
         place.run(queue=f"{place.arn}-2")
 
 

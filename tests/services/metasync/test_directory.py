@@ -110,7 +110,7 @@ def test_what_deployer_did_not_publish_is_left_as_it_is(lake: Lake) -> None:
     assert sync(lake, DIRECTORY).changed_by_others == ("location", "properties")
     lake.table(name="second")
     namespace(lake).register_table(RegisterTableRequest(id=["air", "second"], location="theirs.lance"))
-    with pytest.raises(NotPublished, match=r"air\.second is there already and was not published from this lake") as no:
+    with pytest.raises(NotPublished, match=r"air\.second exists already and was not published from this lake") as no:
         sync(lake, DIRECTORY, "second")
     assert "theirs.lance" in str(no.value) and entry(lake, "second").location.endswith("theirs.lance")
     assert lance.dataset(f"{lake.root}/theirs.lance").count_rows() == 2

@@ -144,7 +144,7 @@ def test_what_others_changed_is_told_and_mended(lake: Lake, glue: Any, what: str
 def test_tables_that_deployer_did_not_publish_are_left(lake: Lake, glue: Any) -> None:
     theirs = {"Name": "flights", "StorageDescriptor": {"Location": "s3://elsewhere/t"}, "Parameters": {"a": "b"}}
     glue.create_table(DatabaseName=database(lake), TableInput=theirs)
-    with pytest.raises(NotPublished, match="flights is there already and was not published from this lake"):
+    with pytest.raises(NotPublished, match="flights exists already and was not published from this lake"):
         sync(lake, GLUE)
     assert entry(glue, lake)["Parameters"] == {"a": "b"}
     glue.delete_table(DatabaseName=database(lake), Name="flights")

@@ -234,13 +234,13 @@ def test_a_load_that_is_recorded_at_that_very_moment_keeps_its_rows(
 
     def late(*arguments: Any) -> None:
         prepared.set()
-        assert recorded.wait(60)
+        assert recorded.wait(300)
         real(*arguments)
 
     def beside(point: str) -> None:
         if point == "tables.commit.before-lance":
             threads.append(pool.submit(restore, lake))
-            assert prepared.wait(60)
+            assert prepared.wait(300)
 
     monkeypatch.setattr(restoring, "commit_restore", late)
     monkeypatch.setattr(commit, "reached", beside)
@@ -343,7 +343,7 @@ def test_restores_and_loads_at_once_lose_no_row_of_a_job_that_is_done(tmp_path: 
 
     def load(worker: int) -> None:
         for job_id in sorted(files, key=int)[worker::2]:
-            for _ in range(1000):
+            for _ in range(10_000):
                 with suppress(Conflict):
                     lake.ingest(files[job_id], job_id=job_id)
                     break

@@ -62,7 +62,7 @@ def append(lake: Lake, name: str) -> None:
 
 
 def counts(lake: Lake) -> list[int]:
-    """The rows of the tables, of which nothing is under way any more."""
+    """The rows of the tables, of which nothing is running any more."""
     assert not any(state(lake, name).intents for name in NAMES)
     assert not any(run.is_open for name in NAMES for run in runs_of(state(lake, name)))
     assert [str(one) for each in verify(lake.store, lake.root, full=True) for one in each.differences] == []

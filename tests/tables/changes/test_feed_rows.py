@@ -150,6 +150,7 @@ SIDES: Mapping[str, Callable[[random.Random], tuple[list[int], list[int]]]] = {
 }
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("block", [1, 3, 7, 100])
 @pytest.mark.parametrize("name", SIDES)
 def test_keys_are_paired_across_blocks(monkeypatch: pytest.MonkeyPatch, name: str, block: int) -> None:

@@ -34,6 +34,7 @@ def run(lake: Lake, seed: int, steps: int) -> None:
     assert state == by_key(table.scan().to_table().to_pylist()), (seed, done)
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("seed", range(4))
 def test_the_feed_gives_the_rows_of_each_version(lake: Lake, seed: int) -> None:
     run(lake, seed, 15)

@@ -230,10 +230,10 @@ def test_a_killed_collection_goes_on(point: str, lake: Lake) -> None:
     lake.store.commit(table_id(lake), [CommitStarted("lost", "ingest", 1)])
     worker = start(lake, table_id(lake), "collect", failpoint=point)
     if point.startswith("tables.collect.removed"):
-        assert worker.wait(60) == -signal.SIGKILL
+        assert worker.wait(300) == -signal.SIGKILL
         assert 0 < sum(file.exists() for file in strays) < 4
     else:
-        assert worker.wait(60) in (0, -signal.SIGKILL)
+        assert worker.wait(300) in (0, -signal.SIGKILL)
     collect(lake)
     assert not any(file.exists() for file in strays)
     lance.dataset(table.opened.location).validate()
@@ -245,7 +245,7 @@ def test_loads_and_collections_at_once_lose_nothing(lake: Lake) -> None:
     files = [str(lake.file(flights(20, 20 * i))) for i in range(6)]
     workers = [start(lake, table_id(lake), "load", *files)]
     workers += [start(lake, table_id(lake), "collect") for _ in range(2)]
-    assert [worker.wait(120) for worker in workers] == [0, 0, 0]
+    assert [worker.wait(300) for worker in workers] == [0, 0, 0]
     assert sorted_rows(lake.open().scan().to_table()) == sorted_rows(flights(120))
 
 
@@ -257,7 +257,7 @@ def test_deleting_says_how_much_and_can_be_repeated(point: str, lake: Lake) -> N
     lake.ingest(lake.file(flights(20)))
     entry = lake.open().opened.entry
     if point != "none":
-        assert start(lake, entry.table_id, "delete", failpoint=point).wait(60) == -signal.SIGKILL
+        assert start(lake, entry.table_id, "delete", failpoint=point).wait(300) == -signal.SIGKILL
         left = lake.store.instance().tables[entry.table_id]
         assert left.status == "deleting"
         delete_counted(lake.store, lake.root, left, allow_destroy=True)

@@ -40,6 +40,7 @@ FOREIGN: dict[str, Callable[[Any], object]] = {
 }
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("name", FOREIGN)
 def test_the_state_is_what_the_dataset_holds(name: str, lake: Lake) -> None:
     lake.table()

@@ -156,6 +156,7 @@ CREATED: dict[str, tuple[Callable[[Table], None], IndexSpec]] = {
 }
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("case", CREATED)
 def test_what_a_call_creates_is_what_specs_can_declare(indexed: Indexed, table: Table, case: str) -> None:
     create, wanted = CREATED[case]

@@ -224,7 +224,7 @@ def test_segments_of_vectors_share_what_is_trained(indexed: Indexed) -> None:
     assert "pq_codebook" in jobs[0].models
 
 
-@pytest.mark.thinned(8, to="full")
+@pytest.mark.thinned(16, to="full")
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
 @pytest.mark.parametrize("index_type", [kind for kind in KINDS if kind.startswith("IVF")])
 def test_searches_recall_nineteen_of_twenty(lake: Lake, index_type: str, metric: str) -> None:

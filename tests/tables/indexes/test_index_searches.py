@@ -45,6 +45,7 @@ FILTERS: dict[str, tuple[IndexSpec, str, Callable[[dict[str, Any]], bool]]] = {
 }
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("case", FILTERS)
 @pytest.mark.parametrize("storage", ["2.1", "2.2"])
 def test_a_filter_by_an_index_finds_what_reading_all_rows_finds(lake: Lake, storage: str, case: str) -> None:
@@ -69,6 +70,7 @@ SEARCHES: dict[str, tuple[dict[str, Any], str, Callable[[str], bool]]] = {
 }
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("case", SEARCHES)
 @pytest.mark.parametrize("storage", ["2.1", "2.2"])
 def test_a_full_text_search_finds_what_reading_all_rows_finds(lake: Lake, storage: str, case: str) -> None:

@@ -32,7 +32,7 @@ def append(table: Indexed, count: int, start: int) -> None:
     lance.write_dataset(rows(count, start), table.dataset.uri, mode="append")
 
 
-@pytest.mark.thinned(2, to="full")
+@pytest.mark.thinned(4, to="full")
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "unkeyed"])
 @pytest.mark.parametrize("storage", ["2.1", "2.2"])
 def test_indexes_are_as_declared_whatever_moves(lake: Lake, storage: str, keyed: bool) -> None:
@@ -70,6 +70,7 @@ CHANGED = {
 }
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("case", CHANGED)
 def test_an_index_is_built_anew_when_its_declaration_changes(lake: Lake, case: str) -> None:
     before, after = CHANGED[case]
@@ -134,6 +135,7 @@ FOREIGN: dict[str, tuple[Callable[[Any], Any], Any]] = {
 }
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("case", FOREIGN)
 def test_what_plain_lance_does_to_indexes_is_a_difference_and_undone(lake: Lake, case: str) -> None:
     do, change = FOREIGN[case]
@@ -311,7 +313,7 @@ def assert_used(dataset: Any, index: IndexSpec) -> None:
     if index.kind.startswith("ivf_"):
         near = {"column": column, "q": [1.0] * SIZE, "k": 3}
         assert f"ANNSubIndex: name={column}_ivf" in dataset.scanner(nearest=near).explain_plan()
-    elif index.kind == "inverted":  # whose parameters tell: without the index there is no such search
+    elif index.kind == "inverted":  # whose parameters tell: without the index the search does not exist
         assert dataset.to_table(full_text_query=lance.query.PhraseQuery("cancelled by", column)).num_rows
         assert not dataset.to_table(full_text_query="fog").num_rows
     else:

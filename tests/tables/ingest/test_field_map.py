@@ -220,6 +220,7 @@ SELECTS: dict[str, tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned(5, to="full")
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("case", SELECTS)
 def test_expressions_give_columns(case: str, form: str, lake: Lake) -> None:

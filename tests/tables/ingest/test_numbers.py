@@ -79,6 +79,7 @@ def test_which_numbers_fit(values: Any, target: pa.DataType, expected: Sequence[
     assert fitting(values, target) == expected
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize(("precision", "scale"), [(10, 2), (38, 2), (38, 38), (20, 0), (76, 40)])
 def test_random_text_is_the_same_decimal_or_refused(precision: int, scale: int) -> None:
     dice = random.Random(precision * scale)  # noqa: S311 (not a secret)

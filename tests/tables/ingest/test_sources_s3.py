@@ -41,6 +41,7 @@ def upload(bucket: str) -> Upload:
     return put
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("form", ["parquet", "csv", "tsv", "csv.gz", "jsonl", "arrow", "arrows", "lance"])
 def test_every_form_of_source(form: str, lake: Lake, upload: Upload) -> None:
     lake.table()
@@ -105,6 +106,7 @@ def test_what_an_address_names(name: str, tmp_path: Path, upload: Upload) -> Non
     assert [path.removeprefix(f"{place}/") for path in found] == expected
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("given", ["in", "in/day=mon", "in/day=mon/a.csv", "in/*/*.csv"])
 def test_folders_give_columns_there_too(given: str, tmp_path: Path, upload: Upload) -> None:
     (tmp_path / "in" / "day=mon").mkdir(parents=True)
@@ -118,7 +120,7 @@ def test_folders_give_columns_there_too(given: str, tmp_path: Path, upload: Uplo
         ("{place}/none.csv", NotFound, "no such object"),
         ("{place}/*.none", NotFound, "no such object, folder or glob on S3; check the address"),
         ("s3:///x.csv", InvalidInput, "there is no bucket in the address; write s3://BUCKET/PATH"),
-        ("s3://no-such-bucket-of-tests/x.csv", NotFound, "there is no such bucket"),
+        ("s3://no-such-bucket-of-tests/x.csv", NotFound, "the bucket does not exist"),
         ("{place}/a.zip", InvalidInput, "zip archives are not read"),
         ("{place}/bad.parquet", InvalidInput, "it cannot be read as parquet"),
     ],

@@ -127,7 +127,7 @@ def unique_ids(lake: Lake, *there: int, splits: Sequence[tuple[Any, ...]] = ((10
         lake.ingest(lake.file(of_ids(*there)), table="t")
 
 
-@pytest.mark.thinned(2, to="full")
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_duplicates_are_refused_skipped_and_set_aside(case: Case, lake: Lake) -> None:
     paths = table_of(lake, case)
@@ -413,7 +413,7 @@ def test_processes_that_race_for_the_same_keys(lake: Lake) -> None:
     processes = [start(lake, lake.file(of_ids(1, 2, 10 + i)), f"job-{i}") for i in range(3)]
     codes = []
     for process in processes:
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=300)
         codes.append(process.returncode)
         assert process.returncode == 0 or "id=1, id=2" in said, said
     assert sorted(codes) == [0, 3, 3]

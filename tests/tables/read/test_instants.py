@@ -93,6 +93,7 @@ def ids_of(table: pa.Table) -> list[int]:
     return sorted(table["id"].to_pylist())
 
 
+@pytest.mark.full
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from([*COLUMNS]), st.sampled_from([*COMPARED]), written(), st.none() | written())
 def test_rows_and_files_are_those_of_the_range(

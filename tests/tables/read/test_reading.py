@@ -73,6 +73,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {kind: tmp_path_factory.mktemp(kind) for kind in KEYS}
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("kind", KEYS)
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())

@@ -123,7 +123,7 @@ def test_a_killed_emptying_is_done_or_not_and_can_be_repeated(point: str, at: st
     lake.table()
     lake.ingest(lake.file(flights(40)))
     worker = start(lake, table_id(lake), "empty", failpoint=f"{point}")
-    assert worker.wait(60) == -signal.SIGKILL
+    assert worker.wait(300) == -signal.SIGKILL
     assert lake.open().count() == (0 if point.endswith("swapped") else 40)
     if at:
         remove_old_datasets(lake.store, lake.root)
@@ -143,7 +143,7 @@ def test_a_load_that_was_under_way_is_told_that_its_rows_are_not_in_the_table(la
     os.waitid(os.P_PID, late.pid, os.WSTOPPED | os.WNOWAIT)
     empty(lake)
     os.kill(late.pid, signal.SIGCONT)
-    assert late.wait(60) == 7  # a conflict, in words
+    assert late.wait(300) == 7  # a conflict, in words
     assert lake.open().count() == 0
     assert lake.open().opened.dataset().count_rows() == 0
 
@@ -153,7 +153,7 @@ def test_loads_and_emptyings_at_once_keep_whole_loads_only(lake: Lake) -> None:
     files = [str(lake.file(flights(10, 10 * i))) for i in range(8)]
     workers = [start(lake, table_id(lake), "load", file) for file in files[:3]]
     workers += [start(lake, table_id(lake), "empty"), start(lake, table_id(lake), "load", *files[3:])]
-    codes = [worker.wait(120) for worker in workers]
+    codes = [worker.wait(300) for worker in workers]
     assert all(code in (0, 7) for code in codes) and codes[3] == 0
     table = lake.open()
     assert table.count() % 10 == 0 and table.count() == table.opened.dataset().count_rows()

@@ -45,7 +45,7 @@ def merged(table: list[dict[str, Any]], source: list[dict[str, Any]], rules: Mer
     return sorted(found, key=repr)
 
 
-@pytest.mark.thinned(3, to="full")
+@pytest.mark.thinned(5, to="full")
 @pytest.mark.parametrize(
     "options",
     [{}, {"row_keys": ()}, {"storage": Storage(stable_row_ids=True)}, {"unique": True}],

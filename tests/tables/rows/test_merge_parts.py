@@ -44,7 +44,7 @@ def source_of(rows: int, start: int, columns: list[str]) -> pa.Table:
     return flights(rows, start).set_column(2, FLIGHTS.field(2), values).select(columns)
 
 
-@pytest.mark.thinned(3, to="full")
+@pytest.mark.thinned(7, to="full")
 @pytest.mark.parametrize(
     "options",
     [{}, {"row_keys": ()}, {"storage": Storage(stable_row_ids=True)}, {"unique": True}, {"row_keys": ("carrier",)}],

@@ -40,7 +40,7 @@ def race(lake: Lake, processes: int, times: int, row_keys: tuple[str, ...]) -> N
             compact_table(lake.root, "air.rows", {"target_rows": 1000})
         with suppress(subprocess.TimeoutExpired):
             running[0].wait(timeout=0.3)
-    assert [each.wait(timeout=120) for each in running] == [0] * processes
+    assert [each.wait(timeout=300) for each in running] == [0] * processes
     rows = lake.open("rows").scan().to_table().to_pylist()
     assert [row["value"] for row in rows if row["id"] == COUNTER] == [processes * times]
     found = Counter(row["id"] for row in rows)

@@ -160,6 +160,7 @@ def try_any(data: st.DataObject) -> None:
         table.compact()
 
 
+@pytest.mark.full
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_a_plan_gives_the_second_spec_and_does_to_rows_what_it_says(data: st.DataObject) -> None:

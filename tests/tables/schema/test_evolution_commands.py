@@ -68,7 +68,7 @@ def test_a_narrower_type_is_counted_before_it_is_applied(filled: Path, deployer:
     narrow = table("flights", "delay: int16")
     spec(filled, narrow)
     refused = deployer("up", "--yes")
-    assert (refused.code, "say with `using:`, a SQL expression" in " ".join(refused.out.split())) == (3, True)
+    assert (refused.code, "declare with `using:`, a SQL expression" in " ".join(refused.out.split())) == (3, True)
     spec(filled, narrow.replace("type: 'int16'", "type: 'int16', using: delay"))
     counted = changes(deployer)[0]
     assert counted["why"] == "1 of 3 rows fail or become null, such as 70000"
@@ -151,6 +151,7 @@ def test_nulls_are_counted_before_they_are_forbidden(filled: Path, deployer: Dep
     assert not dataset(filled).schema.field("delay").nullable
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize(
     ("database", "name"), [("air", "departures"), ("archive", "flights"), ("archive", "departures")]
 )

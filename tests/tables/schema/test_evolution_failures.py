@@ -139,6 +139,7 @@ MOVES: dict[str, Callable[[Path], None]] = {
 }
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("move", MOVES.values(), ids=MOVES.keys())
 def test_what_moves_by_itself_is_no_difference(move: Callable[[Path], None], three: Path, deployer: Deployer) -> None:
     specify(three, lambda text: text + INDEXED)

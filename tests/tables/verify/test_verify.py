@@ -55,6 +55,7 @@ def test_a_lake_is_whole_as_it_is_loaded(loaded: Lake) -> None:
     assert repaired(loaded) == []
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("name", FOREIGN)
 def test_what_others_commit_is_named_and_recorded(name: str, lake: Lake) -> None:
     lake.table()
@@ -175,7 +176,7 @@ def test_a_savepoint_whose_version_others_removed_is_named(loaded: Lake) -> None
     loaded.ingest(loaded.file(flights(10, 100)), job_id="third")
     assert differences(loaded) == []
     lance.dataset(loaded.open().opened.location).cleanup_old_versions(older_than=dt.timedelta())
-    words = "savepoint kept is of version 3 of dataset 1, which is not there any more"
+    words = "savepoint kept is of version 3 of dataset 1, which does not exist any more"
     assert differences(loaded) == [f"table/air.flights: {words}"]
     assert [left for left, _ in repaired(loaded)] == [True]
 

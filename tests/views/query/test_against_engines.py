@@ -239,7 +239,7 @@ def check(states: list[Lake], query: str) -> None:
             assert rows == comparable(datafusion_rows(lake, query)), f"DataFusion {number}"
 
 
-@pytest.mark.thinned(2, to="full")
+@pytest.mark.thinned(4, to="full")
 @pytest.mark.parametrize("known_by", KNOWN_BY)
 @settings(
     max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.generate,), database=None

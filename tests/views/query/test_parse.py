@@ -340,7 +340,7 @@ def test_columns_that_may_not_be_null_stay_so() -> None:
 
 
 def test_changes_that_need_a_full_refresh_are_told_with_their_reason() -> None:
-    reason = "nyc.notes has neither row keys nor stable row ids, so rows of the view are not known again"
+    reason = "nyc.notes has neither row keys nor stable row ids, so rows of the view cannot be identified again"
     joined = "SELECT n.id, c.name FROM nyc.notes AS n {} JOIN nyc.carriers AS c ON c.code = n.text"
     of_notes = {("nyc.notes", "update"): reason, ("nyc.notes", "delete"): reason}
     of_carriers = {("nyc.carriers", "update"): reason, ("nyc.carriers", "delete"): reason}

@@ -96,6 +96,7 @@ CHANGES: dict[str, tuple[Callable[[Views], Any], int]] = {
 }
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize("name", CHANGES)
 def test_changes_are_taken_over(views: Views, name: str) -> None:
     change, read = CHANGES[name]
@@ -220,7 +221,7 @@ def test_rows_without_keys_and_ids(views: Views) -> None:
     done = views.refresh()
     assert (done.mode, done.reason) == (
         "full",
-        "air.loose has neither row keys nor stable row ids, so rows of the view are not known again",
+        "air.loose has neither row keys nor stable row ids, so rows of the view cannot be identified again",
     )
     assert len(views.rows()) == 59
     views.add(rows(60, 61), "loose")

@@ -159,7 +159,7 @@ def test_a_column_that_no_view_reads_may_go() -> None:
 
 REFRESHES = {
     "air.late: nothing to refresh: no row changed": ViewRefresh("table/air.late", "none", "no row changed"),
-    "air.late: not known: air.flights is gone": ViewRefresh("table/air.late", "unknown", "air.flights is gone"),
+    "air.late: unknown: air.flights is gone": ViewRefresh("table/air.late", "unknown", "air.flights is gone"),
     "air.late: incremental: reads 2 rows in 1 file (1.0 kB), writes at most 2 rows": ViewRefresh(
         "table/air.late", "incremental", "", 2, 1000, 1, 2
     ),

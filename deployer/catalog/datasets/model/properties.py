@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -38,16 +39,36 @@ def properties_of(recording: Recording, source: ByteSource) -> pa.RecordBatch | 
 
 
 def _columns(rows: pa.RecordBatch, entity: str) -> Iterable[tuple[pa.Field, pa.Array]]:
-    for at, field in enumerate(rows.schema):
-        metadata = field.metadata or {}
-        if metadata.get(b"rerun:kind") != b"data":
-            continue
+    for at, column in _columns_of(rows.schema.remove_metadata(), entity):
         values = rows.column(at)
         if values.null_count:
             values = values.filter(values.is_valid())
-        value = values[-1:] if len(values) else pa.nulls(1, field.type)
-        column = _column(entity, component_of(field), field.type, frozenset(metadata.items()))
-        yield column, value if column.type == field.type else value.cast(column.type)
+        value = values[-1:] if len(values) else pa.nulls(1, values.type)
+        yield column, value if column.type == value.type else value.cast(column.type)
+
+
+_Places = tuple[tuple[int, pa.Field], ...]
+
+
+def _columns_of(schema: pa.Schema, entity: str) -> _Places:
+    """Returns the columns of an entity's properties, and where they are in a chunk with these fields."""
+    known = _known_of(entity)
+    for fields, found in tuple(known):  # other threads add to it
+        if fields.equals(schema, check_metadata=True):
+            return found
+    made = tuple(
+        (at, _column(entity, component_of(field), field.type, frozenset((field.metadata or {}).items())))
+        for at, field in enumerate(schema)
+        if (field.metadata or {}).get(b"rerun:kind") == b"data"
+    )
+    known.append((schema, made))
+    return made
+
+
+@lru_cache(maxsize=1024)
+def _known_of(entity: str) -> deque[tuple[pa.Schema, _Places]]:
+    """Returns the fields that chunks of an entity had last, and their columns: most recordings share them."""
+    return deque(maxlen=4)
 
 
 @lru_cache(maxsize=4096)

@@ -10,10 +10,10 @@ from deployer.datasets.files.named_rows import NamedVersion
 from deployer.errors import Corrupt
 from deployer.platform.storage.envelope import FORGED
 from deployer.state.log.codec import Mismatch, decode, encode
-from deployer.state.model.declared_properties import DATASET_NAME
+from deployer.state.model.catalog_savepoints import catalog_savepoints, log_of_dataset
+from deployer.state.model.declared_properties import DATASET_NAME, RECORDINGS
 from deployer.state.model.entities import JSON, InstanceState
 
-RECORDS = "recordings/"  #: of the names of properties; the dataset's id follows
 FOLDER = "_catalog"  #: below the instance's root, with a folder for each dataset
 
 Kind = Literal["dataset", "blueprints"]
@@ -57,7 +57,9 @@ class DatasetRecord:
     """A dataset. Ids have 32 hex digits; times are milliseconds since 1970.
 
     `blueprints` is the id of its dataset of blueprints, and empty for one of those. `sources` is how many files were
-    registered: each has a number below that.
+    registered: each has a number below that. `declared` is what specs say of it (`deployer.catalog.datasets.declared`).
+    `restored` is the version of the instance's log that restored it to a savepoint, 0 where none did: its rows need
+    not continue those from before it.
     """
 
     dataset_id: str
@@ -72,11 +74,18 @@ class DatasetRecord:
     chunks: RowVersion = RowVersion()
     tasks: RowVersion = RowVersion()
     searches: tuple[SearchIndex, ...] = field(default=(), metadata={"sparse": True})
+    declared: Mapping[str, JSON] | None = field(default=None, metadata={"sparse": True})
+    restored: int = field(default=0, metadata={"sparse": True})
 
     @property
     def key(self) -> str:
         """The name of its property."""
-        return RECORDS + self.dataset_id
+        return RECORDINGS + self.dataset_id
+
+    @property
+    def log(self) -> str:
+        """The name of the log that has the runs of its maintenance."""
+        return log_of_dataset(self.dataset_id, self.created_at)
 
     def as_json(self) -> JSON:
         return encode(self)
@@ -90,13 +99,21 @@ def folder_of(root: str, dataset_id: str) -> str:
 def records_of(instance: InstanceState) -> Iterator[DatasetRecord]:
     """Yields all datasets. Raises Corrupt for what no catalog wrote."""
     for name, value in instance.properties.items():
-        if name.startswith(RECORDS):
+        if name.startswith(RECORDINGS):
             yield _of(value)
+
+
+def saved_records(instance: InstanceState) -> Iterator[DatasetRecord]:
+    """Yields the datasets as savepoints have them. Raises Corrupt for what no catalog wrote."""
+    for savepoint in catalog_savepoints(instance).values():
+        for name, value in savepoint.records.items():
+            if name.startswith(RECORDINGS):
+                yield _of(value)
 
 
 def record_of(instance: InstanceState, dataset_id: str) -> DatasetRecord | None:
     """Returns the dataset of that id; None where there is none. Raises Corrupt for what no catalog wrote."""
-    value = instance.properties.get(RECORDS + dataset_id)
+    value = instance.properties.get(RECORDINGS + dataset_id)
     return None if value is None else _of(value)
 
 
@@ -113,7 +130,7 @@ def _of(value: JSON) -> DatasetRecord:
         record: DatasetRecord = decode(DatasetRecord, value)
     except Mismatch as error:
         raise Corrupt(
-            f"what the instance's log has of a dataset of recordings is not valid: {error}",
+            f"the entry of a dataset of recordings in the instance's log is not valid: {error}",
             where="the instance",
             remedy=FORGED,
         ) from None

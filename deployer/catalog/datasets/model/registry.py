@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,8 +13,9 @@ from deployer.catalog.datasets.model.record import (
     id_of_name,
     record_of,
     records_of,
+    saved_records,
 )
-from deployer.catalog.external.registry import free_of_tables, is_taken
+from deployer.catalog.external.registry import free_of_entries, is_taken
 from deployer.datasets.files.named_rows import remove_folder
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 from deployer.platform.system.clock import Clock
@@ -21,17 +23,19 @@ from deployer.platform.system.failpoints import reached
 from deployer.state.commits import LOST_RACE
 from deployer.state.log.requirements import InstanceRequirement, PropertiesAre
 from deployer.state.log.updates import SetInstanceProperties
-from deployer.state.model.declared_properties import DATASET_NAME
+from deployer.state.model.catalog_savepoints import logs_of_datasets
+from deployer.state.model.declared_properties import BLUEPRINTS, DATASET_NAME
 from deployer.state.model.entities import INSTANCE_LOG, JSON
 from deployer.state.model.names import has_control_characters
 from deployer.state.store import StateStore
 
 LONGEST_NAME = 512  #: characters
 _ATTEMPTS = 20
+_LOG = re.compile(r"[0-9a-f]{32}-\d+")  #: the names of logs of datasets
 
 
 class AlreadyThere(Conflict):
-    """Something of that name, id or place is there already."""
+    """Something of that name, id or place exists already."""
 
     kind = "AlreadyThere"
 
@@ -47,6 +51,16 @@ class Datasets:
     def all(self) -> Iterator[DatasetRecord]:
         """Yields the datasets, and those of their blueprints."""
         return records_of(self.store.instance())
+
+    def saved(self) -> Iterator[DatasetRecord]:
+        """Yields the datasets as savepoints have them: their tables and indexes are not removed."""
+        return saved_records(self.store.instance())
+
+    def lost_logs(self) -> list[str]:
+        """Returns the logs of datasets that are neither there nor in a savepoint."""
+        logs = [each for each in self.store.logs() if _LOG.fullmatch(each)]
+        known = logs_of_datasets(self.store.instance())  # read after the logs, so that none is too new for it
+        return [each for each in logs if each not in known]
 
     def find(self, dataset_id: str) -> DatasetRecord | None:
         """Returns the dataset of that id (32 hex digits); None where there is none."""
@@ -74,7 +88,7 @@ class Datasets:
         if own_id == "0" * 32:
             raise InvalidInput("an entry id of zeros is not an id", remedy="leave the id out")
         now = self.clock.now()
-        blueprints = DatasetRecord(blueprints_id, f"__bp_{own_id}", "blueprints", now, now)
+        blueprints = DatasetRecord(blueprints_id, f"{BLUEPRINTS}{own_id}", "blueprints", now, now)
         dataset = DatasetRecord(own_id, name, "dataset", now, now, blueprints_id)
         changes = self._changes(dataset) | self._changes(blueprints)
         instance = self.store.instance()
@@ -83,7 +97,7 @@ class Datasets:
         self._require_free(name)
         free = PropertiesAre(dict.fromkeys(changes))
         try:
-            self.store.commit(INSTANCE_LOG, [SetInstanceProperties(changes)], [free, *free_of_tables(name)])
+            self.store.commit(INSTANCE_LOG, [SetInstanceProperties(changes)], [free, *free_of_entries(instance, name)])
         except Conflict as conflict:
             raise _taken(name) from conflict
         return dataset
@@ -96,10 +110,11 @@ class Datasets:
             before = self._own(dataset_id)
             if before.name == name:
                 return before
+            free = free_of_entries(self.store.instance(), name)
             self._require_free(name)
             after = replace(before, name=name, updated_at=self.clock.now())
             changes = self._changes(after) | {DATASET_NAME + before.name: None}
-            if self._is_committed(before, changes, (PropertiesAre({DATASET_NAME + name: None}), *free_of_tables(name))):
+            if self._is_committed(before, changes, (PropertiesAre({DATASET_NAME + name: None}), *free)):
                 return after
         raise _busy(dataset_id)
 
@@ -113,7 +128,8 @@ class Datasets:
         raise _busy(dataset_id)
 
     def delete(self, dataset_id: str) -> None:
-        """Deletes a dataset and that of its blueprints. Recordings stay where they are. Raises NotFound; Refused for a
+        """Deletes a dataset and that of its blueprints. Recordings stay where they are, and so do tables that a
+        savepoint names. Raises NotFound; Refused for a
         dataset of blueprints."""
         for _ in LOST_RACE.attempts(_ATTEMPTS):
             before = self._own(dataset_id)
@@ -123,8 +139,11 @@ class Datasets:
                 changes |= dict.fromkeys(self._changes(blueprints))
             if self._is_committed(before, changes):
                 reached("catalog:before-removing-files")
-                for each in (before.dataset_id, before.blueprints):
+                saved = {each.dataset_id for each in self.saved()}
+                for each in {before.dataset_id, before.blueprints} - saved:
                     remove_folder(folder_of(self.root, each))
+                for log in self.lost_logs():
+                    self.store.remove_log(log)
                 return
         raise _busy(dataset_id)
 
@@ -179,5 +198,5 @@ def _taken(name: str) -> AlreadyThere:
 
 def _busy(dataset_id: str) -> Conflict:
     return Conflict(
-        "others change the dataset all the time", where=dataset_id, remedy="try again when there are fewer writers"
+        "other writers keep changing the dataset", where=dataset_id, remedy="try again when there are fewer writers"
     )

@@ -1,5 +1,5 @@
 """What is read of a dataset: layers and chunks in memory, the tables that clients see, queries, and bytes of chunks.
 
-`deployer.catalog.datasets.registration`, `deployer.catalog.datasets.search`, the rest of `deployer.catalog` and
-`deployer.cli` may import it.
+`deployer.catalog.datasets.declared`, `deployer.catalog.datasets.registration`, `deployer.catalog.datasets.search`, the
+rest of `deployer.catalog`, `deployer.app` and `deployer.cli` may import it.
 """

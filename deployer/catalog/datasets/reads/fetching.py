@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from operator import itemgetter
 from urllib.parse import unquote, urlsplit
@@ -15,12 +14,14 @@ import pyarrow as pa
 from deployer.catalog.datasets.model.registry import Datasets
 from deployer.catalog.datasets.reads.chunk_index import Numbers
 from deployer.catalog.datasets.reads.index import DatasetIndex, Indexes
+from deployer.catalog.datasets.reads.objects import require_objects
 from deployer.catalog.datasets.reads.query import ChunkKey
-from deployer.catalog.recordings.source import ByteSource, open_source
+from deployer.catalog.recordings.source import ByteSource, ChangedObject, open_known
 from deployer.errors import DeployerError, InvalidInput, NotFound
+from deployer.platform.storage.objects import Missing
 
-AT_ONCE = 8 << 20  #: bytes that are read at once, unless one chunk is larger
-_THREADS = 32  #: objects that are looked at at a time
+AT_ONCE = 8 << 20  #: bytes of an object that are read at once, unless one chunk is larger
+_OF_FILE = 1 << 20  #: the same of a file: what is sent before it leaves the processor's cache
 _SOURCE = itemgetter(0, 1)  #: of a key
 _GAP = 64 << 10  #: bytes between two chunks that are read with them rather than apart
 
@@ -63,12 +64,14 @@ def chunks_of_source(index: DatasetIndex, source: int, keys: Sequence[ChunkKey])
                 remedy="send the keys that QueryDataset gave",
             )
     try:
-        with open_source(url) as opened:
+        with open_known(url, size, tag) as opened:
             if (opened.size, opened.tag) != (size, tag):
                 raise _changed(url, "was changed")
-            for run in _runs(keys):
+            for run in _runs(keys, _OF_FILE if url.startswith("file://") else AT_ONCE):
                 yield _read(opened, run)
-    except NotFound:
+    except ChangedObject:
+        raise _changed(url, "was changed") from None
+    except (NotFound, Missing):
         raise _changed(url, "is gone") from None
 
 
@@ -82,10 +85,7 @@ def require_unchanged(index: DatasetIndex, sources: Numbers) -> None:
     for url, size, tag in listed:
         if url.startswith("file://"):
             _require_file(url, size, tag)
-    objects = [each for each in listed if not each[0].startswith("file://")]
-    if objects:
-        with ThreadPoolExecutor(min(_THREADS, len(objects)), "sources") as pool:
-            list(pool.map(lambda each: _require_object(*each), objects))
+    require_objects([(url, size, tag) for url, size, tag in listed if not url.startswith("file://")], _changed)
 
 
 def _require_file(url: str, size: int, tag: str) -> None:
@@ -97,26 +97,18 @@ def _require_file(url: str, size: int, tag: str) -> None:
         raise _changed(url, "was changed")
 
 
-def _require_object(url: str, size: int, tag: str) -> None:
-    try:
-        with open_source(url) as opened:
-            if (opened.size, opened.tag) != (size, tag):
-                raise _changed(url, "was changed")
-    except NotFound:
-        raise _changed(url, "is gone") from None
-
-
 def _changed(url: str, what: str) -> ChangedSource:
     return ChangedSource(
         f"the recording {what} since it was registered", where=url, remedy="put it back, or register it again"
     )
 
 
-def _runs(keys: Sequence[ChunkKey]) -> Iterator[list[ChunkKey]]:
-    """Yields chunks that are read at once: they follow each other in the file."""
+def _runs(keys: Sequence[ChunkKey], most: int) -> Iterator[list[ChunkKey]]:
+    """Yields chunks that are read at once: they follow each other in the file, and have at most so many bytes, unless
+    it is one."""
     run, start, end = list[ChunkKey](), 0, 0
     for each in keys:
-        if run and not (end <= each.offset <= end + _GAP and each.offset + each.length - start <= AT_ONCE):
+        if run and not (end <= each.offset <= end + _GAP and each.offset + each.length - start <= most):
             yield run
             run = []
         if not run:

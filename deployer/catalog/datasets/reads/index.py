@@ -158,8 +158,8 @@ class Indexes:
         """Returns what the dataset holds at the versions of the record."""
         with self._lock:
             kept = self._kept.get(record.dataset_id)
-        if kept is not None and kept.record.created_at != record.created_at:
-            kept = None  # a dataset that was deleted had the same id
+        if kept is not None and (kept.record.created_at, kept.record.restored) != (record.created_at, record.restored):
+            kept = None  # a dataset that was deleted had the same id, or it was restored
         if kept is not None and (kept.record.layers, kept.record.chunks) == (record.layers, record.chunks):
             return kept
         found = self._read(record, kept)

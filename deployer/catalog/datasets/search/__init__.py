@@ -1,5 +1,4 @@
 """Search in a dataset: the instances of a component, and indexes of them.
 
-`deployer.catalog.datasets.maintenance`, `deployer.catalog.datasets.registration`, the rest of `deployer.catalog` and
-`deployer.cli` may import it.
+The rest of `deployer.catalog.datasets`, the rest of `deployer.catalog` and `deployer.cli` may import it.
 """

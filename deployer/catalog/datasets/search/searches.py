@@ -62,12 +62,11 @@ class Searches:
             kept = tuple(each for each in record.searches if each.column != made.column)
             reached("catalog:before-naming-index")
             if self.datasets.is_replaced(record, replace(record, searches=(*kept, made))):
-                for each in old:
-                    remove_folder(self.place(dataset_id, each))
+                self._remove_unsaved(dataset_id, old)
                 return made
             remove_folder(self.place(dataset_id, made))
         raise Conflict(
-            "others change the dataset all the time", where=dataset_id, remedy="try again when there are fewer writers"
+            "other writers keep changing the dataset", where=dataset_id, remedy="try again when there are fewer writers"
         )
 
     def rebuild(self, dataset_id: str, search: SearchIndex) -> SearchIndex:
@@ -83,12 +82,18 @@ class Searches:
                 return []
             kept = tuple(each for each in record.searches if each not in old)
             if self.datasets.is_replaced(record, replace(record, searches=kept)):
-                for each in old:
-                    remove_folder(self.place(dataset_id, each))
+                self._remove_unsaved(dataset_id, old)
                 return old
         raise Conflict(
-            "others change the dataset all the time", where=dataset_id, remedy="try again when there are fewer writers"
+            "other writers keep changing the dataset", where=dataset_id, remedy="try again when there are fewer writers"
         )
+
+    def _remove_unsaved(self, dataset_id: str, searches: Sequence[SearchIndex]) -> None:
+        """Removes the rows of indexes that nothing has any more: neither the dataset, nor a savepoint."""
+        saved = {each.index_id for record in self.datasets.saved() for each in record.searches}
+        for search in searches:
+            if search.index_id not in saved:
+                remove_folder(self.place(dataset_id, search))
 
     def search_texts(
         self, record: DatasetRecord, entity: str, component: str, text: str, limit: int | None = None
@@ -186,7 +191,7 @@ class Searches:
         dimension = 0 if is_text else int(rows.schema.field("instance").type.list_size)
         if isinstance(wanted.index, VectorIndex) and dimension % wanted.index.sub_vectors:
             raise InvalidInput(
-                f"vectors of {dimension} numbers cannot be parted into {wanted.index.sub_vectors} sub-vectors",
+                f"vectors of {dimension} numbers cannot be divided into {wanted.index.sub_vectors} sub-vectors",
                 remedy="choose `num_sub_vectors` that divides their length",
             )
         named = build_instances(self.place(record.dataset_id, search), rows, wanted.index)
@@ -233,7 +238,7 @@ def wanted_again(search: SearchIndex) -> NewSearch:
                 index = decode(VectorIndex, {**search.settings, "metric": search.metric})
     except Mismatch as error:
         raise Corrupt(
-            f"what the log has of a search index is not valid: {error}", where=search.entity, remedy="delete the index"
+            f"the log's entry of a search index is not valid: {error}", where=search.entity, remedy="delete the index"
         ) from None
     return NewSearch(search.entity, search.component, search.timeline, index, search.config)
 

@@ -45,14 +45,15 @@ def agent(
     specs: SpecsPath = None,
     as_json: Annotated[bool, typer.Option("--json", help="Log one JSON document a line.")] = False,
 ) -> int:
-    """Watch the triggers of all services, and run what is due on this machine.
+    """Watch the triggers of all services, those of datasets among them, and run what is due on this machine.
 
     Several agents may watch one instance: each run is done once. SIGTERM ends it when its runs have ended; a second
-    one, or Ctrl-C, stops them, and what they have committed stands. What is on clusters on AWS is left to AWS.
+    one, or Ctrl-C, stops them, and their commits are kept. AWS starts the services on clusters on AWS.
     """
     import gc
     from contextlib import closing, nullcontext
 
+    from deployer.catalog.datasets.declared.scheduled import ScheduledDatasets
     from deployer.cli.commands.agent.log import AgentLog
     from deployer.cli.inputs.lake_root import root_to_read
     from deployer.errors import Interrupted, InvalidInput
@@ -74,14 +75,18 @@ def agent(
     gc.set_threshold(700, 10, 10)  # commands seldom look for cycles: this one lives long
     log = AgentLog(as_json=as_json)
     with closing(open_store(root)) as store:
-        found = Agent(store, root, log.tell, settings)
+        datasets = ScheduledDatasets(store, root, log.tell)
+        found = Agent(store, root, log.tell, settings, beside=datasets)
         with obeyed(found), served(found, listen) if not once and listen != "off" else nullcontext() as address:
             log.tell("watching", root=root, every=settings.every, listen=address, once=once)
             whole = found.once() if once else found.watch()
-    log.tell("stopped", runs=dict(found.workers.ended))
+    ended = dict(found.workers.ended)
+    for status, number in datasets.ended.items():
+        ended[status] = ended.get(status, 0) + number
+    log.tell("stopped", runs=ended)
     if not whole:
         return Interrupted.exit_code
-    return 1 if once and found.workers.ended.get("FAILED") else 0
+    return 1 if once and ended.get("FAILED") else 0
 
 
 @contextmanager

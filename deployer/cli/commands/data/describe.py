@@ -74,7 +74,8 @@ def _print(found: TableDescription) -> None:
     for column in found.columns:
         null = "null" if column.nullable else "not null"
         in_files = [repr(column.source) if column.source is not None else ""] if has_sources else []
-        columns.add_row(column.name, column.type, null, column.key, *in_files, column.description.strip())
+        key = ", ".join(filter(None, (column.key, "sensitive" if column.sensitive else "")))
+        columns.add_row(column.name, column.type, null, key, *in_files, column.description.strip())
     console.print(columns)
     if found.view is not None:
         _print_view(found.view)

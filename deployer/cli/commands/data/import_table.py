@@ -52,7 +52,7 @@ def import_table(
     """Take existing tables under management and write their specs; a preview is clean afterwards.
 
     A Lance dataset below the instance's root stays where it is. Anything else is copied into a new table.
-    The same command finishes an import that was cut off.
+    The same command finishes an import that was interrupted.
     """
     from deployer import app
     from deployer.cli.console.output import print_json

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class FileFormat(StrEnum):
-    """What files hold."""
+    """The formats of files."""
 
     PARQUET = "parquet"
     CSV = "csv"

@@ -23,7 +23,10 @@ def report(
     """
     from deployer import app
     from deployer.cli.console.output import note
+    from deployer.cli.console.progress_display import working
 
-    app.report(project, stack, specs).write(html)
+    with working("reading the lake"):
+        found = app.report(project, stack, specs)
+    found.write(html)
     note(f"wrote {html}")
     return 0

@@ -1,4 +1,4 @@
-"""What the commands on data share: the instance's root and cluster, and how rows are shown."""
+"""Shared parts of the commands on data: the instance's root and cluster, and how rows are shown."""
 
 from __future__ import annotations
 

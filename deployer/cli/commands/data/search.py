@@ -138,7 +138,7 @@ def search(
 
 
 def _find_beside_project(trusted: TrustedFunctions, project: Path | None, stack: str, specs: Path | None) -> None:
-    """Lets modules in the project's folder be imported where functions are trusted; installed ones come first."""
+    """Makes modules in the project's folder importable where functions are trusted; installed ones come first."""
     import sys
 
     from deployer.app.workspace import open_workspace

@@ -33,7 +33,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
     ),
     (
         rf"{_any(EXPIRED)}|token (?:included in the request )?(?:is|has) expired",
-        "the credentials ran out: renew them (`aws sso login`, or a new token in CI)",
+        "the credentials expired: renew them (`aws sso login`, or a new token in CI)",
     ),
     (
         rf"{_any(CREDENTIALS - EXPIRED)}|"

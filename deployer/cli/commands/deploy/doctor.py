@@ -31,10 +31,10 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Look for what is missing or wrong: this machine, the project, the lake, AWS. Each finding has its remedy.
+    """Check this machine, the project, the lake and AWS for what is missing or wrong. Each finding has its remedy.
 
-    Checks run side by side. What does not concern the lake is not applicable. Changes nothing, and shows no credential.
-    Exits with 1 when something is wrong; warnings are none.
+    Checks run side by side. Checks that do not concern the lake are not applicable. Changes nothing, and shows no
+    credential. Exits with 1 when something is wrong; warnings do not count.
     """
     from deployer import app
     from deployer.cli.console.output import print_json, stderr

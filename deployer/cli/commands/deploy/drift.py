@@ -1,4 +1,5 @@
-"""`deployer drift`: what live state has otherwise than it was last applied, by whom, and into the specs with it."""
+"""`deployer drift`: differences between live state and what was last applied, with their authors, and into the specs
+with it."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def drift(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Show what live state has otherwise than it was last applied, by whom and when.
+    """Show how live state differs from what was last applied, who changed it and when.
 
     With `--target` nothing is read of other tables, and `--write-spec` edits and takes over nothing else.
 
@@ -46,7 +47,7 @@ def _print(found: DriftResult) -> None:
         _line(f"Targeted: {describe_targets(found.targets)}")
     for table in found.unreadable:
         _line(table.address, "bold")
-        _line(f"  unreadable, so whether it differs is not known: {table.why}", "red")
+        _line(f"  unreadable, so whether it differs is unknown: {table.why}", "red")
     if not found.items and not found.undeclared:
         if found.unreadable:
             _line("")
@@ -61,7 +62,7 @@ def _print(found: DriftResult) -> None:
             address = item.address
             _line(address, "bold")
         origin = item.origin
-        by = f"  {origin.who}, {origin.at:%Y-%m-%d %H:%M:%S} UTC" if origin else "  by whom is not known"
+        by = f"  {origin.who}, {origin.at:%Y-%m-%d %H:%M:%S} UTC" if origin else "  by an unknown author"
         version = f" (version {origin.version})" if origin and origin.version else ""
         _line(f"  {describe(item.change)}{by}{version}")
     for each in found.undeclared:

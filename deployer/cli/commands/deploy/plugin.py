@@ -66,8 +66,8 @@ def install(
 ) -> int:
     """Download a provider plug-in, check its digest, and unpack it into Pulumi's plug-in folder.
 
-    The folder is `$PULUMI_HOME/plugins`, else `~/.pulumi/plugins`. A download that was cut off is resumed. A plug-in
-    that is installed already is left as it is.
+    The folder is `$PULUMI_HOME/plugins`, else `~/.pulumi/plugins`. A download that was interrupted is resumed. A
+    plug-in that is installed already is left as it is.
     """
     from deployer.cli.console.output import print_json, stdout
     from deployer.engine.plugins.package import wanted_plugin

@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
         except InvalidSpecs as error:
             found = {"refusals": [str(problem) for problem in error.problems]}
         except DeployerError as error:
-            found = {"refusals": [f"the policies could not be asked: {error}"]}
+            found = {"refusals": [f"the policies could not be evaluated: {error}"]}
         print_json(found)
     return 0
 

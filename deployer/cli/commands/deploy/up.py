@@ -63,7 +63,8 @@ def up(
 ) -> int:
     """Apply the specs. Shows the plan and asks first; refuses what destroys data unless it was allowed by address.
 
-    Tables that cannot be read are left as they are; the others are applied, and the exit code is 1.
+    Tables that cannot be read are left as they are; the others are applied, and the exit code is 1. New recordings of
+    datasets that declare `register: auto` are registered; for one that cannot be, the exit code is 1.
     From the plan on, other runs that would change the stack are refused until this one ends, or wait for it with
     `--lock-timeout`.
     """
@@ -115,7 +116,7 @@ def up(
             reporter=reporter,
         )
     _print(done, as_json=as_json)
-    return 1 if done.unreadable else 0
+    return 1 if done.unreadable or any(each.failures for each in done.recordings) else 0
 
 
 def _ignore(_: PlanResult) -> None:
@@ -156,6 +157,13 @@ def _print(done: ApplyResult, *, as_json: bool) -> None:
     for old in done.old_datasets:
         gone = "a rewrite that is not wanted any more" if old.given_up else "the table was rewritten since"
         note(f"{old.table}: {old.location} is {f'kept: {old.why}' if old.why else f'removed: {gone}'}")
+    for each in done.recordings:
+        registered = [f"{count(each.registered, 'recording')} registered"] if each.registered else []
+        lines = [*registered, *(f"search index {index} built" for index in each.indexes)]
+        for line in lines:
+            note(f"{each.address}: {line}")
+        for failure in () if as_json else each.failures:
+            stderr().print(f"error: {each.address}: {failure}", style="red", soft_wrap=True, markup=False)
     if done.unreadable and not as_json:
         left = "was left as it is" if len(done.unreadable) == 1 else "were left as they are"
         names = ", ".join(table.address for table in done.unreadable)

@@ -90,7 +90,7 @@ def show(
 ) -> int:
     """Show one job: its state, how many rows it writes a second, and when it is expected to end.
 
-    Exit codes: 0; 1 an error, and a job that failed where it was followed.
+    Exit codes: 0 shown; 1 an error, or a followed job that failed.
     """
     import time
     from contextlib import closing

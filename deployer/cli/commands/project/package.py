@@ -47,7 +47,7 @@ def package(
 ) -> int:
     """Build the code of jobs for clusters on AWS: deployer itself, its jobs, and the packages that they need.
 
-    `up` does the same when it has to. What did not change is left as it is.
+    `up` does the same when needed. Unchanged parts are left as they are.
     """
     from deployer.app.stack.job_package import TITLE
     from deployer.app.workspace import open_workspace

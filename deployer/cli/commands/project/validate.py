@@ -63,8 +63,9 @@ def _note_files(workspace: Workspace, unread: Sequence[str]) -> None:
 
 def _summary(lake: Lake) -> str:
     """Returns the result for valid specs, in one line."""
-    counts = (_counted(len(lake.tables), "table"), _counted(len(lake.files), "file"))
-    return f"{lake.instance.name}: {counts[0]} in {counts[1]} without a problem"
+    tables, files = _counted(len(lake.tables), "table"), _counted(len(lake.files), "file")
+    datasets = f" and {_counted(len(lake.datasets), 'dataset')}" if lake.datasets else ""
+    return f"{lake.instance.name}: {tables}{datasets} in {files} without a problem"
 
 
 def _counted(count: int, noun: str) -> str:

@@ -85,8 +85,8 @@ def delete(
 ) -> int:
     """Delete rows, as one version. Earlier versions and savepoints keep them.
 
-    Asks first, and says how many rows of which leaves. A table that is protected from deletion keeps a row at least,
-    unless --allow-destroy names it.
+    Asks first, and shows how many rows of which leaves change. A table that is protected from deletion keeps at least
+    one row, unless --allow-destroy names it.
     """
     from deployer.errors import InvalidInput
     from deployer.tables.rows.delete import delete_rows
@@ -136,9 +136,9 @@ def update(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Give columns of rows other values, as one version. Rows whose row keys change move to the leaf of their new key.
+    """Update columns of rows, as one version. Rows whose row keys change move to the leaf of their new key.
 
-    Asks first, and says how many rows of which leaves.
+    Asks first, and shows how many rows of which leaves change.
     """
     from deployer.tables.rows.update import update_rows
 
@@ -211,8 +211,8 @@ def merge(
     """Merge the rows of files into a table by their keys, as one version. More than a million rows go through files
     in the folder of temporary files (TMPDIR), which then has to hold them twice.
 
-    Columns that the files do not have keep their values in rows that are updated. Asks first, and says how many rows of
-    which leaves.
+    Columns that the files do not have keep their values in rows that are updated. Asks first, and shows how many rows
+    of which leaves change.
     """
     from contextlib import ExitStack
 

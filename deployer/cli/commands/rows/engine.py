@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-
-    from pyspark.sql import SparkSession
 
     from deployer.cli.options import EngineName
     from deployer.platform.system.progress import OnProgress
@@ -19,20 +16,7 @@ def tasks_by(
     engine: EngineName, project: Path | None, stack: str, specs: Path | None, on_progress: OnProgress
 ) -> RunTasks:
     """Returns what does the parts of a change; the specs are read when they turn out to need Spark."""
+    from deployer.cli.inputs.spark_session import session_of
     from deployer.runs.rewriting import row_tasks
 
     return row_tasks.tasks_by(engine.value, session_of(project, stack, specs), on_progress)
-
-
-def session_of(project: Path | None, stack: str, specs: Path | None) -> Callable[[], SparkSession]:
-    """Returns what starts Spark in the sizes of the declared local cluster."""
-
-    def session() -> SparkSession:
-        from deployer.app.workspace import open_workspace
-        from deployer.compute.clusters import local_cluster
-        from deployer.compute.spark.local import job_session
-
-        instance = open_workspace(project, stack, specs).lake().instance
-        return job_session(lambda: local_cluster(instance.clusters, None, instance.address))
-
-    return session

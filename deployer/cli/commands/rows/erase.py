@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deployer.cli.commands.rows.engine import session_of, tasks_by
+from deployer.cli.commands.rows.engine import tasks_by
 from deployer.cli.commands.rows.options import Engine, Yes
+from deployer.cli.inputs.spark_session import session_of
 from deployer.cli.options import (
     DEFAULT_STACK,
     AllowDestroy,
@@ -45,13 +46,13 @@ def erase(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Erase rows for ever: from the table, and from every version, savepoint, replaced dataset, index and past state
+    """Erase rows forever: from the table, and from every version, savepoint, replaced dataset, index and past state
     that still has them.
 
-    Asks first, and names what goes. Savepoints that have the rows go only with --delete-savepoints. Afterwards all
-    versions that are left are read, and all files searched for values of the rows. Exit code 2: something could not be
-    reached yet, and the command says how to finish. Rows under a legal hold are refused. A table that is protected from
-    deletion keeps a row at least, unless --allow-destroy names it.
+    Asks first, and lists what is removed. Savepoints that have the rows go only with --delete-savepoints. Afterwards
+    all versions that are left are read, and all files searched for values of the rows. Exit code 2: something could not
+    be reached yet, and the command says how to finish. Rows under a legal hold are refused. A table that is protected
+    from deletion keeps at least one row, unless --allow-destroy names it.
     """
     from deployer.cli.commands.deploy.up import confirm
     from deployer.cli.console.output import print_json
@@ -73,7 +74,7 @@ def erase(
             if dry_run:
                 return 0
             refuse_savepoints_of(plan, opened.address, allowed=delete_savepoints)
-            confirm(f"Erase {count(max(plan.rows, plan.stored_rows), 'row')} of {plan.table} for ever?")
+            confirm(f"Erase {count(max(plan.rows, plan.stored_rows), 'row')} of {plan.table} forever?")
         with Meter(as_json=as_json) as meter:
             meter.begin(opened.entry.full_name, opened.entry.full_name)
 

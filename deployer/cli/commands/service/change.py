@@ -59,7 +59,7 @@ def create(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Attach a service to a table. Without a trigger it has the kind's own."""
+    """Attach a service to a table, by default with the trigger of its kind."""
     from deployer.cli.commands.service.options import pairs
     from deployer.services.api.management import attach
     from deployer.specs.schema.services import kind_named
@@ -83,7 +83,7 @@ def alter(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Change a service: what is not given stays, options and trigger each as a whole."""
+    """Change a service. Omitted settings stay; options and trigger are each replaced as a whole."""
     from deployer.cli.commands.service.options import pairs
     from deployer.services.api.management import alter as altered
     from deployer.specs.schema.services import kind_named
@@ -224,7 +224,7 @@ def cancel(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Cancel the run of a service that is queued or running. What it committed stands."""
+    """Cancel the run of a service that is queued or running. Its commits are kept."""
     from deployer.cli.console.output import print_json, stdout
     from deployer.cli.inputs.table import changed_by_state
     from deployer.services.api.management import RECORDED

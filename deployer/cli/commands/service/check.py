@@ -24,9 +24,9 @@ def check(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Check that services run as their triggers ask, and that views are not later than `max_staleness`: exit code 2,
-    and a line each, for services that are overdue or whose newest run failed, for views that are late, and for tables
-    that cannot be read. For monitoring; runs nothing."""
+    """Check that services run as their triggers require, and that views are not later than `max_staleness`: exit code
+    2, and a line each, for services that are overdue or whose newest run failed, for views that are late, and for
+    tables that cannot be read. For monitoring; runs nothing."""
     from deployer.cli.commands.service.look import look_at_services
     from deployer.cli.console.output import print_json, stdout
     from deployer.cli.inputs.lake_root import root_to_read

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Which(StrEnum):
-    """Which files are listed."""
+    """The files to list."""
 
     ALL = "all"
     LOADED = "loaded"
@@ -89,7 +89,7 @@ def retry_files(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Let the next run of a table's INGEST try files again that were set aside."""
+    """Make the next run of a table's INGEST try again the files that were set aside."""
     from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.inputs.table import looked_at
     from deployer.platform.text.formatting import count

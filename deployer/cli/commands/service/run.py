@@ -94,8 +94,7 @@ def run(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Run a service on a table, whether the table has it or not; or all that is due. What is committed until Ctrl-C
-    stands."""
+    """Run a service on a table, whether the table has it or not; or all that is due. Ctrl-C keeps what is committed."""
     from functools import partial
 
     from deployer.app.workspace import open_workspace

@@ -34,7 +34,7 @@ def list_services(
     watch: Watch = False,
     as_json: AsJson = False,
 ) -> int:
-    """List the services of tables: when they run, whether they did, and what their newest runs came to."""
+    """List the services of tables: their triggers, their newest runs and the outcomes."""
     from functools import partial
 
     from deployer.cli.console.watch import watched
@@ -144,7 +144,7 @@ def describe(
     shown.add_column(overflow="fold")
     shown.add_row("stands", ": ".join(filter(None, (found_service.status, found_service.reason))))
     shown.add_row("runs", describe_trigger(trigger_of(found)) + (" (paused)" if found.paused else ""))
-    shown.add_row("cluster", found.cluster or "the one that jobs have otherwise")
+    shown.add_row("cluster", found.cluster or "the default cluster of jobs")
     for name, value in found_service.options.items():
         shown.add_row(name, "not set" if value is None else str(value))
     if found_service.broken:

@@ -21,7 +21,7 @@ def rebuild(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Make a lost state store again from the datasets under the instance's root.
+    """Rebuild a lost state store from the datasets under the instance's root.
 
     Tables get their ids, names, keys, partitions, settings, services and savepoints from the record in each dataset,
     and their rows and jobs from the dataset's versions. No data is changed. Runs of services and the authors of
@@ -34,6 +34,7 @@ def rebuild(
     from deployer.app.workspace import open_workspace
     from deployer.cli.commands.deploy.up import confirm
     from deployer.cli.console.output import print_json, stdout
+    from deployer.cli.console.progress_display import working
     from deployer.cli.console.reporter import ConsoleReporter
     from deployer.errors import NotFound
     from deployer.platform.text.formatting import count
@@ -44,7 +45,8 @@ def rebuild(
     with held_in_time(workspace, lake, lock_timeout, ConsoleReporter()):
         tables = {each.full_name: each for each in lake.tables}
         declared = ProjectDeclarations(lake.instance, tables, workspace.owner, read_recorded(workspace.stack_ref).ids)
-        planned = plan_rebuild(workspace.root(lake), declared)
+        with working("reading the datasets", as_json=as_json):
+            planned = plan_rebuild(workspace.root(lake), declared)
         if not as_json:
             _show(planned)
         if not planned.tables:
@@ -57,7 +59,8 @@ def rebuild(
         if not preview:
             if not yes:
                 confirm("Make the state store from these datasets?")
-            aside = apply_rebuild(planned)
+            with working("writing the state", as_json=as_json):
+                aside = apply_rebuild(planned)
     if as_json:
         print_json(_as_json(planned, aside, written=not preview))
     elif not preview:

@@ -34,7 +34,7 @@ def show(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show the state as it is recorded: properties, partitions, files, jobs. Nothing is rolled forward by it.
+    """Show the state as it is recorded: properties, partitions, files, jobs. It rolls nothing forward.
 
     Exit codes: 0 shown, 1 an error, such as a version that is not kept any more.
     """
@@ -174,7 +174,7 @@ def _print_table(name: str, state: TableState) -> None:
         "under way": ", ".join(f"{each.job_id} ({each.kind})" for each in state.intents.values()) or "nothing",
         "services": ", ".join(map(_describe_service, state.services.values())) or "none",
         "runs": ", ".join(f"{run.run_id} ({run.service}, {run.status})" for run in open_runs)
-        or f"none under way, {len(state.runs):,} ended",
+        or f"none running, {len(state.runs):,} ended",
         "savepoints": ", ".join(f"{each.name} (version {each.lance_version})" for each in state.savepoints.values())
         or "none",
     }

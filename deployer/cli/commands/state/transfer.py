@@ -27,16 +27,17 @@ def export(
     """
     from contextlib import closing
 
+    from deployer.cli.console.progress_display import working
     from deployer.cli.inputs.lake_root import root_to_read
     from deployer.errors import InvalidInput, Refused
     from deployer.state import open_reader
 
     root = root_to_read(project, stack, specs)
     if file.exists() and not force:
-        raise Refused("the file is there already", where=file, remedy="give another name, or --force")
+        raise Refused("the file exists already", where=file, remedy="give another name, or --force")
     if not file.absolute().parent.is_dir():
         raise InvalidInput("no such folder", where=file.absolute().parent, remedy="make it first")
-    with closing(open_reader(root)) as store:
+    with closing(open_reader(root)) as store, working(f"writing {file}", as_json=as_json):
         exported = store.export_to(file)
     _tell(exported, "wrote", file, as_json)
     return 0
@@ -54,11 +55,13 @@ def import_state(
     Exit codes: 0 imported; 1 an error, such as a damaged file; 3 refused: the root has a state store, or the file is of
     a newer deployer.
     """
+    from deployer.cli.console.progress_display import working
     from deployer.cli.inputs.lake_root import instance_of
     from deployer.state.new_store import import_into
 
     root, instance = instance_of(project, stack, specs)
-    imported = import_into(file, root, instance.state.options, instance=instance.name)
+    with working(f"importing {file}", as_json=as_json):
+        imported = import_into(file, root, instance.state.options, instance=instance.name)
     _tell(imported, "imported", file, as_json)
     return 0
 

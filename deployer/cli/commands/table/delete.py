@@ -1,4 +1,4 @@
-"""`deployer table delete`: a table's data and metadata, for ever."""
+"""`deployer table delete`: a table's data and metadata, forever."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def delete(
             for each in found.datasets:
                 note(f"removes {each.location}: {count(each.files, 'file')} with {size(each.bytes)}")
         what = f"{_rows(found.rows)}, {count(found.files, 'file')} with {size(found.bytes)} on storage,"
-        confirm_by_name(target.name, f"This deletes {target.name} with {what} for ever", force=force)
+        confirm_by_name(target.name, f"This deletes {target.name} with {what} forever", force=force)
         declared = target.lake.table(target.name)
         if write_spec and declared is not None:
             from deployer.cli.commands.table.spec import take_out

@@ -42,17 +42,24 @@ def gc(
 ) -> int:
     """Remove files that no version needs and commits that were never made, such as of loads that failed or were killed.
 
-    Without names of tables, packages of functions go too that no column of the instance is computed by. Every version
-    stays, and so do files younger than the grace period: a load that runs may commit them yet.
+    Without names of tables, it also removes packages of functions that no column of the instance uses, and folders of
+    the catalog that neither a dataset nor a savepoint uses. Every version stays, and so do files younger than the grace
+    period: a load that runs may commit them yet.
     """
     from contextlib import closing
     from dataclasses import asdict
 
     from deployer.app.workspace import open_workspace
-    from deployer.cli.console.output import note, print_json
+    from deployer.catalog.datasets.maintenance import remove_leftovers
+    from deployer.catalog.datasets.model.registry import Datasets
+    from deployer.catalog.datasets.reads.index import Indexes
+    from deployer.catalog.datasets.search.searches import Searches
+    from deployer.cli.console.output import note, print_json, stdout
+    from deployer.cli.console.progress_display import progress_shown
     from deployer.cli.summaries.unreadable import note_unreadable
     from deployer.errors import Corrupt, NotFound
     from deployer.live.reader import unreadable
+    from deployer.platform.system.progress import Progress
     from deployer.state import open_store
     from deployer.tables.maintenance.collect.function_packages import PackagesReport, collect_packages
     from deployer.tables.maintenance.collect.garbage import collect_garbage
@@ -61,9 +68,10 @@ def gc(
     done: list[GarbageReport] = []
     workspace = open_workspace(project, stack, specs)
     root = workspace.root(workspace.lake())
-    with closing(open_store(root)) as store:
+    with closing(open_store(root)) as store, progress_shown("collecting garbage", as_json=as_json) as report:
         entries, broken = _entries(store, tables or [], workspace.owner)
-        for entry in sorted(entries, key=lambda entry: entry.full_name):
+        for number, entry in enumerate(sorted(entries, key=lambda entry: entry.full_name)):
+            report(Progress("looking at files", number, len(entries), "tables"))
             try:
                 done.append(
                     collect_garbage(store, root, entry.table_id, grace=age, versions_older_than=old, dry_run=dry_run)
@@ -71,15 +79,26 @@ def gc(
             except (Corrupt, NotFound) as why:
                 broken.append(unreadable(entry, why))
         packages = PackagesReport() if tables else collect_packages(store, root, grace=age, dry_run=dry_run)
+        datasets = Datasets(store, root)
+        searches = Searches(datasets, Indexes(root))
+        folders = [] if tables else remove_leftovers(datasets, searches, age, dry_run=dry_run)
     if as_json:
         error = {"error": {"kind": "Corrupt", "unreadable": [each.as_row() for each in broken]}} if broken else {}
         print_json(
-            {"dry_run": dry_run, "tables": [asdict(each) for each in done], "functions": asdict(packages), **error}
+            {
+                "dry_run": dry_run,
+                "tables": [asdict(each) for each in done],
+                "functions": asdict(packages),
+                "catalog": folders,
+                **error,
+            }
         )
         return 1 if broken else 0
     for each in done:
         _print(each, dry_run=dry_run)
     _print_packages(packages, dry_run=dry_run)
+    for folder in folders:
+        stdout().print(f"{'would remove' if dry_run else 'removed'} {folder}, which no dataset has")
     note_unreadable(broken)
     if not done and not broken:
         note("this stack manages no tables")

@@ -150,6 +150,6 @@ def _range(node: PartitionInfo) -> str:
 
 def _key(key: Any) -> str:
     if key is None:
-        return "not known"
+        return "unknown"
     text = ", ".join(map(str, key)) if isinstance(key, list) else str(key)
     return (text if len(text) <= 40 else f"{text[:39]}…").replace("\n", "⏎") or '""'

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from deployer.tables.importing.split_estimate import Estimate
     from deployer.tables.layout.partitions.split import SplitResult
 
-split_points = typer.Typer(name="split-points", help="Where a table could be split.", no_args_is_help=True)
+split_points = typer.Typer(name="split-points", help="Estimate split points of a table.", no_args_is_help=True)
 
 
 def split(
@@ -41,6 +41,7 @@ def split(
     from dataclasses import asdict
 
     from deployer.cli.console.output import print_json, stdout
+    from deployer.cli.console.progress_display import working
     from deployer.cli.inputs.table import changed
     from deployer.cli.inputs.table import write_spec as edit_spec
     from deployer.errors import InvalidInput
@@ -50,7 +51,8 @@ def split(
         raise InvalidInput("--dry-run changes nothing, and --write-spec edits specs", remedy="give one of them")
     written: list[str] = []
     with changed(project, stack, specs, table, alone=write_spec) as target:
-        done = split_leaves(target.store, target.root, target.entry.table_id, max_rows, dry_run=dry_run)
+        with working(f"splitting leaves of {target.name}", as_json=as_json):
+            done = split_leaves(target.store, target.root, target.entry.table_id, max_rows, dry_run=dry_run)
         if write_spec:
             declare_split_points(target.store, target.root, target.entry.table_id)
             written = edit_spec(target)

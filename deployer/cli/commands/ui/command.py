@@ -24,10 +24,12 @@ def ui(
 
     Prints the URL, which only this machine reaches. Nothing is changed unless --allow-runs is given.
     """
+    import datetime as dt
     from contextlib import closing
 
     from deployer.app.workspace import open_workspace
     from deployer.cli.console.output import note, stdout
+    from deployer.cli.console.progress_display import working
     from deployer.cli.inputs.lake_root import root_to_read
     from deployer.live.reader import live_instance
     from deployer.state import open_reader
@@ -40,7 +42,10 @@ def ui(
     with closing(open_reader(root)) as store, bound(port) as (listening, chosen):
         instance = live_instance(store.instance())
         name = instance.name if instance is not None else workspace.project.name
-        site = Site(LakeView(store, root), workspace, name, allow_runs)
+        view = LakeView(store, root)
+        site = Site(view, workspace, name, allow_runs)
+        with working("reading the lake"):
+            view.prepare(dt.datetime.now(dt.UTC))
         stdout().print(f"http://{HOST}:{chosen}/", soft_wrap=True)
         note("press Ctrl-C to end it")
         server(site, chosen).run(sockets=[listening])

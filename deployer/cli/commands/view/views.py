@@ -55,9 +55,9 @@ def refresh(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Make a materialized view the result of its query over the newest rows of the tables that it reads.
+    """Refresh a materialized view: its rows become the result of its query over the newest rows of its tables.
 
-    What changed since the last refresh is taken over, as one version of the view; where that cannot be, all rows are
+    Changes since the last refresh are applied, as one version of the view; where that is not possible, all rows are
     computed again, and the reason is shown. `deployer view plan` shows it before.
     """
     from dataclasses import asdict

@@ -36,7 +36,7 @@ SPARK_ROWS = 2_000_000  #: rows to compute from which on Spark does it, unless a
 def backfill_columns(work: Work[BackfillOptions]) -> BackfillResult:
     """Computes what is not computed yet of each column, as one run.
 
-    Each column is a job of its own: what a run that was cut off has computed, the next one does not compute again.
+    Each column is a job of its own: what a run that was interrupted has computed, the next one does not compute again.
     Raises as `backfill` does; what was committed stays.
     """
     begun = time.monotonic()
@@ -141,7 +141,7 @@ def _rows_to_do(table: OpenTable, request: BackfillRequest, definition: Definiti
 
 
 def _job_id(table: OpenTable, name: str, definition: Definition) -> str:
-    """Returns the id of the job that computes the column now: that of the run before where it was cut off."""
+    """Returns the id of the job that computes the column now: that of the run before where it was interrupted."""
     identity = definition.identities[name]
     if len(definition.identities) > 1:  # a column that came or went makes it another job
         every = json.dumps(sorted(definition.identities.items()))

@@ -9,7 +9,7 @@ from deployer.state.model.services import Figures, FinalStatus
 
 @dataclass(frozen=True, slots=True)
 class BackfilledColumn:
-    """What a run of BACKFILL wrote of one column; `job_id` is what its errors are recorded under."""
+    """The result of a run of BACKFILL for one column; `job_id` is what its errors are recorded under."""
 
     column: str
     version: str

@@ -25,7 +25,8 @@ MOST_COLUMNS = 16
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """What is arranged, by which columns, and how much at a time; sizes in bytes. No `columns`: the table's keys."""
+    """The options of CLUSTER: the files, the columns, and how much at a time; sizes in bytes. No `columns`: the table's
+    keys."""
 
     columns: tuple[str, ...] = ()
     curve: Curve = "sort"

@@ -12,7 +12,8 @@ from deployer.specs.schema.services import all_options
 
 @dataclass(frozen=True, slots=True)
 class CompactOptions:
-    """What is merged, and how much at a time; sizes in bytes. `target_rows` None: the table's `max_rows_per_file`."""
+    """The options of COMPACT: which files, and how much at a time; sizes in bytes. `target_rows` None: the table's
+    `max_rows_per_file`."""
 
     target_file_bytes: int = 256_000_000
     target_rows: int | None = None

@@ -101,7 +101,7 @@ def cutoff_of(state: TableState, schema: pa.Schema, where: str, now: float) -> C
 def expired_files(state: TableState, cutoff: Cutoff, field: int | None = None) -> ExpiredFiles:
     """Sorts the table's files by the bounds that the state records of row keys and of columns that CLUSTER uses.
 
-    `field` is Lance's id of the column, by which bounds of CLUSTER are found; None where it is not known.
+    `field` is Lance's id of the column, by which bounds of CLUSTER are found; None where it is unknown.
     """
     keys = state.properties.row_keys
     place = keys.index(cutoff.column) if cutoff.column in keys else None

@@ -59,9 +59,9 @@ def expire(
     stay = f"; {count(kept, 'expired row stays', 'expired rows stay')} under legal hold" if kept else ""
     why = stay.removeprefix("; ")
     if not done.rows:
-        why = f"no row of before {moment} is left to remove{stay}"
+        why = f"no row before {moment} is left to remove{stay}"
     elif dry_run:
-        why = f"dry run: would remove {count(done.rows, 'row')} of before {moment}{stay}"
+        why = f"dry run: would remove {count(done.rows, 'row')} before {moment}{stay}"
     return ExpireResult(
         table.entry.full_name,
         run_id,
@@ -84,7 +84,7 @@ def expire(
 def _planned(
     table: OpenTable, dataset: LanceDataset, cutoff: Cutoff, files: Deletions, run_tasks: RunTasks, *, dry_run: bool
 ) -> tuple[ExpiredFiles, RowPlan]:
-    """Returns the files that are dropped whole, and the plan for all expired rows. Of a table with holds, every file
+    """Returns the files that are dropped whole, and the plan for all expired rows. In a table with holds, every file
     that may hold expired rows is read, since any may hold rows that stay."""
     field = field_of(dataset, cutoff.column)
     found = expired_files(table.state, cutoff, None if field is None else field.id())

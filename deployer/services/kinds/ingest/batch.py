@@ -43,7 +43,7 @@ SPARK_FILE_BYTES = 4 << 20  #: on average; smaller files are read faster without
 
 @dataclass(frozen=True, slots=True)
 class LoadedBatch:
-    """What one commit came to. `loaded` are its files, `bad` the reasons of those that were left out, by path, and
+    """The outcome of one commit. `loaded` are its files, `bad` the reasons of those that were left out, by path, and
     `moved` files that changed or went while they were read. `job` is None where nothing was committed."""
 
     job: Job | None

@@ -60,7 +60,7 @@ class FilesRun:
 
     def run(self) -> IngestFilesResult:
         """Loads what is new. Raises InvalidInput for a bad file where these fail the run, Refused for a place within
-        the lake's root, and Conflict when others change the table without end.
+        the lake's root, and Conflict when others change the table continuously.
 
         What was committed before stands. A run that is cancelled returns it.
         """
@@ -158,7 +158,7 @@ class FilesRun:
         return plan_files(landed, record, self.not_loaded, self.options, _same_content, now)
 
     def _note_changes(self, landed: Sequence[LandedFile], planned: PlannedFiles, *, complete: bool) -> None:
-        """Records the changed files, and forgets what is gone from the place or loaded by now."""
+        """Records the changed files, and forgets what is gone from the place or loaded meanwhile."""
         seen, there = {each.path for each in planned.changed}, {each.path for each in landed}
         kept = {*planned.aside, *(each.path for each in planned.new)}
 

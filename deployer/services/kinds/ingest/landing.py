@@ -70,7 +70,7 @@ class Landing:
             raise Refused(
                 f"the place lies within the lake's own root {root}, or covers it",
                 where=files,
-                remedy="let files come to a place of their own, outside of the root",
+                remedy="use a place outside of the root",
             )
         return place
 

@@ -50,7 +50,7 @@ class Messages:
                 raise _refused(error, self.queue) from None
 
     def release(self) -> None:
-        """Lets the next run have the messages at once, as far as SQS allows it; else they come again later."""
+        """Makes the messages available to the next run at once, as far as SQS allows it; else they come again later."""
         for first in range(0, len(self.handles), MESSAGES):
             part = self.handles[first : first + MESSAGES]
             entries = [{"Id": str(i), "ReceiptHandle": handle, "VisibilityTimeout": 0} for i, handle in enumerate(part)]
@@ -168,7 +168,7 @@ def _url_of(client: Any, queue: str) -> str:
 
 def _refused(error: ClientError | BotoCoreError, queue: str) -> DeployerError:
     return DeployerError(
-        f"SQS gives no messages: {str(error).splitlines()[0]}",
+        f"SQS returned no messages: {str(error).splitlines()[0]}",
         where=queue,
         remedy="check the queue, and that the role may sqs:ReceiveMessage, sqs:DeleteMessage and sqs:GetQueueUrl",
     )

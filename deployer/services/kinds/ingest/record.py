@@ -2,8 +2,8 @@
 
 A list is written before its commit, to `_ingest/TABLE_ID/` below the root, and the commit's job has the list's digest
 among its sources. So a list and its commit are one: a list without a job is of a run that ended before its commit, and
-a job without a list is damage. A job's id has the number that follows the newest one's. Of two runs that commit beside
-each other, such as one that was taken for dead, both try for the same number, which the table takes once.
+a job without a list is damage. A job's id has the number that follows the newest one's. If two runs commit beside
+each other, such as one that was considered dead, both try for the same number, which the table takes once.
 
 A restore that undoes a commit makes its files new again: the rows are not there. Later ids name the restore, so that an
 id is never used for two commits. Lists become few large ones, as there are many (`MERGED_AT`).

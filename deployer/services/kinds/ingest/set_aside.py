@@ -48,7 +48,7 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True)
 class NotLoaded:
-    """What was not loaded, by path."""
+    """The files that were not loaded, by path."""
 
     files: Mapping[str, SetAside] = field(default_factory=dict)
     changed: Mapping[str, ChangedFile] = field(default_factory=dict)

@@ -55,7 +55,7 @@ def files_of(table: ReadTable) -> list[FileView]:
 
 
 def retry(root: str, table_id: str, paths: Collection[str]) -> Sequence[str]:
-    """Lets the next run try files again that were set aside: those given, or all of them; returns their paths.
+    """Makes the next run try again the files that were set aside: those given, or all of them; returns their paths.
 
     Raises NotFound for a path that is not set aside.
     """

@@ -51,7 +51,7 @@ def _forecast(table: ReadTable) -> str:
     last = next((run for run in runs if run.status in ("SUCCEEDED", "SKIPPED")), None)
     version = table.state.lance_version
     if last is not None and last.figures.lance_version_after == version:
-        return f"nothing but a look at the catalogs: version {version} is published"
+        return f"only checks the catalogs: version {version} is published"
     return f"publishes version {version}"
 
 

@@ -1,4 +1,4 @@
-"""What was published where, as the instance's log remembers it: by it entries are found again whose table is gone.
+"""The registry of published tables in the instance's log, which finds entries whose table is gone.
 
 A property of the instance for each table that was published. It is written before an entry is made and after it is
 removed, and only then: what entries say is in the catalogs.

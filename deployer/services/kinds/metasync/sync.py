@@ -139,7 +139,7 @@ def _require_ours(
     if not ours:
         where = plain(found.location)
         raise Refused(
-            f"{'.'.join(place)} is there already and was not published from this lake: it is at {where}",
+            f"{'.'.join(place)} exists already and was not published from this lake: it is at {where}",
             remedy="remove or rename it there, or publish to another place",
         )
 

@@ -211,7 +211,7 @@ class DynamoBackend:
         return {"ConditionCheck": {**check, "ExpressionAttributeValues": values} if values else check}
 
     def _was_written(self, records: Sequence[Record], items: Sequence[Item], failed: ConditionFailed) -> bool:
-        """Returns whether entries that were refused are there already because the same request came twice.
+        """Returns whether entries that were refused exist already because the same request came twice.
 
         Raises OutcomeUnknown when that can no longer be determined, NotFound when the store was removed.
         """

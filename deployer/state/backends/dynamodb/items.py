@@ -35,7 +35,7 @@ TABLE_SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a log ends: its newest version, its floor, and its newest snapshot's version (0: none)."""
+    """The head of a log: its newest version, its floor, and its newest snapshot's version (0: none)."""
 
     version: int = 0
     floor: int = 0

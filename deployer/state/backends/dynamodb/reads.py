@@ -50,7 +50,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Lost:
-    """Something that a head names is not there: removed meanwhile, or missing."""
+    """An object that a head names does not exist: it was removed meanwhile, or is missing."""
 
     what: str
 

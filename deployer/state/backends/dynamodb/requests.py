@@ -196,7 +196,7 @@ class Requests:
         message = error.response.get("Error", {}).get("Message", "")
         if "ResourceNotFoundException" in codes:
             return NotFound(
-                "there is no such table",
+                "the table does not exist",
                 where=self._where,
                 remedy="check the region and account (AWS_REGION, AWS_PROFILE), or restore the table from a backup",
             )

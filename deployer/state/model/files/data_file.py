@@ -1,4 +1,4 @@
-"""One data file (a Lance fragment) of a table, as the state has it."""
+"""One data file (a Lance fragment) of a table, as the state stores it."""
 
 from __future__ import annotations
 

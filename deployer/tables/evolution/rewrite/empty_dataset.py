@@ -48,7 +48,7 @@ def redeclare_empty(
     """Give a table without rows the columns, keys, split points and storage of `spec`, whatever it has now.
 
     Of `changes`, those that drop indexes are made too. Returns the table afterwards, which may differ from `spec` in
-    all else. Raises Refused when the table holds rows by now, CommitTimedOut when others keep changing it.
+    all else. Raises Refused when the table holds rows meanwhile, CommitTimedOut when others keep changing it.
     """
     for change in changes:
         if isinstance(change, c.DropIndex):
@@ -71,7 +71,7 @@ def redeclare_empty(
         if swap_in(table, create, changed, declared_partitions(spec)) is not None:
             return recorded_table(store, root, store.instance().tables[live.table_id])
     raise CommitTimedOut(
-        "others commit to the table faster than it can be changed", where=spec.address, attempts=ATTEMPTS
+        "other processes commit to the table faster than it can be changed", where=spec.address, attempts=ATTEMPTS
     )
 
 

@@ -75,7 +75,7 @@ def rewrite_table(
         if _rewrite(store, table, spec, target, with_spark, on_progress, holder):
             return
     raise Conflict(
-        "rows were changed again and again while the table was being rewritten",
+        "rows kept changing while the table was being rewritten",
         where=spec.address,
         remedy="run `deployer up` again when there are fewer writers",
     )

@@ -79,7 +79,7 @@ def reinitialise_table(
             settle_indexes(store, root, table_id, wanted, on_progress)
             return emptied
     raise CommitTimedOut(
-        "others commit to the table faster than it can be emptied", where=table.address, attempts=ATTEMPTS
+        "other processes commit to the table faster than it can be emptied", where=table.address, attempts=ATTEMPTS
     )
 
 

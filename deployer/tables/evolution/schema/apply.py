@@ -22,7 +22,7 @@ from deployer.errors import Conflict
 from deployer.plan import changes as c
 from deployer.plan.render.changes import describe
 from deployer.platform.system.progress import OnProgress, no_progress
-from deployer.specs.types.arrow import DEFAULT, DESCRIPTION, SOURCE, computed_of, source_note
+from deployer.specs.types.arrow import DEFAULT, DESCRIPTION, SENSITIVE, SENSITIVE_NOTE, SOURCE, computed_of, source_note
 from deployer.specs.types.computed import Computed, succeeding
 from deployer.specs.types.types import Column, ColumnType, children
 from deployer.state.log.updates import CommitAbandoned, SetTableProperties
@@ -92,6 +92,8 @@ def _operation(
             return note_column(dataset, path, DEFAULT, text)
         case c.ChangeColumnSource(column=path, after=source):
             return note_column(dataset, path, SOURCE, source_note(source))
+        case c.ChangeColumnSensitive(column=path, after=is_sensitive):
+            return note_column(dataset, path, SENSITIVE, SENSITIVE_NOTE if is_sensitive else "")
         case c.ChangeColumnComputed(column=path, after=computed):
             return define_column(dataset, path[0], _kept(dataset, path[0], computed))
         case _:

@@ -81,7 +81,7 @@ def commit_append(
 ) -> AppendResult:
     """Makes the written fragments part of the table as one version of its dataset.
 
-    `schema` is the table's (as the state has it) that the rows were made for. `dataset`, for a caller that appends
+    `schema` is the table's (as the state stores it) that the rows were made for. `dataset`, for a caller that appends
     again and again, is what a commit before gave: nothing is read then unless another process commits. `sources` are
     the files that the rows are from, as `Job` has them. `admission` is what is left to check of rows for a table with
     unique keys.

@@ -22,7 +22,7 @@ def with_load_definitions(
 ) -> Sequence[WrittenFragment]:
     """Returns the files of new rows with the definitions that computed columns of them as they were loaded.
 
-    `schema` is the table's, as the state has it. A function may have left rows out, by its error policy: where its
+    `schema` is the table's, as the state stores it. A function may have left rows out, by its error policy: where its
     column is null in some row, no definition is known for some, so that a backfill computes those that are null.
     """
     if COMPUTED_NOTE not in schema:  # most tables have none, and small appends come often
@@ -50,7 +50,7 @@ def with_copied_definitions(
     written: Sequence[WrittenFragment], state: TableState, before: LanceDataset, after: str
 ) -> Sequence[WrittenFragment]:
     """Returns the files of rows that were copied into the dataset at `after`, with the definitions that computed values
-    of the table: which of the rows are in which file is not known, and Lance's field ids are others there."""
+    of the table: which of the rows are in which file is unknown, and Lance's field ids are others there."""
     text = joined(file.computed for file in state.files)
     if not text:
         return written

@@ -78,9 +78,9 @@ def append_to_lance(
                     remedy=f"run the ingest again with --job-id {appends[0].job_id}: it adds nothing twice",
                 ) from failure
     raise Conflict(
-        "others commit to the table faster than rows can be added to it",
+        "other processes commit to the table faster than rows can be added to it",
         where=location,
-        remedy="run the ingest again when there is less to do",
+        remedy="run the ingest again when there are fewer writers",
     )
 
 
@@ -108,7 +108,7 @@ def fence_appends(location: str, job_id: str) -> None:
 
 def _unknown(why: str, location: str, job_id: str) -> OutcomeUnknown:
     return OutcomeUnknown(
-        f"whether another process committed the rows is not known, and cannot be found out: {why}",
+        f"whether another process committed the rows is unknown, and cannot be determined: {why}",
         where=location,
         remedy=f"run the ingest again with --job-id {job_id}: it adds nothing twice",
     )

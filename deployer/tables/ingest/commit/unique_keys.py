@@ -71,9 +71,9 @@ def stuck(state: TableState, job_id: str, conflict: Conflict, address: str) -> C
     other = next((each for each in loads_under_way(state) if each.job_id != job_id), None)
     if other is None:
         return Conflict(
-            f"others commit to the table faster than rows can be compared with theirs ({conflict.what})",
+            f"other processes commit to the table faster than rows can be compared with theirs ({conflict.what})",
             where=address,
-            remedy="run the load again when there is less to do",
+            remedy="run the load again when there are fewer writers",
         )
     return Conflict(
         f"{conflict.what} and has not ended, and a table with unique keys takes one load at a time",

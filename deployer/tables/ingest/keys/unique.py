@@ -224,7 +224,7 @@ class Admission:
     written: Sequence[WrittenFragment]
 
     def check_again(self, state: TableState, dataset: LanceDataset, address: str) -> None:
-        """Compares the rows with what was added since. Raises KeysTaken when one of their keys is there by now."""
+        """Compares the rows with what was added since. Raises KeysTaken when one of their keys was added meanwhile."""
         if state.lance_version == self.taken.version:
             return
         added = self.taken.at(state, {each.fragment_id for each in self.taken.files})

@@ -1,4 +1,4 @@
-"""From the splits of sources to checked rows of the table, the same in the driver and in Spark's tasks."""
+"""Turns splits of sources into checked rows of the table, the same in the driver and in Spark's tasks."""
 
 from __future__ import annotations
 

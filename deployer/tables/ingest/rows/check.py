@@ -94,7 +94,7 @@ def match_columns(
     mentioned = fields.mentioned
     for name in times:
         if times[name] > 1:
-            problems.append(f"column {name!r} is there twice")
+            problems.append(f"column {name!r} occurs twice")
         column = fields.column_of(name)
         if column not in filled and column is not None and not ignore_extra and name not in mentioned:
             problems.append(f"the table has no column {name!r}{_nearest(name, filled, table)}")

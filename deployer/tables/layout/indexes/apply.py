@@ -62,7 +62,7 @@ def settle_indexes(
 def rename_index(store: StateStore, root: str, table_id: str, name: str, after: IndexSpec) -> None:
     """Renames the index of that name as `after`, which equals it in all else. Can be repeated after a crash.
 
-    Raises Conflict when others keep committing, NotFound when there is no such index.
+    Raises Conflict when others keep committing, NotFound when the index does not exist.
     """
     entry = store.instance().tables[table_id]
     location = dataset_location(root, entry)

@@ -45,7 +45,7 @@ T = TypeVar("T")
 # Lance warns on stderr that it will leave centroids out of statistics unless this is set. Nothing here reads them.
 os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
 
-ATTEMPTS = 8  #: how often an index is committed again after others committed first
+ATTEMPTS = 20  #: how often an index is committed again after others committed first
 _BACKOFF = Backoff(first=0.05, longest=5.0)
 
 
@@ -84,7 +84,7 @@ def build_index(
 ) -> bool:
     """Build the index, in the place of one of that name, and of the one named `replaced`, in one commit.
 
-    False when it is left pending for want of rows; the index in whose place it is to come stays until then. Raises
+    False when it is left pending for lack of rows; the index in whose place it is to come stays until then. Raises
     Conflict when others keep committing, DeployerError with what Lance says, and what ends a build elsewhere.
     """
     entry = store.instance().tables[table_id]
@@ -273,7 +273,9 @@ def committed(entry: TableEntry, root: str, commit: Callable[[LanceDataset], T])
             if reason != "conflict":
                 what = f"Lance could not change an index: {message_of(failure, location)}"
                 raise DeployerError(what, where=where, remedy="try again") from failure
-    raise Conflict("others commit to the table faster than its indexes are built", where=where, remedy="try again")
+    raise Conflict(
+        "other processes commit to the table faster than its indexes are built", where=where, remedy="try again"
+    )
 
 
 def remember(store: StateStore, table_id: str, remembered: RememberedIndex) -> None:
@@ -288,7 +290,7 @@ def _forget(store: StateStore, table_id: str, name: str) -> None:
 def change_remembered(
     store: StateStore, table_id: str, change: Callable[[dict[str, RememberedIndex]], dict[str, RememberedIndex]]
 ) -> None:
-    for _ in range(ATTEMPTS):
+    for _ in _BACKOFF.attempts(ATTEMPTS):
         properties = store.table(table_id).properties
         declared = with_indexes(properties, change(remembered_indexes(properties)))
         try:

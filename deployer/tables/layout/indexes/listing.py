@@ -29,7 +29,7 @@ _TYPES: Mapping[str, str] = {
 @dataclass(frozen=True, slots=True)
 class IndexConfig:
     """An index of a table. `index_type` is LanceDB's name of the type; `kind` and `parameters` are as specs have them,
-    without parameters that equal their defaults there. `status` is `ready`, or `pending` for want of rows."""
+    without parameters that equal their defaults there. `status` is `ready`, or `pending` for lack of rows."""
 
     name: str
     index_type: str

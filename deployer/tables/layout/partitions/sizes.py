@@ -51,7 +51,7 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file by its fragment's id; keys as a spec writes them, None where they are not known.
+    """A file by its fragment's id; keys as a spec writes them, None where they are unknown.
 
     `partition` is the leaf that holds all of it; None for one that lies across leaves.
     """

@@ -292,7 +292,7 @@ def _record(table: OpenTable, updates: Sequence[TableUpdate], unchanged: Sequenc
 
 def _too_busy(table: OpenTable) -> CommitTimedOut:
     return CommitTimedOut(
-        "others commit to the table faster than its leaves can be split",
+        "other processes commit to the table faster than its leaves can be split",
         where=table.address,
         remedy="run it again when there are fewer writers",
         attempts=ATTEMPTS,

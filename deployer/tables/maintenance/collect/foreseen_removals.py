@@ -88,7 +88,7 @@ def _of_unfinished(
     if entry.status == "creating":
         if created and files:
             refused = "it has a log already, which a table in creation never has" if table.rows is not None else None
-            why = "its creation was cut off; it is created again"
+            why = "its creation was interrupted; it is created again"
             yield _removal(root, entry.address, entry.table_id, current, "creating", why, size, table.rows, refused)
         return
     if not created and table.owner not in ("", owner):
@@ -97,7 +97,7 @@ def _of_unfinished(
     if entry.address not in allow_destroy and ((table.rows and table.protected) or (table.rows is None and files)):
         held = f"{table.rows:,} rows, protected from deletion" if table.rows else "files that its log does not record"
         refused = f"its deletion was begun, and it holds {held}; to end it: --allow-destroy {entry.address}"
-    why = "its deletion was cut off; it is ended"
+    why = "its deletion was interrupted; it is ended"
     yield _removal(root, entry.address, entry.table_id, current, "deleting", why, size, table.rows, refused)
     for each in table.former:
         yield _removal(root, entry.address, entry.table_id, each, "deleting", why)

@@ -190,7 +190,7 @@ def _job_files(table: ReadTable, before: float, now: float, *, dry_run: bool) ->
 
 
 def _replaced(table: ReadTable, at: float, before: float, *, dry_run: bool) -> GarbageReport:
-    """Datasets that were replaced and whose time is over, and of rewrites that were cut off before."""
+    """Datasets that were replaced and whose time is over, and of rewrites that were interrupted before."""
     entry = table.entry
     due = {
         each.location: stored(dataset_uri(table.root, each.location))

@@ -94,7 +94,7 @@ def _savepoints(root: str, location: str, state: TableState, where: str) -> Iter
             message = (
                 f"savepoint {savepoint.name} is of version {savepoint.lance_version} of dataset {savepoint.dataset}"
             )
-            yield Difference(where, f"{message}, which is not there any more", lasting=True)
+            yield Difference(where, f"{message}, which does not exist any more", lasting=True)
 
 
 @dataclass(slots=True)

@@ -19,6 +19,7 @@ from deployer.state.audit.logs import LogAudit
 from deployer.state.audit.repair import Step
 from deployer.state.log.describe import describe_entry, describe_update
 from deployer.state.log.updates import CommitAbandoned, SetLanceVersion, TableUpdate
+from deployer.state.model.catalog_savepoints import logs_of_datasets
 from deployer.state.model.entities import INSTANCE_LOG, InstanceState, TableEntry, TableState
 from deployer.state.model.table_locations import fault_of_pair
 from deployer.state.reader import StateReader
@@ -63,8 +64,11 @@ def verify(store: StateReader, root: str, names: Sequence[str] = (), *, full: bo
     instance = audit.state
     assert isinstance(instance, InstanceState)  # noqa: S101 (it is that log's)
     if not names:
-        lost = [log for log in _other_logs(store) if log not in instance.tables]
-        more = tuple(Difference(f"log {log}", "it belongs to no table of the instance") for log in lost)
+        known = instance.tables.keys() | logs_of_datasets(instance)
+        lost = [log for log in _other_logs(store) if log not in known]
+        more = tuple(
+            Difference(f"log {log}", "it belongs to no table of the instance, and to no dataset") for log in lost
+        )
         yield Verification(INSTANCE_LOG, audit, more=more, unfinished=_folders(audit))
     for entry in _chosen(instance, names):
         try:

@@ -39,7 +39,7 @@ UPDATED_AT_ONCE = 65_536  #: matched rows that get their new values at once
 
 @dataclass(frozen=True, slots=True)
 class MergeTarget:
-    """What a process needs to know of the table: small enough to be sent."""
+    """The table as a process needs it: small enough to be sent."""
 
     address: str
     layout: Layout
@@ -174,7 +174,7 @@ class MergeDone:
 
 @dataclass(frozen=True)
 class _Work:
-    """What becomes of the rows, once it is known which match."""
+    """The actions for the rows, once it is known which match."""
 
     task: MergeTask
     dataset: LanceDataset

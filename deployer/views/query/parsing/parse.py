@@ -303,7 +303,9 @@ def _full_refresh(branches: Sequence[Rows]) -> dict[tuple[str, ChangeKind], str]
     for rows in branches:
         if rows.source != Identity():
             continue
-        reason = f"{rows.scan.table} has neither row keys nor stable row ids, so rows of the view are not known again"
+        reason = (
+            f"{rows.scan.table} has neither row keys nor stable row ids, so rows of the view cannot be identified again"
+        )
         kinds: list[tuple[str, ChangeKind]] = [(rows.scan.table, "update"), (rows.scan.table, "delete")]
         for each in rows.lookups:
             kinds += [(each.scan.table, "update"), (each.scan.table, "delete")]

@@ -1,4 +1,4 @@
-"""What names in a query mean: columns of its tables become flat names, and calls of functions columns of their own."""
+"""Name resolution in a query: columns of its tables become flat names, and calls of functions columns of their own."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _read(answer: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
         if size > MOST_BYTES or late:
             answer.close()
             why = f"is not complete after {ANSWER_WITHIN:g} s" if late else f"has more than {MOST_BYTES:,} bytes"
-            raise TargetFailed(f"the server's answer {why}", remedy="see what the server's log says")
+            raise TargetFailed(f"the server's answer {why}", remedy="check the server's log")
     return b"".join(parts)
 
 

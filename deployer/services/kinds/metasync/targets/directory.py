@@ -143,7 +143,7 @@ class DirectoryTarget:
             except Exception as failure:  # Lance has no class of its own for what goes wrong
                 if self._version() == before or time.monotonic() >= give_up:
                     first = (str(failure).strip().splitlines() or [type(failure).__name__])[0]
-                    what, remedy = f"the namespace could not be used: {first}", "see that its folder can be written"
+                    what, remedy = f"the namespace could not be used: {first}", "check that its folder can be written"
                     raise TargetFailed(what, remedy=remedy) from failure
             number += 1
             _BACKOFF.wait(number)

@@ -23,7 +23,7 @@ _THEIRS = ("Owner", "Retention", "PartitionKeys", "ViewOriginalText", "ViewExpan
 class GlueTarget:
     """Fulfils `target.Target`: for tables of the instance called `instance`.
 
-    Calls CreateTable, DeleteTable, GetTable and UpdateTable; the database is there already. Glue's names are in lower
+    Calls CreateTable, DeleteTable, GetTable and UpdateTable; the database exists already. Glue's names are in lower
     case. Changes keep what others added, and Glue refuses them when the entry changed since it was read.
     """
 

@@ -159,11 +159,11 @@ class RestTarget:
         except ApiException as failure:
             status = int(failure.status or 0)
             reason = plain(str(getattr(failure.data, "error", None) or failure.reason or ""))[:_MOST_REASON]
-            remedy = "see that the token is right" if status in (401, 403) else "see what the server's log says"
+            remedy = "check the token" if status in (401, 403) else "check the server's log"
             raise _Answered(status, f"the server answered {status}: {reason}", remedy=remedy) from None
         except HTTPError as failure:
             cause = getattr(failure, "reason", None)
-            what = f"the server gave no answer: {type(cause if isinstance(cause, Exception) else failure).__name__}"
+            what = f"the server did not answer: {type(cause if isinstance(cause, Exception) else failure).__name__}"
             raise TargetFailed(what, remedy="check the address and the network, then run again") from None
         except (OpenApiException, ValueError) as failure:
             what = f"the server's answer is not one of a Lance namespace: {type(failure).__name__}"

@@ -1,4 +1,5 @@
-"""What a target of METASYNC is: a catalog with places for tables, which are found, put and removed one by one."""
+"""The interface of a target of METASYNC: a catalog with places for tables, which are found, put and removed one by
+one."""
 
 from __future__ import annotations
 

@@ -1,0 +1,20 @@
+"""Recordings below the sources of a declared dataset that are not registered, from listings: no recording is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deployer.plan.assess.new_recordings import NewRecordings
+from deployer.specs.types.dataset import DatasetSpec
+
+if TYPE_CHECKING:
+    from deployer.catalog.datasets.model.record import DatasetRecord
+
+
+def new_recordings(root: str, record: DatasetRecord | None, spec: DatasetSpec, project: Path) -> NewRecordings:
+    """Returns what is new; `record` is None for a dataset that is not there yet. Relative sources are the project's."""
+    from deployer.catalog.datasets.declared.recordings import find_recordings  # it loads Arrow and Lance
+
+    found = find_recordings(root, record, spec, project)
+    return NewRecordings(spec.address, spec.register, len(found.new), found.bytes, found.changed, found.unknown)

@@ -1,0 +1,112 @@
+"""Maintenance as runs: each is recorded with a lease, as those of table services are, in a log of the dataset's tables.
+
+COMPACT writes tables as one fragment and keeps up search indexes; CLEAN removes old versions. Of each there is one run
+at a time for a dataset. A run whose process dies is failed once its lease is over, and the next one may begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from deployer.catalog.datasets.maintenance import EVERYTHING, Maintenance, maintain, remove_leftovers, require_age
+from deployer.catalog.datasets.model.record import DatasetRecord
+from deployer.catalog.datasets.model.registry import Datasets
+from deployer.catalog.datasets.model.rows import LAYERS
+from deployer.catalog.datasets.search.searches import Searches
+from deployer.errors import Conflict, NotFound
+from deployer.platform.files.json_values import JSON
+from deployer.platform.system.progress import OnProgress, Progress
+from deployer.runs.records import runs_of
+from deployer.runs.runner import RunRequest, as_run
+from deployer.services.savepoints.savepoints import expire_catalog_savepoints
+from deployer.state.log.requirements import LogEmpty
+from deployer.state.log.updates import CreateTable
+from deployer.state.model.entities import TableProperties
+from deployer.state.model.services import Figures, FinalStatus, Run, ServiceKind
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """The result of a run: what was done, a sentence each. SKIPPED: there was nothing to do."""
+
+    done: tuple[str, ...]
+    figures: Figures = field(default_factory=Figures)
+
+    @property
+    def status(self) -> FinalStatus:
+        return "SUCCEEDED" if self.done else "SKIPPED"
+
+    @property
+    def why(self) -> str:
+        return "" if self.done else "there was nothing to do"
+
+
+def maintain_as_runs(
+    datasets: Datasets, searches: Searches, dataset_id: str, wanted: Maintenance, cause: str
+) -> list[str]:
+    """Does what is wanted for one dataset, as runs of COMPACT and of CLEAN; returns what was done, a sentence each.
+
+    Raises NotFound for the dataset; InvalidInput for a time of cleaning that is too recent, before anything is done;
+    Conflict where a run of that kind is running.
+    """
+    require_age(datasets, wanted)
+    rewriting = replace(wanted, clean_before=None)
+    cleaning = Maintenance(clean_before=wanted.clean_before, allow_recent=wanted.allow_recent)
+    done = list[str]()
+    if rewriting.compact or rewriting.optimize_indexes or rewriting.retrain_indexes:
+        done += _run(datasets, searches, dataset_id, rewriting, "COMPACT", cause)
+    if cleaning.clean_before is not None:
+        done += _run(datasets, searches, dataset_id, cleaning, "CLEAN", cause)
+    return done
+
+
+def maintain_all(datasets: Datasets, searches: Searches, wanted: Maintenance = EVERYTHING) -> Iterator[tuple[str, str]]:
+    """Does what is wanted for all datasets, removes savepoints of the catalog whose time is over, and what killed
+    processes left; yields the name of a dataset, empty for what is of none, and a sentence.
+
+    A dataset that is deleted meanwhile, or has such a run already, is left out.
+    """
+    for name in expire_catalog_savepoints(datasets.store, datasets.clock.now()):
+        yield "", f"The savepoint {name} was removed: its time is over."
+    for each in list(datasets.all()):
+        with suppress(NotFound, Conflict):
+            for sentence in maintain_as_runs(datasets, searches, each.dataset_id, wanted, "maintenance of all"):
+                yield each.name, sentence
+    for folder in remove_leftovers(datasets, searches):
+        yield "", f"{folder} was removed: no log names it."
+
+
+def maintenance_runs(datasets: Datasets, record: DatasetRecord) -> list[Run]:
+    """Returns the runs of a dataset's maintenance that are kept, the newest first."""
+    with suppress(NotFound):  # there was none yet
+        return runs_of(datasets.store.table(record.log))
+    return []
+
+
+def log_of_runs(datasets: Datasets, record: DatasetRecord) -> str:
+    """Returns the name of the log that has the runs of a dataset's maintenance, which it begins where there is none."""
+    with suppress(Conflict):  # another process did
+        if not maintenance_runs(datasets, record):
+            created = CreateTable(TableProperties(), LAYERS.serialize().to_pybytes(), record.layers.version)
+            datasets.store.commit(record.log, [created], [LogEmpty()])
+    return record.log
+
+
+def _run(
+    datasets: Datasets, searches: Searches, dataset_id: str, wanted: Maintenance, kind: ServiceKind, cause: str
+) -> Sequence[str]:
+    store, log = datasets.store, log_of_runs(datasets, datasets.by_id(dataset_id))
+
+    def work(_run_id: str, report_progress: OnProgress) -> Upkeep:
+        report_progress(Progress("maintaining the dataset's tables", 0, 1, "datasets"))
+        before = _rows(datasets.by_id(dataset_id))
+        done = maintain(datasets, searches, dataset_id, wanted)
+        return Upkeep(tuple(done), Figures(before=before, after=_rows(datasets.by_id(dataset_id))))
+
+    return as_run(store, log, kind, RunRequest(cause=cause), work).done
+
+
+def _rows(record: DatasetRecord) -> dict[str, JSON]:
+    return {"layers": record.layers.rows, "chunks": record.chunks.rows, "tasks": record.tasks.rows}

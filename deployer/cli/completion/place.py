@@ -1,0 +1,86 @@
+"""The project of the shell's folder: its stacks, and the root of the lake that a stack declares.
+
+The root is in the specs, which take longer to read than people wait. So it is kept, with the files that it was read of
+and what the system says of them; a change of any of them has the specs read again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from deployer.cli.completion.kept import keep, recall
+
+DEFAULT_STACK = "dev"
+_PROJECT_FILES = ("Pulumi.yaml", "Pulumi.yml")
+
+
+def project_folder(given: Mapping[str, str]) -> Path | None:
+    """Returns the folder of the project: that of `--project`, else the nearest above with a Pulumi.yaml."""
+    start = Path(given.get("project") or "").absolute()
+    upwards = () if given.get("project") else start.parents
+    return next((each for each in (start, *upwards) if any((each / name).is_file() for name in _PROJECT_FILES)), None)
+
+
+def stacks(given: Mapping[str, str]) -> list[str]:
+    """Returns the stacks that have a settings file in the project, or a state in its own backend."""
+    folder = project_folder(given)
+    if folder is None:
+        return []
+    found = {_middle(file.name) for file in folder.glob("Pulumi.*.y*ml")}
+    for file in folder.glob(".pulumi/stacks/*/*.json"):
+        found.add(file.stem)
+    return sorted(name for name in found if name)
+
+
+def _middle(name: str) -> str:
+    return name.removeprefix("Pulumi.").rpartition(".")[0]
+
+
+def root_of(given: Mapping[str, str]) -> str | None:
+    """Returns the root of the lake: a folder or a URI; None where there is no project, or its specs do not say it.
+
+    Raises DeployerError for a project that cannot be read.
+    """
+    folder = project_folder(given)
+    if folder is None:
+        return None
+    stack = given.get("stack") or os.environ.get("DEPLOYER_STACK") or DEFAULT_STACK
+    specs = given.get("specs")
+    key = "\n".join(("root", str(folder), stack, specs or ""))
+    kept = recall(key)
+    if kept is not None and kept["files"] == _signs(kept["files"]):
+        found: str | None = kept["root"]
+        return found
+    root, files = _read_root(folder, stack, specs)
+    keep(key, {"root": root, "files": _signs(files)})
+    return root
+
+
+def _read_root(folder: Path, stack: str, specs: str | None) -> tuple[str | None, list[str]]:
+    """Returns the root, and the files and folders on which it depends."""
+    from deployer.app.workspace import open_workspace
+    from deployer.specs import declared_root
+    from deployer.specs.loading.lake import read_files
+    from deployer.specs.values.root import resolve_root
+
+    workspace = open_workspace(folder, stack, specs)
+    declared = declared_root(workspace.dir, workspace.specs, workspace.stack, workspace.values)
+    read = [workspace.dir / name for name in read_files(workspace.dir, workspace.specs, workspace.stack)]
+    settings = [folder / name for name in (*_PROJECT_FILES, f"Pulumi.{stack}.yaml")]
+    files = {*settings, workspace.specs, *read, *(file.parent for file in read)}
+    root = None if declared is None else resolve_root(workspace.dir, declared)
+    return root, sorted(map(str, files))
+
+
+def _signs(files: Iterable[str]) -> dict[str, list[int]]:
+    """Returns the times and sizes of files; of folders, the times at which files came or went."""
+    found = {}
+    for name in files:
+        found[name] = [0, 0, 0]
+        with suppress(OSError):
+            about = Path(name).stat()
+            found[name] = [about.st_mtime_ns, about.st_size, about.st_ino]
+    return found

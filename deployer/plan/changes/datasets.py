@@ -1,0 +1,94 @@
+"""Changes of a dataset of recordings. Its segments are data, so none of these is about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deployer.specs.types.dataset import BlueprintFile, DatasetService, DatasetSpec, RecordingSource, SearchIndexSpec
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDataset:
+    kind = "CreateDataset"
+    address: str
+    spec: DatasetSpec
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteDataset:
+    """Its recordings stay where they are; what is registered of them goes."""
+
+    kind = "DeleteDataset"
+
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSources:
+    """Where new recordings are looked for. What is registered stays."""
+
+    kind = "ChangeSources"
+
+    address: str
+    before: tuple[RecordingSource, ...]
+    after: tuple[RecordingSource, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRegister:
+    kind = "ChangeRegister"
+    address: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSearchIndex:
+    kind = "CreateSearchIndex"
+    address: str
+    index: SearchIndexSpec
+
+
+@dataclass(frozen=True, slots=True)
+class DropSearchIndex:
+    kind = "DropSearchIndex"
+    address: str
+    index: SearchIndexSpec
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildSearchIndex:
+    kind = "RebuildSearchIndex"
+    address: str
+    before: SearchIndexSpec
+    after: SearchIndexSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeDefaultBlueprint:
+    kind = "ChangeDefaultBlueprint"
+    address: str
+    before: BlueprintFile | None
+    after: BlueprintFile | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeVersionsKept:
+    """How long versions of the dataset's tables are kept that newer ones replaced."""
+
+    kind = "ChangeVersionsKept"
+
+    address: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeDatasetServices:
+    """What the agent does for the dataset, and when."""
+
+    kind = "ChangeDatasetServices"
+
+    address: str
+    before: tuple[DatasetService, ...]
+    after: tuple[DatasetService, ...]
