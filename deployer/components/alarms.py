@@ -1,4 +1,7 @@
-"""Alarms: for failed jobs, for a lack of successful ones, for failed starts, and for the costs."""
+"""Alarms: for failed jobs, for a lack of successful ones, for failed starts, and for the costs.
+
+Descriptions and message templates are stored at AWS: another wording would be a change of every stack.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +120,7 @@ class Alarms(pulumi.ComponentResource):
         """EventBridge publishes in it, for rules of this lake alone."""
         instance = self._instance
         about, trust = (
-            f"Reports jobs of the lake {instance.name}",
+            f"Tells of jobs of the lake {instance.name}",
             self.topic.arn.apply(lambda arn: events_trust(arn, owned)),
         )
         self._role = LakeRole(
@@ -169,12 +172,12 @@ class Alarms(pulumi.ComponentResource):
             pattern = cluster.application.id.apply(succeeded_runs)
         else:
             pattern = cluster.exported["cluster"].apply(succeeded_steps)
-        rule = self._event_rule(f"succeeded/{name}", pattern, "Counts successes on a cluster")
+        rule = self._event_rule(f"succeeded/{name}", pattern, "Counts what succeeded on a cluster")
         self._target(f"succeeded/{name}", rule, "successes", queue.arn)
 
     def _rule(self, name: str, rule: pulumi.Input[EventRule]) -> None:
         found = pulumi.Output.from_input(rule)
-        rule = self._event_rule(name, found.apply(lambda each: each.pattern), "Reports failures on a cluster")
+        rule = self._event_rule(name, found.apply(lambda each: each.pattern), "Tells of what failed on a cluster")
         message = {
             "input_paths": found.apply(lambda each: dict(each.paths)),
             "input_template": found.apply(lambda each: each.template),
