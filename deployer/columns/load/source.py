@@ -19,7 +19,7 @@ from deployer.tables.ingest.files.model import Format, Source
 from deployer.tables.ingest.files.source_files import is_on_s3
 
 PART_ROWS = 262_144  #: about how many rows are read at a time
-PART_BYTES = 64_000_000
+PART_BYTES = 32_000_000
 
 _FORMATS = {"parquet": Format.PARQUET, "lance": Format.LANCE, "ipc": Format.ARROW, None: None}
 
