@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,10 +25,8 @@ from deployer.specs.loading.datasets import LARGEST_BLUEPRINT
 from deployer.specs.serialized.datasets import search_index_document
 from deployer.specs.types.dataset import BlueprintFile, DatasetSpec, SearchIndexSpec
 from deployer.specs.values.root import resolve_root
-from deployer.state.commits import LOST_RACE
 from deployer.state.store import StateStore
 
-_ATTEMPTS = 20
 _FILES = "files"  #: the folder of blueprints that were copied into the lake
 
 
@@ -70,7 +67,9 @@ class DeclaredDatasets:
             )
         places = {each.prefix: resolve_root(self.project, each.prefix) for each in spec.recordings}
         at = self.datasets.clock.now()
-        self._commit(dataset_id, lambda now: replace(now, declared=declaration(spec, owner, places, at, now.declared)))
+        self.datasets.update(
+            dataset_id, lambda now: replace(now, declared=declaration(spec, owner, places, at, now.declared))
+        )
         reached("catalog:dataset-declared")
         for change in diff_datasets(live.spec, spec):
             match change:
@@ -114,17 +113,17 @@ class DeclaredDatasets:
         """Builds an index, or keeps it in mind where no recording is registered. Returns whether it was built."""
         record, indexes = self.datasets.by_id(dataset_id), Indexes(self.root)
         if not record.layers.rows:
-            self._commit(dataset_id, lambda now: _with_pending(now, index, add=True))
+            self.datasets.update(dataset_id, lambda now: _with_pending(now, index, add=True))
             return False
         has_component(indexes.of(record), index, record.name)
         build_index(Searches(self.datasets, indexes), dataset_id, index)
         reached("catalog:dataset-index-built")
-        self._commit(dataset_id, lambda now: _with_pending(now, index, add=False))
+        self.datasets.update(dataset_id, lambda now: _with_pending(now, index, add=False))
         return True
 
     def _drop_index(self, dataset_id: str, index: SearchIndexSpec) -> None:
         Searches(self.datasets, Indexes(self.root)).delete(dataset_id, index.entity, index.component)
-        self._commit(dataset_id, lambda now: _with_pending(now, index, add=False))
+        self.datasets.update(dataset_id, lambda now: _with_pending(now, index, add=False))
 
     def _set_blueprint(self, dataset_id: str, spec: DatasetSpec, blueprint: BlueprintFile | None) -> None:
         segment, kept = None, None
@@ -149,7 +148,7 @@ class DeclaredDatasets:
             declared |= {BLUEPRINT: kept} if kept is not None else {}
             return replace(now, default_blueprint=segment, updated_at=at, declared=declared)
 
-        self._commit(dataset_id, after)
+        self.datasets.update(dataset_id, after)
 
     def _place_of(self, blueprint: BlueprintFile, blueprints_id: str, spec: DatasetSpec) -> str:
         """Returns where the blueprint is: one of the project is copied into the lake."""
@@ -174,15 +173,6 @@ class DeclaredDatasets:
         folder = f"{folder_of(self.root, blueprints_id)}/{_FILES}"
         objects_at(folder).put(f"{digest}.rbl", data)
         return f"{folder}/{digest}.rbl"
-
-    def _commit(self, dataset_id: str, change: Callable[[DatasetRecord], DatasetRecord]) -> None:
-        """Commits a change of the record, again where others changed it first."""
-        for _ in LOST_RACE.attempts(_ATTEMPTS):
-            before = self.datasets.by_id(dataset_id)
-            after = change(before)
-            if after == before or self.datasets.is_replaced(before, after):
-                return
-        raise Conflict("other writers keep changing the dataset", where=dataset_id, remedy="try again when fewer write")
 
 
 def _with_pending(record: DatasetRecord, index: SearchIndexSpec, *, add: bool) -> DatasetRecord:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from deployer.catalog.datasets.model.record import (
@@ -120,10 +120,19 @@ class Datasets:
 
     def set_default_blueprint(self, dataset_id: str, segment: str | None) -> DatasetRecord:
         """Names the blueprint that viewers show a dataset with. Raises NotFound."""
+        return self.update(
+            dataset_id, lambda before: replace(before, default_blueprint=segment, updated_at=self.clock.now())
+        )
+
+    def update(self, dataset_id: str, change: Callable[[DatasetRecord], DatasetRecord]) -> DatasetRecord:
+        """Commits a change of a dataset's record, computed again where others changed it first; returns the record.
+
+        Raises NotFound; Conflict where others keep changing it.
+        """
         for _ in LOST_RACE.attempts(_ATTEMPTS):
             before = self.by_id(dataset_id)
-            after = replace(before, default_blueprint=segment, updated_at=self.clock.now())
-            if self._is_committed(before, {after.key: after.as_json()}):
+            after = change(before)
+            if after == before or self.is_replaced(before, after):
                 return after
         raise _busy(dataset_id)
 
