@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from deployer.state.log.service_reducer import open_run
 from deployer.state.log.service_updates import (
     CancelRequested,
+    FragmentsClaimed,
     LeaseRenewed,
     PauseService,
     PutService,
@@ -149,9 +150,11 @@ def next_service_updates(draw: st.DrawFn, state: TableState, number: int) -> Seq
     choices += [RunStarted(run_id, f"holder-{number}", 1000) for run_id in queued]
     choices += [LeaseRenewed(run_id, 5, draw(JSON_OBJECTS)) for run_id in running]
     choices += [CancelRequested(run_id) for run_id in running]
+    choices += [FragmentsClaimed(run_id, tuple(draw(st.lists(st.integers(0, 9), max_size=3)))) for run_id in running]
     choices += [RunEnded(run_id, "FAILED", draw(instances(Figures)), "why") for run_id in queued + running]
     choices += [update(each) for each in state.services for update in (PauseService, ResumeService, RemoveService)]
     choices += [SavepointRemoved(name) for name in state.savepoints]
     if open_run(state, kind) is None:
         choices += [RunQueued(f"run-{number}", kind, "by hand", cluster) for cluster in (None, "emr")]
+        choices += [RunQueued(f"run-{number}", kind, "by hand", job="job", target=names) for names in ((), ("delay",))]
     return [draw(st.sampled_from(choices))]

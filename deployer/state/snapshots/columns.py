@@ -126,6 +126,8 @@ SAVEPOINTS = _schema(
 
 _SINCE_FORMAT_2 = frozenset({"services", "runs", "savepoints"})
 
+_WRITES = ("target", "job", "claims")  #: fields of runs that write; a run may have any of them alone
+
 _MAPS = frozenset({"trigger", "options", "progress", "figures"})
 
 
@@ -306,9 +308,10 @@ def _intent(row: Mapping[str, Any]) -> Intent:
 
 
 def _runs(runs: Iterable[Run]) -> pa.Table:
-    """Without what runs write when there is none that writes columns, so that older readers read it."""
+    """Without columns, jobs and claims when no run has any of them, so that older readers read it."""
     table = _encoded(runs, RUNS)
-    return table if table["target"].null_count < table.num_rows else table.drop_columns(["target", "job", "claims"])
+    known = any(table[name].null_count < table.num_rows for name in _WRITES)
+    return table if known else table.drop_columns(list(_WRITES))
 
 
 def _encoded(rows: Iterable[object], schema: pa.Schema) -> pa.Table:
