@@ -26,7 +26,7 @@ from deployer.specs.model import TableSpec
 from deployer.specs.types.arrow import columns_of
 from deployer.state import create_store
 from deployer.tables.admin.tables import create_table
-from deployer.tables.ingest.job import IngestRequest
+from deployer.tables.ingest.request import IngestRequest
 from deployer.tables.read.key_values import Interval
 from deployer.tables.read.table import Rows, open_table
 from spark_jobs.ingest import run

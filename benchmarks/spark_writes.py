@@ -41,7 +41,7 @@ from deployer.specs.types.arrow import columns_of
 from deployer.state import create_store
 from deployer.state.model.services import Service
 from deployer.tables.admin.tables import create_table
-from deployer.tables.ingest.job import IngestRequest
+from deployer.tables.ingest.request import IngestRequest
 from deployer.tables.read.table import open_table
 from spark_jobs.ingest import run
 

@@ -24,8 +24,9 @@ from deployer.platform.system.signals import TERMINATED, Terminated, raising_ter
 from deployer.services.triggers.after_load import run_due_services
 from deployer.state import open_store
 from deployer.tables.ingest.files.model import Format, ReadOptions
-from deployer.tables.ingest.job import IngestRequest, IngestResult, ingest
+from deployer.tables.ingest.job import ingest
 from deployer.tables.ingest.loading import LoadedFragments, LoadPlan
+from deployer.tables.ingest.request import IngestRequest, IngestResult
 from deployer.tables.ingest.rows.bad_rows import BadRowLimit
 from deployer.tables.ingest.rows.field_map import rename_of
 from deployer.tables.ingest.rows.selects import select_of

@@ -30,7 +30,7 @@ from deployer.state.model.names import fault_of_name
 from deployer.state.store import StateStore
 from deployer.tables.admin.deletion import delete_counted
 from deployer.tables.admin.naming import rename_table
-from deployer.tables.ingest.job import Mode
+from deployer.tables.ingest.request import Mode
 
 #: The table of all entries, which the client hides since its name begins with `__`.
 ENTRIES = "__entries"

@@ -14,7 +14,8 @@ from deployer.platform.files.temporary import temporary_folder
 from deployer.state.model.entities import TableEntry
 from deployer.state.store import StateStore
 from deployer.tables.ingest.files.model import Format
-from deployer.tables.ingest.job import IngestRequest, Mode, ingest
+from deployer.tables.ingest.job import ingest
+from deployer.tables.ingest.request import IngestRequest, Mode
 from deployer.tables.open_table import ReadTable, open_entry, read_entry
 from deployer.tables.read.table import Table as Reader
 from deployer.tables.rows.load import commit_load

@@ -18,7 +18,7 @@ from deployer.specs.types.types import Column
 from deployer.state import open_store
 from deployer.state.snapshots.retention import SnapshotPolicy
 from deployer.tables.admin.tables import update_table
-from deployer.tables.ingest.job import IngestRequest
+from deployer.tables.ingest.request import IngestRequest
 from spark_jobs.ingest import run
 
 

@@ -28,7 +28,7 @@ from deployer.specs.types.parser import parse_type
 from deployer.specs.types.types import Column
 from deployer.state import open_store
 from deployer.tables.admin.tables import update_table
-from deployer.tables.ingest.job import IngestRequest
+from deployer.tables.ingest.request import IngestRequest
 from deployer.tables.layout.partitions.split import split_leaves
 from deployer.tables.read.table import open_table
 from spark_jobs.ingest import run

@@ -43,7 +43,7 @@ def test_the_command_line_prints_its_result(lake: Lake, capsys: pytest.CaptureFi
 
 @pytest.mark.spark
 def test_progress_tells_tasks_and_rows(lake: Lake, spark: Any) -> None:
-    from deployer.tables.ingest.job import IngestRequest
+    from deployer.tables.ingest.request import IngestRequest
     from spark_jobs.ingest import run
 
     lake.table()

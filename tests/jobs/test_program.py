@@ -12,7 +12,7 @@ from deployer.compute.jobs.status import JobStatus, ask_to_end, read_status
 from deployer.errors import DeployerError, Interrupted, Refused
 from deployer.platform.system.progress import OnProgress, Progress
 from deployer.tables.ingest.files.model import Format, ReadOptions
-from deployer.tables.ingest.job import IngestRequest
+from deployer.tables.ingest.request import IngestRequest
 from deployer.tables.ingest.rows.selects import Select
 from spark_jobs import ingest as ingest_program
 from spark_jobs import program

@@ -16,7 +16,7 @@ from deployer.errors import DeployerError, InvalidInput
 from deployer.platform.text import masking
 from deployer.runs.records import find_run, queue_run, start_run
 from deployer.state.model.services import Figures
-from deployer.tables.ingest.job import IngestRequest
+from deployer.tables.ingest.request import IngestRequest
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, REPOSITORY, make_project, table
 from tests.tables.lakes import Lake

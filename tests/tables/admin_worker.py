@@ -9,7 +9,7 @@ from deployer.errors import Conflict
 from deployer.state import open_store
 from deployer.tables.admin.deletion import delete_counted
 from deployer.tables.evolution.rewrite.truncate import reinitialise_table
-from deployer.tables.ingest.job import IngestRequest
+from deployer.tables.ingest.request import IngestRequest
 from deployer.tables.layout.partitions.split import split_leaves
 from deployer.tables.maintenance.collect.garbage import collect_garbage
 from spark_jobs.ingest import run

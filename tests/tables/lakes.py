@@ -14,7 +14,7 @@ from deployer.specs.model import KeyValue, Storage, TableSpec
 from deployer.specs.types.arrow import columns_of
 from deployer.state import create_store
 from deployer.tables.admin.tables import create_table
-from deployer.tables.ingest.job import IngestRequest, IngestResult
+from deployer.tables.ingest.request import IngestRequest, IngestResult
 from deployer.tables.read.table import Table, open_table
 from spark_jobs.ingest import run
 

@@ -20,7 +20,7 @@ from deployer.specs.types.column_names import listed
 from deployer.state import open_store
 from deployer.tables.importing.infer import infer
 from deployer.tables.ingest.files.model import ReadOptions
-from deployer.tables.ingest.job import IngestRequest
+from deployer.tables.ingest.request import IngestRequest
 from spark_jobs.ingest import run
 
 

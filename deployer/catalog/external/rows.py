@@ -20,7 +20,7 @@ from deployer.platform.system.failpoints import reached
 from deployer.platform.text.formatting import count
 from deployer.specs.model import Storage
 from deployer.state.records.document import FOLDER
-from deployer.tables.ingest.job import Mode
+from deployer.tables.ingest.request import Mode
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset

@@ -16,7 +16,7 @@ from deployer.catalog.entries import CatalogEntry, Entries
 from deployer.catalog.protocol.dataframes import part, rows_in, schema_in, schema_message
 from deployer.catalog.protocol.messages import cloud, common, enum_value
 from deployer.errors import InvalidInput, NotFound
-from deployer.tables.ingest.job import Mode
+from deployer.tables.ingest.request import Mode
 
 #: A call: from the request, or the stream of requests, and the headers of the caller.
 Call = Callable[[Any, Mapping[str, str]], Any]

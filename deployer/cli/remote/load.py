@@ -17,8 +17,9 @@ from deployer.compute.jobs.cluster import RemoteJob
 from deployer.errors import InvalidInput
 from deployer.specs.model import Cluster, Lake
 from deployer.state import open_store
+from deployer.tables.ingest.attempt import done_before
 from deployer.tables.ingest.files.source_files import is_on_s3
-from deployer.tables.ingest.job import IngestRequest, done_before
+from deployer.tables.ingest.request import IngestRequest
 from deployer.tables.open_table import find_entry
 from spark_jobs.ingest import arguments_of
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deployer.tables.ingest.files.loaded_files import LoadedBefore
-    from deployer.tables.ingest.job import IngestResult
+    from deployer.tables.ingest.request import IngestResult
     from deployer.tables.layout.indexes.build import CaughtUp
     from deployer.tables.layout.partitions.split import SplitResult
 
@@ -18,7 +18,7 @@ LISTED = 5  #: files that were loaded before, each with its line
 def result_from(document: Mapping[str, Any]) -> IngestResult:
     """Returns the result as a job's program reports it."""
     from deployer.platform.files.dataclass_json import from_asdict
-    from deployer.tables.ingest.job import IngestResult
+    from deployer.tables.ingest.request import IngestResult
 
     return from_asdict(IngestResult, document, skip_unknown=True)
 

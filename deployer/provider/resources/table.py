@@ -25,8 +25,8 @@ from deployer.tables.admin.tables import create_table, update_table
 from deployer.tables.inspect.recorded import recorded_table
 
 if TYPE_CHECKING:
-    from deployer.tables.ingest.job import LoadWithSpark
     from deployer.tables.ingest.loading import LoadedFragments, LoadPlan
+    from deployer.tables.ingest.request import LoadWithSpark
     from deployer.views.refresh.queries import Queries
 
 _OWN_OUTPUTS = ("table_id", "location", "status")

@@ -65,7 +65,7 @@ from deployer.tables.layout.partitions.split_points import declared_partitions
 
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
-    from deployer.tables.ingest.job import LoadWithSpark
+    from deployer.tables.ingest.request import LoadWithSpark
 
 
 class ViewBuilder(Protocol):

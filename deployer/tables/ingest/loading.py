@@ -55,6 +55,11 @@ class LoadedFragments:
     reports: Mapping[int, SplitReport]
     duplicates: Duplicates = field(default_factory=Duplicates)
 
+    @property
+    def rows(self) -> int:
+        """Rows that were read, bad ones included."""
+        return sum(report.rows for report in self.reports.values())
+
 
 def unique_load(table: OpenTable, on_duplicate: Literal["reject", "skip"], *, sets_aside: bool) -> UniqueLoad | None:
     """Returns the keys that a load's rows are compared with; None for a table whose row keys need not be unique.

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deployer.errors import Conflict, Interrupted, InvalidInput, Refused
-from deployer.tables.ingest.job import IngestRequest
+from deployer.tables.ingest.request import IngestRequest
 from deployer.tables.ingest.rows.bad_rows import BadRowLimit
 from tests.tables.lakes import Lake
 
@@ -148,7 +148,7 @@ def test_a_load_that_is_repeated_finds_its_own_file(lake: Lake, monkeypatch: pyt
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(Interrupted):
-        patched.setattr("deployer.tables.ingest.job.commit_append", killed)
+        patched.setattr("deployer.tables.ingest.attempt.commit_append", killed)
         lake.ingest(path, bad_rows=aside, job_id="daily", missing_as_null=True)
     with pytest.raises(InvalidInput, match="exists already"):
         lake.ingest(other, bad_rows=aside, job_id="daily", missing_as_null=True)
@@ -162,7 +162,7 @@ def test_a_load_that_lost_a_race_leaves_no_file(lake: Lake, monkeypatch: pytest.
     def lost(*_: object, **__: object) -> None:
         raise Conflict("the table was changed")
 
-    monkeypatch.setattr("deployer.tables.ingest.job.commit_append", lost)
+    monkeypatch.setattr("deployer.tables.ingest.attempt.commit_append", lost)
     with pytest.raises(Conflict):
         lake.ingest(lake.text("in.csv", "id\n1\nx\n"), bad_rows=lake.folder / "bad.jsonl", missing_as_null=True)
     assert not (lake.folder / "bad.jsonl").exists()

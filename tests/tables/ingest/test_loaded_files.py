@@ -49,7 +49,7 @@ def test_a_race_of_other_files_under_one_job_id(lake: Lake, monkeypatch: pytest.
     lake.table()
     first, second = lake.file(flights(10)), lake.file(flights(10, 10))
     lake.ingest(first, job_id="daily")
-    monkeypatch.setattr("deployer.tables.ingest.job.find_job", lambda *_: None)  # as before the other had committed
+    monkeypatch.setattr("deployer.tables.ingest.attempt.find_job", lambda *_: None)  # as before the other had committed
     before = lake.data_files()
     with pytest.raises(InvalidInput, match="done before with other files"):
         lake.ingest(second, job_id="daily")

@@ -143,7 +143,7 @@ def test_an_object_that_may_not_be_read_is_said(
     lake.table()
     place = upload(lake.file(flights(3), "a.parquet"))
     found = find_sources([place], None)
-    monkeypatch.setattr("deployer.tables.ingest.job.find_sources", lambda *_: found)
+    monkeypatch.setattr("deployer.tables.ingest.attempt.find_sources", lambda *_: found)
     failure = OSError(
         "When reading 'a.parquet': AWS Error ACCESS_DENIED during HeadObject operation: No response body."
     )

@@ -16,7 +16,7 @@ from deployer.state.model.keys import decode_key
 from deployer.tables.admin.tables import create_table, update_table
 from deployer.tables.evolution.rewrite.cleanup import remove_old_datasets
 from deployer.tables.evolution.rewrite.truncate import FormerContent, reinitialise_table
-from deployer.tables.ingest.job import IngestRequest
+from deployer.tables.ingest.request import IngestRequest
 from deployer.tables.layout.partitions.split import split_leaves
 from spark_jobs.ingest import run
 from tests.tables.administered import start

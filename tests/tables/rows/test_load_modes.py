@@ -10,7 +10,7 @@ import pytest
 from deployer.errors import InvalidInput, Refused
 from deployer.specs.model import Storage
 from deployer.state.model.entities import RowCounts
-from deployer.tables.ingest.job import IngestRequest
+from deployer.tables.ingest.request import IngestRequest
 from tests.tables.lakes import FLIGHTS, Lake, flights, sorted_rows
 from tests.tables.rows.test_delete import differences, filled
 

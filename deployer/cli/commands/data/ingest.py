@@ -179,7 +179,7 @@ def ingest(
     from deployer.compute.clusters import local_cluster, remote_cluster
     from deployer.platform.files.temporary import remove_abandoned_folders
     from deployer.tables.ingest.files.model import Format
-    from deployer.tables.ingest.job import IngestRequest
+    from deployer.tables.ingest.request import IngestRequest
     from deployer.tables.ingest.rows.bad_rows import BadRowLimit
     from deployer.tables.ingest.rows.field_map import rename_of
     from deployer.tables.ingest.rows.selects import select_of

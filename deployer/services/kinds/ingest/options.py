@@ -10,7 +10,7 @@ from deployer.errors import InvalidInput
 from deployer.platform.text.units import parse_size
 from deployer.specs.schema.services import all_options, declared_options
 from deployer.tables.ingest.files.model import Format, ReadOptions
-from deployer.tables.ingest.job import Mode
+from deployer.tables.ingest.request import Mode
 
 
 @dataclass(frozen=True, slots=True)

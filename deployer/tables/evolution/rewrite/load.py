@@ -14,9 +14,9 @@ from deployer.tables.evolution.rewrite.progress import RangeLedger
 from deployer.tables.ingest.driver import FLUSH_BYTES, parted
 from deployer.tables.ingest.engine_choice import SMALL_BYTES, SMALL_ROWS
 from deployer.tables.ingest.files.model import Split
-from deployer.tables.ingest.job import LoadWithSpark
 from deployer.tables.ingest.loading import LoadPlan
 from deployer.tables.ingest.readers.splits import SplitReport, checked_rows
+from deployer.tables.ingest.request import LoadWithSpark
 from deployer.tables.ingest.rows.bad_rows import BadRows
 
 

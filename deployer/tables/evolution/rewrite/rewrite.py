@@ -36,8 +36,8 @@ from deployer.tables.evolution.rewrite.progress import Progress, Round
 from deployer.tables.evolution.rewrite.source import changed_otherwise, plan_copy, plan_round, refuse_null_keys
 from deployer.tables.evolution.rewrite.target import Target, commit_fragments, create_target, target_of
 from deployer.tables.ingest.commit.computed_files import with_copied_definitions
-from deployer.tables.ingest.job import LoadWithSpark
 from deployer.tables.ingest.keys.repeated import repeated_keys
+from deployer.tables.ingest.request import LoadWithSpark
 from deployer.tables.layout.partitions.split_points import declared_partitions
 from deployer.tables.open_table import OpenTable, open_entry
 

@@ -1,4 +1,4 @@
 """Commits of appended fragments, alone or together with those of other writers.
 
-`deployer.tables.ingest.job`, the rest of `deployer.tables` and every layer above `deployer.tables` may import it.
+`deployer.tables.ingest.attempt`, the rest of `deployer.tables` and every layer above `deployer.tables` may import it.
 """
