@@ -19,6 +19,7 @@ from typer.main import get_command
 from typer.models import TyperInfo
 
 from deployer import __version__
+from deployer.cli.activities import activity_of
 from deployer.cli.commands.agent import command as agent
 from deployer.cli.commands.data import (
     changes,
@@ -36,6 +37,7 @@ from deployer.cli.commands.deploy import cost, destroy, doctor, drift, preview, 
 from deployer.cli.commands.deploy import plugin as plugin_group
 from deployer.cli.commands.project import explain, graph, init, package, render, schema, validate
 from deployer.cli.commands.ui import command as ui
+from deployer.cli.console.activity import end_activity, show_activity
 from deployer.cli.console.output import print_error, stderr
 from deployer.cli.console.streams import own_streams, shown_streams
 from deployer.cli.groups import restore
@@ -209,11 +211,16 @@ def _style_help(command: Any) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; prints errors, never raises them. Known secrets are masked."""
     with masking.scope(), shown_streams():
-        return _run(arguments)
+        try:
+            return _run(arguments)
+        finally:
+            end_activity()
 
 
 def _run(arguments: Sequence[str]) -> int:
     as_json = "--json" in arguments
+    if (doing := activity_of(arguments)) is not None:
+        show_activity(doing, as_json=as_json)
     try:
         code = _command(_named(arguments))(list(arguments), standalone_mode=False)
         return code if isinstance(code, int) else 0
