@@ -180,6 +180,7 @@ def _command(name: str | None = None) -> Callable[..., Any]:
         chosen.registered_groups = [each for each in app.registered_groups if _name_of(each) == name]
     command = get_command(chosen)
     _style_help(command)
+    _say_when_interrupted(command)
     return command
 
 
@@ -193,6 +194,19 @@ def _named(arguments: Sequence[str]) -> str | None:
     first = next((each for each in arguments if each != "--trust-udfs"), None)
     names = {*(each.name for each in app.registered_commands), *map(_name_of, app.registered_groups)}
     return first if first in names else None
+
+
+def _say_when_interrupted(command: Any) -> None:
+    """Makes Ctrl-C an error with a message: Typer turns it into an exit code, which says nothing."""
+    invoke = command.invoke
+
+    def invoke_command(context: typer.Context) -> Any:
+        try:
+            return invoke(context)
+        except KeyboardInterrupt as stop:
+            raise Interrupted("interrupted") from stop
+
+    command.invoke = invoke_command
 
 
 def _style_help(command: Any) -> None:
@@ -230,8 +244,6 @@ def _run(arguments: Sequence[str]) -> int:
         print_error(Interrupted("interrupted"), as_json=as_json)
         return Interrupted.exit_code
     except typer.Exit as stop:
-        if isinstance(stop.__cause__, KeyboardInterrupt):  # Typer makes this of Ctrl-C
-            print_error(Interrupted("interrupted"), as_json=as_json)
         return stop.exit_code
     except DeployerError as error:
         if isinstance(error, EngineFailed):
