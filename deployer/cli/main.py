@@ -37,7 +37,8 @@ from deployer.cli.commands.deploy import cost, destroy, doctor, drift, preview, 
 from deployer.cli.commands.deploy import plugin as plugin_group
 from deployer.cli.commands.project import explain, graph, init, package, render, schema, validate
 from deployer.cli.commands.ui import command as ui
-from deployer.cli.console.activity import end_activity, show_activity
+from deployer.cli.console.activity import show_activity
+from deployer.cli.console.on_screen import end_activity
 from deployer.cli.console.output import print_error, stderr
 from deployer.cli.console.streams import own_streams, shown_streams
 from deployer.cli.groups import restore

@@ -6,21 +6,9 @@ before.
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
-
-from deployer.cli.console.streams import real
+from deployer.cli.console.on_screen import begin_activity, current_activity, end_activity, is_drawable
+from deployer.cli.console.progress_display import Meter
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
-
-if TYPE_CHECKING:
-    from deployer.cli.console.progress_display import Meter
-
-_shown: Meter | None = None
-
-
-def is_drawable(*, as_json: bool) -> bool:
-    """Returns whether progress is drawn: stderr is a terminal, and no program reads what the command prints."""
-    return not as_json and real(sys.stderr).isatty()
 
 
 def show_activity(title: str, *, as_json: bool = False) -> OnProgress:
@@ -35,17 +23,14 @@ def show_progress(title: str, *, as_json: bool = False) -> OnProgress:
     end_activity()
     if not is_drawable(as_json=as_json):
         return no_progress
-    from deployer.cli.console.progress_display import Meter
-
     meter = Meter(as_json=False)
     begun = False
 
     def report(now: Progress) -> None:
         nonlocal begun
-        global _shown
         if not begun:
             begun = True
-            _shown = meter.__enter__()
+            begin_activity(meter.__enter__())
             meter.begin("", title)
         meter.tell("", now.doing, now.done, now.total, now.unit)
 
@@ -54,13 +39,5 @@ def show_progress(title: str, *, as_json: bool = False) -> OnProgress:
 
 def report_progress(now: Progress) -> None:
     """Shows how far the command is with what is shown, if anything is."""
-    if (meter := _shown) is not None:
-        meter.tell("", now.doing, now.done, now.total, now.unit)
-
-
-def end_activity() -> None:
-    """Removes what is shown, if anything is."""
-    global _shown
-    shown, _shown = _shown, None
-    if shown is not None:
-        shown.__exit__(None, None, None)
+    if (shown := current_activity()) is not None:
+        shown.tell("", now.doing, now.done, now.total, now.unit)

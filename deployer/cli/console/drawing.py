@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -13,10 +12,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from deployer.cli.console.pieces import Piece
 from deployer.platform.system.progress import describe_progress
-
-if TYPE_CHECKING:
-    from deployer.cli.console.progress_display import Piece
 
 SHOWN = 10  #: pieces of work that are drawn at a time
 

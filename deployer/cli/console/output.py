@@ -17,7 +17,7 @@ from rich.protocol import rich_cast
 from rich.segment import Segment
 from rich.text import Text
 
-from deployer.cli.console.activity import end_activity
+from deployer.cli.console.on_screen import end_activity
 from deployer.cli.console.streams import ShownStream, console_stream, data_stream, real
 from deployer.errors import DeployerError
 from deployer.platform.text.folding import FoldedLine

@@ -165,7 +165,7 @@ def _counted(
 ) -> Iterator[pa.RecordBatch]:
     """Yields the batches, and reports how many rows they have; `ends_activity` where rows appear on the terminal on
     which that is shown."""
-    from deployer.cli.console.activity import end_activity
+    from deployer.cli.console.on_screen import end_activity
 
     count = 0
     for batch in batches:
