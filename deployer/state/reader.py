@@ -89,11 +89,11 @@ class StateReader:
 
         return audit_log(checked_log(log), self._logs, self._snapshots, self._objects)
 
-    def export_to(self, path: Path) -> Export:
+    def export_to(self, path: Path, on_progress: OnProgress = no_progress) -> Export:
         """Writes all that is kept into one file, as of one moment (see `portable`)."""
         from deployer.state.transfer.export import export_store
 
-        return export_store(path, self._logs, self._objects, self._clock.now())
+        return export_store(path, self._logs, self._objects, self._clock.now(), on_progress)
 
     def close(self) -> None:
         self._logs.close()

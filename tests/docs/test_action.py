@@ -74,6 +74,19 @@ def test_a_plan_is_previewed_and_then_applied_exactly(project: Path) -> None:
 
 
 @pytest.mark.full
+def test_data_is_destroyed_only_where_an_address_allows_it(project: Path) -> None:
+    (project / "specs" / "planes.yaml").write_text(table("planes"), encoding="utf-8")
+    assert run(project, command="up")[0] == 0
+    for name in ("flights", "planes"):
+        (project / "specs" / f"{name}.yaml").unlink()
+    code, _, outputs, summary = run(project, allow_destroy="table/air.flights")
+    assert code == 0 and outputs == {"changes": "true"} and "refused" in summary
+    assert run(project, command="up", allow_destroy="table/air.flights")[0] == 3
+    code, printed, *_ = run(project, command="up", allow_destroy="table/air.flights\ntable/air.planes\n")
+    assert code == 0 and "2 deleted" in printed, printed
+
+
+@pytest.mark.full
 def test_what_is_wrong_fails_the_step(project: Path) -> None:
     code, printed, *_ = run(project, command="destroy")
     assert code == 1 and "'destroy'; use preview or up" in printed

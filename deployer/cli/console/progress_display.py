@@ -15,7 +15,7 @@ from rich.text import Text
 from deployer.cli.console.on_screen import is_drawable
 from deployer.cli.console.output import print_json_line, stderr
 from deployer.cli.console.pieces import Piece
-from deployer.platform.system.progress import OnProgress, Progress, describe_progress
+from deployer.platform.system.progress import OnProgress, Progress, describe_progress, no_progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -177,11 +177,16 @@ def progress_shown(title: str, *, as_json: bool) -> Iterator[OnProgress]:
 
 
 @contextmanager
-def working(title: str, *, as_json: bool = False) -> Iterator[None]:
-    """Shows on a terminal that work of unknown length is under way, and for how long; nothing elsewhere.
+def working(title: str, *, as_json: bool = False) -> Iterator[OnProgress]:
+    """Shows on a terminal that work is under way, for how long, and how far it is as the callback is told; nothing
+    elsewhere.
 
     Nothing may be printed on stdout in the block.
     """
     with Meter(as_json=as_json) as meter:
         meter.begin(title, title)
-        yield
+
+        def report_progress(now: Progress) -> None:
+            meter.tell(title, now.doing, now.done, now.total, now.unit)
+
+        yield report_progress if is_drawable(as_json=as_json) else no_progress
