@@ -7,7 +7,6 @@ before.
 from __future__ import annotations
 
 from deployer.cli.console.on_screen import begin_activity, current_activity, end_activity, is_drawable
-from deployer.cli.console.progress_display import Meter
 from deployer.platform.system.progress import OnProgress, Progress, no_progress
 
 
@@ -23,6 +22,8 @@ def show_progress(title: str, *, as_json: bool = False) -> OnProgress:
     end_activity()
     if not is_drawable(as_json=as_json):
         return no_progress
+    from deployer.cli.console.progress_display import Meter
+
     meter = Meter(as_json=False)
     begun = False
 
