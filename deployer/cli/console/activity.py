@@ -11,7 +11,7 @@ from deployer.platform.system.progress import OnProgress, Progress, no_progress
 
 
 def show_activity(title: str, *, as_json: bool = False) -> OnProgress:
-    """Shows that the command is doing what `title` says, and how far it is as the callback is told."""
+    """Shows that the command is doing what `title` says, and how far that is, which the callback receives."""
     report = show_progress(title, as_json=as_json)
     report(Progress("", 0, None, ""))
     return report

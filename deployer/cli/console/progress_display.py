@@ -178,7 +178,7 @@ def progress_shown(title: str, *, as_json: bool) -> Iterator[OnProgress]:
 
 @contextmanager
 def working(title: str, *, as_json: bool = False) -> Iterator[OnProgress]:
-    """Shows on a terminal that work is under way, for how long, and how far it is as the callback is told; nothing
+    """Shows on a terminal that work is under way, for how long, and how far it is, which the callback receives; nothing
     elsewhere.
 
     Nothing may be printed on stdout in the block.
