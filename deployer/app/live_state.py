@@ -6,20 +6,22 @@ from contextlib import closing
 
 from deployer.errors import NotFound
 from deployer.live.model import LiveLake
+from deployer.platform.system.progress import OnProgress, no_progress
 
 
-def read_live(root: str, *, to_delete: bool = False) -> LiveLake:
+def read_live(root: str, *, to_delete: bool = False, on_progress: OnProgress = no_progress) -> LiveLake:
     """Returns the lake at `root`; an empty one where there is none yet.
 
     `to_delete`: tables that cannot be read are among the others, as far as they are known.
     """
-    from deployer.live.reader import as_far_as_known, read_lake  # it loads Arrow
+    from deployer.live.reader import read_lake  # it loads Arrow
+    from deployer.live.to_delete import as_far_as_known
     from deployer.provider.resources.live_datasets import with_datasets
     from deployer.state import open_reader
 
     try:
         with closing(open_reader(root)) as store:
-            live = with_datasets(read_lake(store, root), store.instance())
+            live = with_datasets(read_lake(store, root, on_progress=on_progress), store.instance())
             return as_far_as_known(store, live) if to_delete else live
     except NotFound:
         return LiveLake(None)

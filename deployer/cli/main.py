@@ -19,6 +19,7 @@ from typer.main import get_command
 from typer.models import TyperInfo
 
 from deployer import __version__
+from deployer.cli.activities import activity_of
 from deployer.cli.commands.agent import command as agent
 from deployer.cli.commands.data import (
     changes,
@@ -36,6 +37,8 @@ from deployer.cli.commands.deploy import cost, destroy, doctor, drift, preview, 
 from deployer.cli.commands.deploy import plugin as plugin_group
 from deployer.cli.commands.project import explain, graph, init, package, render, schema, validate
 from deployer.cli.commands.ui import command as ui
+from deployer.cli.console.activity import show_activity
+from deployer.cli.console.on_screen import end_activity
 from deployer.cli.console.output import print_error, stderr
 from deployer.cli.console.streams import own_streams, shown_streams
 from deployer.cli.groups import restore
@@ -178,6 +181,7 @@ def _command(name: str | None = None) -> Callable[..., Any]:
         chosen.registered_groups = [each for each in app.registered_groups if _name_of(each) == name]
     command = get_command(chosen)
     _style_help(command)
+    _say_when_interrupted(command)
     return command
 
 
@@ -191,6 +195,19 @@ def _named(arguments: Sequence[str]) -> str | None:
     first = next((each for each in arguments if each != "--trust-udfs"), None)
     names = {*(each.name for each in app.registered_commands), *map(_name_of, app.registered_groups)}
     return first if first in names else None
+
+
+def _say_when_interrupted(command: Any) -> None:
+    """Makes Ctrl-C an error with a message: Typer turns it into an exit code, which says nothing."""
+    invoke = command.invoke
+
+    def invoke_command(context: typer.Context) -> Any:
+        try:
+            return invoke(context)
+        except KeyboardInterrupt as stop:
+            raise Interrupted("interrupted") from stop
+
+    command.invoke = invoke_command
 
 
 def _style_help(command: Any) -> None:
@@ -209,11 +226,16 @@ def _style_help(command: Any) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; prints errors, never raises them. Known secrets are masked."""
     with masking.scope(), shown_streams():
-        return _run(arguments)
+        try:
+            return _run(arguments)
+        finally:
+            end_activity()
 
 
 def _run(arguments: Sequence[str]) -> int:
     as_json = "--json" in arguments
+    if (doing := activity_of(arguments)) is not None:
+        show_activity(doing, as_json=as_json)
     try:
         code = _command(_named(arguments))(list(arguments), standalone_mode=False)
         return code if isinstance(code, int) else 0
@@ -223,8 +245,6 @@ def _run(arguments: Sequence[str]) -> int:
         print_error(Interrupted("interrupted"), as_json=as_json)
         return Interrupted.exit_code
     except typer.Exit as stop:
-        if isinstance(stop.__cause__, KeyboardInterrupt):  # Typer makes this of Ctrl-C
-            print_error(Interrupted("interrupted"), as_json=as_json)
         return stop.exit_code
     except DeployerError as error:
         if isinstance(error, EngineFailed):

@@ -22,6 +22,7 @@ from deployer.live.model import LiveLake, LiveTable, TableStatistics, Unfinished
 from deployer.live.services import live_services
 from deployer.live.uncomputed import ids_of_columns, uncomputed_columns
 from deployer.platform.storage.envelope import FORGED
+from deployer.platform.system.progress import OnProgress, counted, no_progress
 from deployer.platform.text.visible import shortened
 from deployer.specs.declarations.embeddings import embedding_from_json
 from deployer.specs.model import Embedding, Hold, InstanceSpec, Retention, TableSpec
@@ -48,6 +49,7 @@ from deployer.state.reader import StateReader
 
 T = TypeVar("T")
 
+READING_TABLES = "reading tables"  #: what progress says meanwhile
 READERS = 16  #: tables on S3 that are read at the same time
 
 
@@ -59,13 +61,15 @@ class ActiveTables:
     unreadable: Mapping[str, Unreadable] = field(default_factory=dict)
 
 
-def read_lake(store: StateReader, root: str, only: Collection[str] | None = None) -> LiveLake:
+def read_lake(
+    store: StateReader, root: str, only: Collection[str] | None = None, on_progress: OnProgress = no_progress
+) -> LiveLake:
     """Returns the whole lake with all that Lance has; tables being created or deleted are left out.
 
     `only`: with no other tables than those at these addresses, of which nothing is read.
     """
-    active = active_tables(store, only)
-    read = {**read_tables(store, root, active.found), **active.unreadable}
+    active = active_tables(store, only, on_progress)
+    read = {**read_tables(store, root, active.found, on_progress), **active.unreadable}
     return lake_of(store.instance(), [*read.values(), *unfinished_tables(store, only)])
 
 
@@ -86,10 +90,12 @@ def lake_of(instance: InstanceState, tables: Iterable[LiveTable | UnfinishedTabl
     return LiveLake(live_instance(instance), found, owner, True, tuple(unfinished), unreadable)
 
 
-def active_tables(store: StateReader, only: Collection[str] | None = None) -> ActiveTables:
+def active_tables(
+    store: StateReader, only: Collection[str] | None = None, on_progress: OnProgress = no_progress
+) -> ActiveTables:
     """Returns the active tables, read at once; `only` those at these addresses. Other tables may have no log."""
     entries = {table_id: entry for table_id, entry in _entries(store, only) if entry.status == "active"}
-    states, failures = store.each_table(tuple(entries))
+    states, failures = store.each_table(tuple(entries), on_progress)
     found = {table_id: (entry, states[table_id]) for table_id, entry in entries.items() if table_id in states}
     return ActiveTables(found, {table_id: _without_log(entries[table_id], why) for table_id, why in failures.items()})
 
@@ -110,30 +116,6 @@ def unreadable(entry: TableEntry, why: DeployerError) -> Unreadable:
     address = f"table/{entry.full_name}"
     where = "" if why.where is None or str(why.where) == address else f"{why.where}: "
     return Unreadable(address, entry.table_id, f"{where}{why.what}", why.remedy)
-
-
-def as_far_as_known(store: StateReader, live: LiveLake) -> LiveLake:
-    """Returns the lake with its unreadable tables among `tables`, for callers that delete them: by their logs, else by
-    their entries. What is unknown of them is taken for protected, and for a table of the instance's owner."""
-    entries = store.instance().tables
-    found = {address: entries[each.table_id] for address, each in live.unreadable.items() if each.table_id in entries}
-    states, _ = store.each_table(tuple(entry.table_id for entry in found.values()))
-    known = {address: _known(entry, states.get(entry.table_id), live.owner) for address, entry in found.items()}
-    return replace(live, tables={**live.tables, **known})
-
-
-def _known(entry: TableEntry, state: TableState | None, owner: str) -> LiveTable:
-    spec = TableSpec(entry.database, entry.name, ())
-    if state is None:
-        unknown = TableStatistics(known=False)
-        return LiveTable(replace(spec, deletion_protection=True), entry.table_id, entry.location, owner, unknown)
-    try:
-        return live_table(entry, state)
-    except Corrupt:
-        protected = replace(spec, deletion_protection=state.properties.deletion_protection)
-        own = str(state.properties.declared.get(OWNER, ""))
-        names = savepoint_names(state)
-        return LiveTable(protected, entry.table_id, entry.location, own, statistics(state), savepoints=names)
 
 
 def unfinished_tables(store: StateReader, only: Collection[str] | None = None) -> list[UnfinishedTable | Unreadable]:
@@ -161,7 +143,10 @@ def _unfinished(
 
 
 def read_tables(
-    store: StateReader, root: str, found: Mapping[str, tuple[TableEntry, TableState]]
+    store: StateReader,
+    root: str,
+    found: Mapping[str, tuple[TableEntry, TableState]],
+    on_progress: OnProgress = no_progress,
 ) -> dict[str, LiveTable | Unreadable]:
     """Live tables by id, in the order in which they were found; on S3 several are asked for at once.
 
@@ -172,10 +157,12 @@ def read_tables(
         return read_or_why(store, root, *each)
 
     if "://" not in root or len(found) < 2:
-        tables = {table_id: read(each) for table_id, each in found.items()}
+        in_turn = counted(found.items(), len(found), READING_TABLES, "tables", on_progress)
+        tables = {table_id: read(each) for table_id, each in in_turn}
     else:
         with ThreadPoolExecutor(min(READERS, len(found)), thread_name_prefix="live") as pool:
-            tables = dict(zip(found, pool.map(read, found.values()), strict=True))
+            each_read = zip(found, pool.map(read, found.values()), strict=True)
+            tables = dict(counted(each_read, len(found), READING_TABLES, "tables", on_progress))
     return {table_id: table for table_id, table in tables.items() if table is not None}
 
 

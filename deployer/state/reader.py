@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from deployer.errors import DeployerError, InvalidInput, NotFound
 from deployer.platform.storage.objects import ObjectReader
 from deployer.platform.system.clock import Clock
+from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.state.backends.protocol import LogReader
 from deployer.state.log.cache import StateCache
 from deployer.state.log.entries import DamagedEntry, LogEntry, from_record, read_or_damaged
@@ -58,12 +59,14 @@ class StateReader:
                 raise _no_table(log)
         return {log: cast(TableState, each.state) for log, each in known.items()}
 
-    def each_table(self, table_ids: Iterable[str]) -> tuple[dict[str, TableState], dict[str, DeployerError]]:
+    def each_table(
+        self, table_ids: Iterable[str], on_progress: OnProgress = no_progress
+    ) -> tuple[dict[str, TableState], dict[str, DeployerError]]:
         """Returns the states of all tables that can be read, and the errors of the others.
 
         Raises what concerns all of them, such as OutcomeUnknown.
         """
-        known, failures = self._cache.refresh_each(map(checked_log, table_ids))
+        known, failures = self._cache.refresh_each(map(checked_log, table_ids), on_progress)
         absent = {log for log, each in known.items() if each.state.version == 0}
         failures |= {log: _no_table(log) for log in absent}
         return {log: cast(TableState, each.state) for log, each in known.items() if log not in absent}, failures
@@ -86,11 +89,11 @@ class StateReader:
 
         return audit_log(checked_log(log), self._logs, self._snapshots, self._objects)
 
-    def export_to(self, path: Path) -> Export:
+    def export_to(self, path: Path, on_progress: OnProgress = no_progress) -> Export:
         """Writes all that is kept into one file, as of one moment (see `portable`)."""
         from deployer.state.transfer.export import export_store
 
-        return export_store(path, self._logs, self._objects, self._clock.now())
+        return export_store(path, self._logs, self._objects, self._clock.now(), on_progress)
 
     def close(self) -> None:
         self._logs.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -269,25 +268,3 @@ def test_a_check_that_hangs_or_breaks_is_a_finding() -> None:
     assert (results[2].finding.what, results[2].finding.remedy) == ("here: there is none", "make one")
     assert counts(results)[WRONG] == 3
     assert waited[0] == ["hang", "broken", "refused", "fine"] and waited[-1] == ["hang"]
-
-
-def test_a_terminal_shows_what_is_waited_for(project: Path) -> None:
-    import pty
-
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "TERM": "xterm"}
-    command = [sys.executable, "-m", "deployer", "doctor"]
-    with subprocess.Popen(command, cwd=project, env=environment, stdout=subprocess.DEVNULL, stderr=theirs) as process:
-        os.close(theirs)
-        drawn = b""
-        while True:
-            try:
-                piece = os.read(ours, 65536)
-            except OSError:  # the other end was closed
-                break
-            if not piece:
-                break
-            drawn += piece
-        assert process.wait(300) == 0
-    os.close(ours)
-    assert b"waiting for " in drawn

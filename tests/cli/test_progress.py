@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
 import sys
-from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 
@@ -17,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from deployer.cli.console import progress_display as meter
+from deployer.cli.console.drawing import Drawing
 from deployer.cli.console.progress_display import INTERVAL, Meter
 from deployer.cli.console.step_view import StepView
 from deployer.engine import Diagnostic, Event, StepFailed, StepFinished, StepProgress, StepStarted
@@ -109,13 +106,13 @@ def test_machines_get_a_document_a_line(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_terminal_shows_a_bar_for_each_piece_of_work() -> None:
-    drawn = Meter(as_json=False)
+    drawn = Meter(as_json=False, clock=Clock())
     for number in range(12):
         drawn.begin(f"t{number}", f"updating t{number}")
     drawn.tell("t0", "writing", 30, 40, "rows")
     drawn.end("t1")
     console = Console(width=120, force_terminal=True, color_system=None, record=True, file=StringIO())
-    console.print(drawn._render())
+    console.print(Drawing(console, drawn._copied, Clock()).render())
     lines = [line.strip() for line in console.export_text().splitlines()]
     assert "updating t0" in lines[0] and "━" in lines[0] and "writing: 30 of 40 rows (75%)" in lines[0]
     assert [line.split()[-1] for line in lines[1:10]] == ["t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "t10"]
@@ -235,30 +232,3 @@ def test_another_phase_begins_its_own_pace() -> None:
             clock.now = second
             shown.tell("it", doing, done, 40, "rows")
         assert shown._pieces["it"].time_left(clock.now) == "20s left"
-
-
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        (("state", "verify"), "verifying the state"),
-        (("state", "repair", "--dry-run"), "looking for what can be put right"),
-        (("state", "export", "state.tar"), "writing state.tar"),
-        (("table", "gc", "--dry-run"), "collecting garbage"),
-        (("table", "split", "air.flights"), "splitting leaves of air.flights"),
-        (("report", "--html", "lake.html"), "reading the lake"),
-    ],
-)
-def test_long_commands_say_on_a_terminal_what_they_do(applied: Path, command: tuple[str, ...], said: str) -> None:
-    own, other = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "deployer", *command], stdout=subprocess.PIPE, stderr=other, env=environment
-    )
-    os.close(other)
-    shown = b""
-    with suppress(OSError):  # of Linux, where the other side is closed
-        while part := os.read(own, 65536):
-            shown += part
-    os.close(own)
-    printed, _ = process.communicate()
-    assert said in shown.decode() and said not in printed.decode()

@@ -305,9 +305,9 @@ def test_only_the_logs_of_targets_are_read(four_applied: Path, monkeypatch: pyte
     asked: list[set[str]] = []
     whole = StateReader.each_table
 
-    def counted(reader: StateReader, table_ids: Iterable[str]) -> Any:
+    def counted(reader: StateReader, table_ids: Iterable[str], *more: Any) -> Any:
         asked.append(set(table_ids))
-        return whole(reader, asked[-1])
+        return whole(reader, asked[-1], *more)
 
     monkeypatch.setattr(StateReader, "each_table", counted)
     stores = Stores(four_applied)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests import forks
 from tests.projects import INSTANCE, REPOSITORY, make_project, table
 
 ACTION = yaml.safe_load((REPOSITORY / "action.yml").read_text(encoding="utf-8"))
@@ -71,6 +72,23 @@ def test_a_plan_is_previewed_and_then_applied_exactly(project: Path) -> None:
     assert code == 0 and "2 created" in printed, printed
     code, printed, outputs, summary = run(project)
     assert (code, outputs) == (0, {"changes": "false"}), printed
+
+
+@pytest.mark.full
+def test_data_is_destroyed_only_where_an_address_allows_it(project: Path) -> None:
+    (project / "specs" / "planes.yaml").write_text(table("planes"), encoding="utf-8")
+    assert run(project, command="up")[0] == 0
+    (project / "rows.csv").write_text("id\n1\n", encoding="utf-8")
+    for name in ("flights", "planes"):
+        command = [sys.executable, "-m", "deployer", "ingest", f"air.{name}", "rows.csv"]
+        assert forks.run(command, cwd=project).returncode == 0
+        (project / "specs" / f"{name}.yaml").unlink()
+    code, _, outputs, summary = run(project, allow_destroy="table/air.flights")
+    assert code == 0 and outputs == {"changes": "true"}
+    assert "`table/air.planes`" in summary and "refused" in summary
+    assert run(project, command="up", allow_destroy="table/air.flights")[0] == 3
+    code, printed, *_ = run(project, command="up", allow_destroy="table/air.flights\ntable/air.planes\n")
+    assert code == 0 and "2 deleted" in printed, printed
 
 
 @pytest.mark.full

@@ -33,6 +33,7 @@ from deployer.plan import changes as c
 from deployer.plan.diff.lakes import diff
 from deployer.plan.render.services import service_name
 from deployer.plan.targeting.targets import Targets, resolve_targets
+from deployer.platform.system.progress import OnProgress, Progress, counted, no_progress
 from deployer.provider.resources.inputs import dataset_of, table_of
 from deployer.provider.resources.live_datasets import with_datasets
 from deployer.specs.model import Lake, TableSpec
@@ -101,14 +102,16 @@ class Drift:
     datasets: Mapping[str, DatasetSpec] = field(default_factory=dict)  #: live, by the addresses as for `tables`
 
 
-def find_drift(workspace: Workspace, given: Sequence[str] = ()) -> Drift:
+def find_drift(workspace: Workspace, given: Sequence[str] = (), on_progress: OnProgress = no_progress) -> Drift:
     """Returns the differences between live state and what this stack last applied; `given` are the targets, if not
     everything is one.
 
     Raises NotFound when it never applied anything, Refused when another stack manages the lake then, or when its state
     store is missing.
     """
+    on_progress(Progress("reading the specs", 0, None, ""))
     lake = workspace.lake()
+    on_progress(Progress("reading what was last applied", 0, None, ""))
     applied = applied_resources(workspace, engine_for(workspace, lake))
     if not applied:
         refuse_others_lake(workspace, lake, read_live(workspace.root(lake)))
@@ -132,9 +135,9 @@ def find_drift(workspace: Workspace, given: Sequence[str] = ()) -> Drift:
             targets = resolve_targets(given, lake, entries, ids)
             applied = {address: each for address, each in applied.items() if address in targets.addresses}
         only = targets.addresses if targets else None
-        live = with_datasets(read_lake(store, root, only), store.instance(), only)
+        live = with_datasets(read_lake(store, root, only, on_progress), store.instance(), only)
         live = live.with_applied({address: each.id for address, each in applied.items()})
-        items, unreadable = _items(store, root, applied, live)
+        items, unreadable = _items(store, root, applied, live, on_progress)
         tables = {address: live.tables[now].spec for address, now in live.applied.items() if now in live.tables}
         datasets = {
             address: by_id[each.id].spec
@@ -155,13 +158,13 @@ def _applied_root(workspace: Workspace, lake: Lake, applied: Mapping[str, Applie
 
 
 def _items(
-    store: StateReader, root: str, applied: Mapping[str, Applied], live: LiveLake
+    store: StateReader, root: str, applied: Mapping[str, Applied], live: LiveLake, on_progress: OnProgress
 ) -> tuple[tuple[DriftItem, ...], tuple[Unreadable, ...]]:
     """Returns the differences, and the tables whose differences are unknown."""
     unreadable = {table.table_id: table for table in live.unreadable.values()}
     entries = store.instance().tables
     items: list[DriftItem] = []
-    for address, resource in sorted(applied.items()):
+    for address, resource in counted(sorted(applied.items()), len(applied), "comparing", "resources", on_progress):
         if address.startswith("instance/"):
             changes = diff(instance_from_json(resource.inputs), live.instance)
             items += (DriftItem(address, change, instance_origin(store)) for change in changes)

@@ -15,6 +15,7 @@ from deployer.compute.clusters import local_cluster
 from deployer.errors import InvalidInput
 from deployer.plan.diff.lakes import diff
 from deployer.platform.system.failpoints import reached
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.specs.model import Lake, TableSpec
 from deployer.specs.types.column_names import listed
 from deployer.state import open_store
@@ -32,9 +33,11 @@ def copy_rows(
     source: str,
     keys: tuple[tuple[str, ...], tuple[str, ...]],
     options: ReadOptions,
+    on_progress: OnProgress = no_progress,
 ) -> ImportedTable:
     """Declares the table, creates it and loads it from `source`, or finishes that."""
     row_keys, sort_keys = keys
+    on_progress(Progress("reading the types of the columns", 0, None, ""))
     found = infer([source], None, options)
     for each in found.columns:
         if each.name in row_keys and each.nullable and found.complete:
@@ -57,12 +60,14 @@ def copy_rows(
             raise declared_already(spec)
         if loaded and is_applied(workspace, lake, spec):
             return reported(workspace, [spec], copied=True)[0]  # all was done before
+    on_progress(Progress("creating the table", 0, None, ""))
     apply_only(workspace, [spec.address])
     reached("cli.import.applied")
     lake = workspace.lake()
     root, instance = workspace.root(lake), lake.instance
     cluster = partial(local_cluster, instance.clusters, None, instance.address)
-    run(root, spec.full_name, IngestRequest((source,), options=found.options, job_id=job_id), cluster)
+    request = IngestRequest((source,), options=found.options, job_id=job_id)
+    run(root, spec.full_name, request, cluster, on_progress)
     reached("cli.import.loaded")
     notes = [*found.notes]
     if computed:

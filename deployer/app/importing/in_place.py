@@ -16,36 +16,40 @@ from deployer.app.workspace import Workspace
 from deployer.errors import DeployerError, Refused
 from deployer.plan.diff.lakes import diff
 from deployer.platform.system.failpoints import reached
+from deployer.platform.system.progress import OnProgress, Progress, counted, no_progress
 from deployer.specs.model import Lake
 from deployer.state import open_store
 from deployer.tables.admin.instance import create_instance
 from deployer.tables.importing.adopt import Adoptable, adopt, adoptable, location_under
 
 
-def adopt_one(workspace: Workspace, lake: Lake, found: Adoptable) -> ImportedTable:
+def adopt_one(
+    workspace: Workspace, lake: Lake, found: Adoptable, on_progress: OnProgress = no_progress
+) -> ImportedTable:
     """Takes one dataset under management, or finishes that. Raises Conflict for a table that is declared otherwise."""
     spec = found.spec
     declared = lake.table(spec.full_name)
     if declared:
-        live = read_live(workspace.root(lake)).tables.get(spec.address)
+        live = read_live(workspace.root(lake), on_progress=on_progress).tables.get(spec.address)
         applied = is_applied(workspace, lake, spec)
         if live and live.location == found.location and applied:
             return reported(workspace, [spec], copied=False, managed=True)[0]
         if live.location != found.location if live else applied or diff(spec, declared):
             raise declared_already(spec)
-    return _adopt(workspace, lake, [found])[0]
+    return _adopt(workspace, lake, [found], on_progress)[0]
 
 
 def adopt_all(
-    workspace: Workspace, lake: Lake, datasets: list[Path], database: str
+    workspace: Workspace, lake: Lake, datasets: list[Path], database: str, on_progress: OnProgress = no_progress
 ) -> tuple[list[ImportedTable], dict[str, str]]:
     """Imports many in the same way; returns what was imported, and why others were left out, by folder."""
     root = workspace.root(lake)
-    live = {table.location: table.spec.full_name for table in read_live(root).tables.values()}
+    before = read_live(root, on_progress=on_progress)
+    live = {table.location: table.spec.full_name for table in before.tables.values()}
     applied = applied_resources(workspace, engine_for(workspace, lake))
     found: list[Adoptable] = []
     failed: dict[str, str] = {}
-    for path in datasets:
+    for path in counted(datasets, len(datasets), "reading datasets", "datasets", on_progress):
         name = live.get(location_under(root, path) or "") or f"{database}.{table_name(path.name)}"
         declared = lake.table(name)
         if declared and declared.address in applied and location_under(root, path) in live:
@@ -61,10 +65,10 @@ def adopt_all(
             found.append(one)
         except DeployerError as error:
             failed[path.name] = str(error)
-    return _adopt(workspace, lake, found) if found else [], failed
+    return _adopt(workspace, lake, found, on_progress) if found else [], failed
 
 
-def _adopt(workspace: Workspace, lake: Lake, found: list[Adoptable]) -> list[ImportedTable]:
+def _adopt(workspace: Workspace, lake: Lake, found: list[Adoptable], on_progress: OnProgress) -> list[ImportedTable]:
     """Every step can be repeated: what is registered is protected, and declared once it is whole."""
     root = workspace.root(lake)
     new = [each.spec for each in found if not lake.table(each.spec.full_name)]
@@ -72,11 +76,12 @@ def _adopt(workspace: Workspace, lake: Lake, found: list[Adoptable]) -> list[Imp
     create_instance(root, lake.instance, workspace.owner)
     reached("cli.import.instance")
     with closing(open_store(root)) as store:
-        for each in found:
+        for each in counted(found, len(found), "taking over datasets", "datasets", on_progress):
             adopt(store, root, each, workspace.owner)
             reached("cli.import.adopted")
     write_specs(workspace, new)
     tables = [each.spec for each in found]
+    on_progress(Progress("applying the new specs", 0, None, ""))
     apply_only(workspace, [table.address for table in tables])  # and nothing else that the specs may have changed
     reached("cli.import.applied")
     return reported(workspace, tables, copied=False)

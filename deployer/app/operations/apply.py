@@ -24,6 +24,7 @@ from deployer.errors import DeployerError, Interrupted, NotFound, Refused
 from deployer.live.model import Unreadable
 from deployer.plan.saved.file import MovedFact
 from deployer.platform.system.failpoints import reached
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.platform.text import masking
 from deployer.specs import known_lake
 from deployer.specs.model import Lake
@@ -105,24 +106,29 @@ def apply(
     on_plan: Callable[[PlanResult], None] = ignore_plan,
     install_missing: InstallMissing | None = None,
     reporter: Reporter = SILENT,
+    on_progress: OnProgress = no_progress,
 ) -> ApplyResult:
     """Plans and applies what the specs declare. Other runs on the stack are refused until it ends.
 
     The arguments are those of `plan`. `on_plan` receives the plan first. Then `approve` is called, unless the plan is
     empty; Interrupted is raised if it returns False. `lock_timeout` is how long to wait while another run holds the
     stack, such as `"90s"`; Conflict is raised then, at once by default. `install_missing` is given a provider's plugin
-    that the program needs and that is not installed.
+    that the program needs and that is not installed. `on_progress` receives the progress of the planning, until
+    `on_plan` is called; the `reporter` that of the steps.
 
     Raises PlanRefused for a plan with refused changes, EngineFailed where a step fails; what was done is saved then.
     """
     with masking.scope() as secrets:
         opened = open_workspace(project, stack, specs)
         workspace = replace(opened, new_state=new_state, delete_savepoints=delete_savepoints)
+        on_progress(Progress("reading the specs", 0, None, ""))
         prepare_for(workspace)
         lake = workspace.lake()
         handle_missing_plugin(workspace, lake, install_missing)
         with held_in_time(workspace, lake, lock_timeout, reporter):
-            planned = plan_lake(workspace, lake, allow_destroy, chosen=targets, reporter=reporter)
+            planned = plan_lake(
+                workspace, lake, allow_destroy, chosen=targets, reporter=reporter, on_progress=on_progress
+            )
             check_addresses("--allow-destroy", allow_destroy, planned.plan)
             result = PlanResult(planned.plan, workspace, planned, secrets=secrets)
             on_plan(result)
@@ -145,6 +151,7 @@ def apply_plan(
     on_plan: Callable[[PlanResult], None] = ignore_plan,
     install_missing: InstallMissing | None = None,
     reporter: Reporter = SILENT,
+    on_progress: OnProgress = no_progress,
 ) -> ApplyResult:
     """Applies exactly this plan, of `plan` or of a file of `save_plan`, unless something that it read changed since.
 
@@ -164,7 +171,7 @@ def apply_plan(
         handle_missing_plugin(workspace, saved.desired, install_missing)
         # What the plan is compared with stays so until it is applied.
         with held_in_time(workspace, saved.desired, lock_timeout, reporter):
-            planned, moved = plan_again(workspace, saved, reporter)
+            planned, moved = plan_again(workspace, saved, reporter, on_progress)
             if moved:
                 raise PlanMoved(file.file if file else None, moved, is_applied=planned.plan.is_empty)
             result = PlanResult(planned.plan, workspace, planned, saved=file, secrets=secrets)

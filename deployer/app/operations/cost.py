@@ -16,6 +16,7 @@ from deployer.cost.difference import declared_holding
 from deployer.cost.estimate import Estimate, Holding, estimate
 from deployer.cost.rendering import as_json
 from deployer.errors import DeployerError
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.platform.text import masking
 from deployer.specs.model import InstanceSpec, Lake
 
@@ -40,28 +41,32 @@ def cost(
     prices: Path | str | None = None,
     assume: Sequence[str] = (),
     reporter: Reporter = SILENT,
+    on_progress: OnProgress = no_progress,
 ) -> CostResult:
     """Estimates what the lake costs a month, as declared and by what it holds now.
 
     `prices` is a file of prices, else `deployer:prices` of the stack or those of this release. `assume` are texts such
     as `runs_per_day=4`, over `deployer:assume`. What the lake holds is unknown where it cannot be read; the reporter is
-    given the reason. Raises InvalidInput for a wrong assumption, NotFound for a missing file of prices.
+    given the reason. `on_progress` receives how many tables are read.
+
+    Raises InvalidInput for a wrong assumption, NotFound for a missing file of prices.
     """
     with masking.scope():
         workspace = open_workspace(project, stack, specs)
+        on_progress(Progress("reading the specs", 0, None, ""))
         lake = workspace.lake()
         basis = cost_basis(workspace, lake.instance, None if prices is None else Path(prices), assume)
-        holding = _holding(workspace, lake, basis, reporter)
+        holding = _holding(workspace, lake, basis, reporter, on_progress)
         return CostResult(lake.instance.name, estimate(holding, basis.region, basis.prices, basis.assumptions))
 
 
-def _holding(workspace: Workspace, lake: Lake, basis: Basis, reporter: Reporter) -> Holding:
+def _holding(workspace: Workspace, lake: Lake, basis: Basis, reporter: Reporter, on_progress: OnProgress) -> Holding:
     """Returns what is declared, with the sizes of what is there; unknown where that cannot be read, which is noted."""
     root = lake.instance.root
     if not root.startswith("s3://"):
         return Holding(lake.instance)
     try:
-        live = read_live(root).with_applied(read_recorded(workspace.stack_ref).ids)
+        live = read_live(root, on_progress=on_progress).with_applied(read_recorded(workspace.stack_ref).ids)
     except DeployerError as error:
         reporter.note(f"the size of the lake is unknown: {error}")
         return declared_holding(lake, None, None, basis.managed)

@@ -18,6 +18,7 @@ from deployer.app.stack.lock_wait import held_in_time
 from deployer.app.stack.missing_plugin import InstallMissing, handle_missing_plugin
 from deployer.app.workspace import open_workspace
 from deployer.engine import Operation
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.platform.text import masking
 
 
@@ -56,6 +57,7 @@ def destroy(
     on_plan: Callable[[PlanResult], None] = ignore_plan,
     install_missing: InstallMissing | None = None,
     reporter: Reporter = SILENT,
+    on_progress: OnProgress = no_progress,
 ) -> DestroyResult:
     """Deletes every table that the stack manages, and the instance.
 
@@ -66,10 +68,12 @@ def destroy(
     """
     with masking.scope() as secrets:
         workspace = replace(open_workspace(project, stack, specs), delete_savepoints=delete_savepoints)
+        on_progress(Progress("reading the specs", 0, None, ""))
         lake = workspace.lake()
         handle_missing_plugin(workspace, lake, install_missing)
         with held_in_time(workspace, lake, lock_timeout, reporter):
-            planned = plan_destroy(workspace, lake, allow_destroy, reporter)
+            planned = plan_destroy(workspace, lake, allow_destroy, reporter, on_progress)
+            on_progress(Progress("asking the engine what the stack has", 0, None, ""))
             foreign = foreign_resources(workspace, planned.engine())
             planned = replace(planned, plan=replace(planned.plan, foreign=tuple(each.destroyed() for each in foreign)))
             check_addresses("--allow-destroy", allow_destroy, planned.plan)

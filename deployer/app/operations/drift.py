@@ -15,6 +15,7 @@ from deployer.app.workspace import open_workspace
 from deployer.live.model import Unreadable
 from deployer.plan.render.changes import describe
 from deployer.plan.targeting.targets import Targets, targets_as_json
+from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.platform.text import masking
 from deployer.state.model.times import iso_utc
 
@@ -70,11 +71,13 @@ def drift(
     *,
     targets: Sequence[str] = (),
     write_specs: bool = False,
+    on_progress: OnProgress = no_progress,
 ) -> DriftResult:
     """Finds the differences between live state and what the stack last applied, with authors and times.
 
     `project`, `stack`, `specs` and `targets` are those of `plan`. With `write_specs` the specs are edited so that they
-    declare what is live, and the differences count as applied.
+    declare what is live, and the differences count as applied. `on_progress` receives how many tables are read and
+    compared.
 
     Raises NotFound where the stack never applied anything, Refused for another stack's lake and for a difference that
     cannot be an edit; then no file is written.
@@ -82,7 +85,7 @@ def drift(
     with masking.scope():
         workspace = open_workspace(project, stack, specs)
         with held(workspace, workspace.lake()) if write_specs else nullcontext():
-            found = find_drift(workspace, targets)
+            found = find_drift(workspace, targets, on_progress)
             taken_over = write_specs and bool(found.items)
             written = tuple(take_over(workspace, found)) if taken_over else ()
     return DriftResult(

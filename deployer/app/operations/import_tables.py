@@ -15,6 +15,7 @@ from deployer.app.planning.addresses import split_name
 from deployer.app.stack.engine import held
 from deployer.app.workspace import Workspace, open_workspace, specs_place
 from deployer.errors import InvalidInput, NotFound, Refused
+from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.platform.text import masking
 from deployer.specs.editing.write import instance_to_yaml
 from deployer.specs.model import InstanceSpec, Lake
@@ -48,12 +49,14 @@ def import_table(
     row_keys: Sequence[str] = (),
     sort_keys: Sequence[str] = (),
     options: ReadOptions | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> ImportResult:
     """Takes one table under management and writes its spec, or finishes that; a plan is empty afterwards.
 
     `address` is such as `table/nyc.flights`. `source` is a Lance dataset, or files to copy from; else the dataset
     ROOT/NAME.lance or ROOT/DATABASE/NAME.lance. A dataset below the root stays where it is, unless `copy` is set;
-    anything else is copied into a new table with these keys, read by `options`.
+    anything else is copied into a new table with these keys, read by `options`. `on_progress` receives the rows that
+    are read and written.
 
     Raises Conflict where the specs declare the table differently, NotFound without a source, InvalidInput for keys of
     rows that stay where they are.
@@ -70,12 +73,13 @@ def import_table(
         with held(workspace, lake):
             if not is_dataset(path) or copy or not location_under(root, path):
                 keys = tuple(row_keys), tuple(sort_keys)
-                done = copy_rows(workspace, lake, database, name, str(path), keys, options or ReadOptions())
+                reading = options or ReadOptions()
+                done = copy_rows(workspace, lake, database, name, str(path), keys, reading, on_progress)
             elif row_keys or sort_keys:
                 remedy = f"add --copy, or {KEYS_LATER}"
                 raise InvalidInput("rows that are not copied keep their order", where=path, remedy=remedy)
             else:
-                done = adopt_one(workspace, lake, adoptable(root, path, database, name))
+                done = adopt_one(workspace, lake, adoptable(root, path, database, name), on_progress)
     return ImportResult((done,), {})
 
 
@@ -86,11 +90,13 @@ def import_tables(
     project: Path | str | None = None,
     stack: str = "dev",
     specs: Path | str | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> ImportResult:
     """Takes every dataset `folder/*.lance` under management where it is, as tables of `database`, or finishes that.
 
     `folder` is the root of the instance. Where there are no specs yet, an instance with that root is declared first.
-    Datasets that cannot be imported are left out, and named with the reason. Raises NotFound where there is none.
+    Datasets that cannot be imported are left out, and named with the reason. `on_progress` receives how many datasets
+    are read and taken over. Raises NotFound where there is none.
     """
     with masking.scope():
         place = Path(folder).resolve()
@@ -106,7 +112,7 @@ def import_tables(
                 remedy="import its tables one by one, by copy",
             )
         with held(workspace, lake):
-            imported, failed = adopt_all(workspace, lake, datasets, database)
+            imported, failed = adopt_all(workspace, lake, datasets, database, on_progress)
     return ImportResult(tuple(imported), failed)
 
 

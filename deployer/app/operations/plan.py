@@ -14,6 +14,7 @@ from deployer.errors import InvalidInput, Refused
 from deployer.live.model import Unreadable
 from deployer.plan.assess.risk import Risk
 from deployer.plan.model import Action, Plan, PlannedChange
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.platform.text import masking
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ def plan(
     new_state: bool = False,
     against: str | None = None,
     reporter: Reporter = SILENT,
+    on_progress: OnProgress = no_progress,
 ) -> PlanResult:
     """Plans what `apply` would change, against live state refreshed first. Writes neither to the lake nor to any state.
 
@@ -136,7 +138,8 @@ def plan(
     folder of specs, else `deployer:specs` of the stack. `targets` are addresses or globs that limit the plan.
     `allow_destroy` are addresses whose data may be destroyed. `delete_savepoints` lets tables be deleted with their
     savepoints, `new_state` allows a new state store in the place of a lost one. With `against`, a Git ref, the specs
-    are compared with those at the ref, and no live state is read.
+    are compared with those at the ref, and no live state is read. `on_progress` receives what is being read and asked,
+    and how far that is; exceptions that it raises end the plan.
 
     Raises InvalidSpecs with every problem, InvalidInput for a wrong argument, Refused for another stack's lake.
     """
@@ -144,12 +147,13 @@ def plan(
         if against is not None:
             from deployer.app.spec_diff.compare import Comparison, plan_against
 
+            on_progress(Progress(f"comparing the specs with those at {against}", 0, None, ""))
             compared = Comparison(_path(project), stack, _path(specs), against, tuple(targets))
             workspace, found = plan_against(compared, allow_destroy, reporter)
             return PlanResult(found, workspace, against=against, secrets=secrets)
         opened = open_workspace(project, stack, specs)
         workspace = replace(opened, new_state=new_state, delete_savepoints=delete_savepoints)
-        planned = plan_up(workspace, allow_destroy, targets, reporter)
+        planned = plan_up(workspace, allow_destroy, targets, reporter, on_progress)
         return PlanResult(planned.plan, workspace, planned, secrets=secrets)
 
 

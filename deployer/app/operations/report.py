@@ -14,6 +14,7 @@ from deployer.app.workspace import Workspace, open_workspace
 from deployer.errors import DeployerError, InvalidInput
 from deployer.plan.render.changes import describe
 from deployer.platform.files.private import write_private
+from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.platform.text import masking
 from deployer.tables.inspect.report import lake_report
 
@@ -35,10 +36,17 @@ class ReportResult:
             ) from error
 
 
-def report(project: Path | str | None = None, stack: str = "dev", specs: Path | str | None = None) -> ReportResult:
+def report(
+    project: Path | str | None = None,
+    stack: str = "dev",
+    specs: Path | str | None = None,
+    *,
+    on_progress: OnProgress = no_progress,
+) -> ReportResult:
     """Shows the lake: tables, sizes, key space, fragments, indexes, services and their runs, health, history and drift.
 
-    Reads no rows. Known secrets are masked. Where drift cannot be looked for, the page says why.
+    Reads no rows. Known secrets are masked. Where drift cannot be looked for, the page says why. `on_progress` receives
+    how many tables are read.
     """
     with masking.scope():
         workspace = open_workspace(project, stack, specs)
@@ -47,18 +55,18 @@ def report(project: Path | str | None = None, stack: str = "dev", specs: Path | 
         page = report_page(
             lake.instance.name,
             lake.instance.root,
-            lake_report(root),
+            lake_report(root, on_progress),
             lake_services(root, now),
-            _drift(workspace),
+            _drift(workspace, on_progress),
             now,
             lake_datasets(workspace.dir, lake, root),
         )
         return ReportResult(lake.instance.name, masking.masked(page))
 
 
-def _drift(workspace: Workspace) -> DriftView:
+def _drift(workspace: Workspace, on_progress: OnProgress) -> DriftView:
     try:
-        found = find_drift(workspace)
+        found = find_drift(workspace, on_progress=on_progress)
     except DeployerError as error:
         return DriftView(workspace.stack, unknown=str(error))
     lines = tuple(

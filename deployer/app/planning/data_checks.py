@@ -11,10 +11,13 @@ from deployer.app.workspace import Workspace
 from deployer.errors import Corrupt, NotFound
 from deployer.live.model import LiveLake, Unreadable
 from deployer.plan import Plan, ResourcePlan
+from deployer.platform.system.progress import OnProgress, counted, no_progress
 from deployer.specs.model import Lake
 
 
-def looked_up(plan: Plan, lake: Lake, live: LiveLake, root: str) -> tuple[Plan, LiveLake]:
+def looked_up(
+    plan: Plan, lake: Lake, live: LiveLake, root: str, on_progress: OnProgress = no_progress
+) -> tuple[Plan, LiveLake]:
     """Returns the plan with what the rows of its tables say of the changes; tables whose rows cannot be read are
     unreadable.
 
@@ -27,7 +30,8 @@ def looked_up(plan: Plan, lake: Lake, live: LiveLake, root: str) -> tuple[Plan, 
     tables = {table.table_id: table for table in live.tables.values()}
     found: list[ResourcePlan] = []
     lost: list[Unreadable] = []
-    for resource in plan.resources:
+    tell = on_progress if plan.changes else no_progress
+    for resource in counted(plan.resources, len(plan.resources), "checking the changes", "resources", tell):
         table = tables.get(resource.table_id) if resource.changes and resource.table_id else None
         if table is None:
             found.append(resource)

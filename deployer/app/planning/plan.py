@@ -17,7 +17,7 @@ from deployer.app.planning.data_checks import looked_up, with_removals
 from deployer.app.planning.foreign import note_plugins, with_foreign
 from deployer.app.planning.new_recordings import with_recordings
 from deployer.app.planning.policies import judged, opened_policies
-from deployer.app.planning.prefetch import Prefetched, reading_ahead
+from deployer.app.planning.prefetch import Prefetched, nothing_ahead, reading_ahead
 from deployer.app.planning.targeting import (
     Chosen,
     Scope,
@@ -45,6 +45,7 @@ from deployer.plan.changes import RenameTable
 from deployer.plan.graph import Graph, build_graph
 from deployer.plan.planning.work_places import builds_large_indexes, rewrites_tables, with_build_place, with_place
 from deployer.plan.targeting.targets import restricted
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.provider.resources.deletions import Deletions
 from deployer.specs import known_lake
 from deployer.specs.model import Lake
@@ -72,16 +73,21 @@ class Planned:
 
 
 def plan_up(
-    workspace: Workspace, allow_destroy: Collection[str], chosen: Chosen = (), reporter: Reporter = SILENT
+    workspace: Workspace,
+    allow_destroy: Collection[str],
+    chosen: Chosen = (),
+    reporter: Reporter = SILENT,
+    on_progress: OnProgress = no_progress,
 ) -> Planned:
     """Returns what `up` would do, against live state refreshed first; `chosen` are the targets, if not everything is
-    one."""
+    one. Nothing is reported before the fork that reads ahead, which needs a process of one thread."""
     if not is_packaged_program(workspace):
         prepare_for(workspace)
-    with nullcontext(lambda: None) if chosen else reading_ahead(workspace) as received:
+    with nullcontext(nothing_ahead) if chosen else reading_ahead(workspace) as received:
+        on_progress(Progress("reading the specs", 0, None, ""))
         lake = workspace.lake()
-        ahead = received()
-    planned = plan_lake(workspace, lake, allow_destroy, ahead, chosen, reporter=reporter)
+        ahead = received(on_progress)
+    planned = plan_lake(workspace, lake, allow_destroy, ahead, chosen, reporter=reporter, on_progress=on_progress)
     check_addresses("--allow-destroy", allow_destroy, planned.plan)
     return planned
 
@@ -95,6 +101,7 @@ def plan_lake(
     *,
     ask_engine: bool = True,
     reporter: Reporter = SILENT,
+    on_progress: OnProgress = no_progress,
 ) -> Planned:
     """Returns what `up` would do if the specs declared `lake`, against live state refreshed first.
 
@@ -113,8 +120,10 @@ def plan_lake(
         stores = stores_for(workspace, allow_destroy, declares=lake)
         recorded = read_recorded(workspace.stack_ref)
         targets = choose_targets(chosen, lake, stores.addresses(root), recorded) if chosen else None
-        live = stores.live_lake(root, targets.addresses if targets else None)
+        on_progress(Progress("reading live state", 0, None, ""))
+        live = stores.live_lake(root, targets.addresses if targets else None, on_progress)
         engine = PlannedEngine(workspace, lake, lambda: stores, Deletions(root))
+    on_progress(Progress("comparing the specs with live state", 0, None, ""))
     refuse_shared_tables(recorded)
     live = live.with_applied(recorded.ids)
     wanted = restricted(lake, targets) if targets else lake
@@ -137,7 +146,7 @@ def plan_lake(
     plan = _with_work_place(workspace, wanted, plan, engine)
     if targets is not None:
         plan = limited(workspace, plan, wanted, live, recorded, targets)
-    plan, live = looked_up(plan, wanted, live, root)
+    plan, live = looked_up(plan, wanted, live, root, on_progress)
     plan = with_removals(workspace, lake, plan, live, root, allow_destroy)
     plan = with_refreshes(plan, wanted, live, root)
     plan = with_recordings(workspace, plan, wanted, live, root)
@@ -146,6 +155,7 @@ def plan_lake(
     with opened_policies(workspace, reporter) as policies:
         known = recorded_of(recorded, plan.targets)
         if ask_engine and not engine_would_agree(workspace, root, plan, known):
+            on_progress(Progress("asking the engine what it would do", 0, None, ""))
             prepare_for(workspace, lake)
             package_for(workspace, lake, reporter)
             note_plugins(workspace, recorded, reporter)
@@ -162,6 +172,8 @@ def plan_lake(
                 refuse_unreached(plan, scope, found.operations)
                 plan = with_foreign(plan, found.operations)
         engine.deletions = _deletions(plan, root)
+        if policies is not None:
+            on_progress(Progress("asking the policies", 0, None, ""))
         plan = judged(workspace, plan, wanted, live, policies)
     plan = with_cost(workspace, plan, wanted, live, recorded.aws)
     return Planned(plan, lake, engine, config, live, frozenset(allow_destroy), scope, refreshed)
@@ -190,13 +202,18 @@ def _refuse_unmoved(workspace: Workspace, lake: Lake, recorded: Recorded) -> Non
 
 
 def plan_destroy(
-    workspace: Workspace, lake: Lake, allow_destroy: Collection[str], reporter: Reporter = SILENT
+    workspace: Workspace,
+    lake: Lake,
+    allow_destroy: Collection[str],
+    reporter: Reporter = SILENT,
+    on_progress: OnProgress = no_progress,
 ) -> Planned:
     """Returns what `destroy` would do. Tables that are not protected need no permission of their own.
 
     A table that cannot be read is deleted too. It counts as protected where its log does not tell.
     """
-    live = read_live(workspace.root(lake), to_delete=True)
+    on_progress(Progress("reading live state", 0, None, ""))
+    live = read_live(workspace.root(lake), to_delete=True, on_progress=on_progress)
     refuse_others_lake(workspace, lake, live)
     if live.instance is None:
         refuse_lost_state(workspace, lake, read_recorded(workspace.stack_ref))

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import gc
 import io
+import mmap
 import os
 import pickle
+import select
 import signal
+import struct
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,17 +22,21 @@ from copyreg import dispatch_table
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from deployer.app.stack.fast_path import Recorded, read_recorded
 from deployer.app.workspace import Workspace
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.specs.model import Storage, TableSpec
 from deployer.specs.types.types import Column
 from deployer.specs.values.root import resolve_root
 
 #: Of these there are many; built by their constructor they take half the time of what dataclasses do by themselves.
 _MANY = (Column, LiveTable, Storage, TableSpec, TableStatistics)
+
+_HOW_FAR = struct.Struct("QQ")  #: how many tables the second process has read, and of how many, in shared memory
+_LOOKS = 0.1  #: seconds between two looks at that, while this process waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +48,35 @@ class Prefetched:
     recorded: Recorded
 
 
+class Received(Protocol):
+    """Waits for what was read, and returns it: None when that came to nothing."""
+
+    def __call__(self, on_progress: OnProgress = no_progress) -> Prefetched | None: ...
+
+
+def nothing_ahead(on_progress: OnProgress = no_progress) -> None:
+    """Returns what was read where nothing is read ahead."""
+
+
 @contextmanager
-def reading_ahead(workspace: Workspace) -> Iterator[Callable[[], Prefetched | None]]:
-    """Starts to read. Inside the block, the function waits for what was read: None when that came to nothing.
+def reading_ahead(workspace: Workspace) -> Iterator[Received]:
+    """Starts to read. Inside the block, the function waits for what was read.
 
     The second process is over when the block is, however that ends.
     """
     if not workspace.project.backend_url.startswith("file://") or not _may_fork():
-        yield lambda: None
+        yield nothing_ahead
         return
+    how_far = mmap.mmap(-1, _HOW_FAR.size)
     receiver, sender = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(receiver)
-        _send(workspace, sender)
+        _send(workspace, sender, how_far)
     os.close(sender)
     with os.fdopen(receiver, "rb") as pipe:
         try:
-            yield lambda: _received(pipe)
+            yield lambda on_progress=no_progress: _received(pipe, how_far, on_progress)
         finally:
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
@@ -76,9 +94,12 @@ def _may_fork() -> bool:
         return False
 
 
-def _received(pipe: io.BufferedReader) -> Prefetched | None:
+def _received(pipe: io.BufferedReader, how_far: mmap.mmap, on_progress: OnProgress) -> Prefetched | None:
     """Returns what the second process sent. It is a fork of this one, so that its pickles are as good as own
     objects."""
+    while on_progress is not no_progress and not select.select([pipe], [], [], _LOOKS)[0]:
+        done, total = _HOW_FAR.unpack_from(how_far)
+        on_progress(Progress("reading live state", done, total or None, "tables" if total else ""))
     try:
         found = pickle.load(pipe)  # noqa: S301
     except (EOFError, pickle.UnpicklingError):
@@ -86,7 +107,7 @@ def _received(pipe: io.BufferedReader) -> Prefetched | None:
     return found if isinstance(found, Prefetched) else None
 
 
-def _send(workspace: Workspace, sender: int) -> None:
+def _send(workspace: Workspace, sender: int, how_far: mmap.mmap) -> None:
     """The whole life of the second process: it prints nothing, leaves nothing behind and never returns."""
     try:
         for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
@@ -95,7 +116,7 @@ def _send(workspace: Workspace, sender: int) -> None:
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, 1)
         os.dup2(silence, 2)
-        found = _read(workspace)
+        found = _read(workspace, lambda now: _HOW_FAR.pack_into(how_far, 0, now.done, now.total or 0))
         if found is not None:
             with os.fdopen(sender, "wb") as pipe:
                 pipe.write(_pickled(found))
@@ -103,7 +124,7 @@ def _send(workspace: Workspace, sender: int) -> None:
         os._exit(0)
 
 
-def _read(workspace: Workspace) -> Prefetched | None:
+def _read(workspace: Workspace, on_progress: OnProgress) -> Prefetched | None:
     from deployer.provider.resources.run_context import Stores
 
     recorded = read_recorded(workspace.stack_ref)
@@ -113,7 +134,7 @@ def _read(workspace: Workspace) -> Prefetched | None:
     if "://" in declared:
         return None
     root = resolve_root(workspace.dir, declared)
-    return Prefetched(root, Stores(workspace.dir).live_lake(root), recorded)
+    return Prefetched(root, Stores(workspace.dir).live_lake(root, on_progress=on_progress), recorded)
 
 
 def _pickled(found: Prefetched) -> bytes:

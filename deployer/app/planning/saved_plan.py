@@ -18,6 +18,7 @@ from deployer.plan.graph.build import Spec
 from deployer.plan.render.json_form import plan_as_json
 from deployer.plan.saved.file import MovedFact, SavedPlan, facts, moved, read_plan, write_plan
 from deployer.plan.saved.seal import PlanSigner, SavedAs, checking_key, expected_digest
+from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.platform.text import masking
 from deployer.provider.resources.checks import check_table
 from deployer.specs.loading.datasets import problems_of_dataset
@@ -119,9 +120,18 @@ def _faults(lake: Lake) -> Iterator[str]:
         seen.add(dataset.address)
 
 
-def plan_again(workspace: Workspace, saved: SavedPlan, reporter: Reporter = SILENT) -> tuple[Planned, list[MovedFact]]:
+def plan_again(
+    workspace: Workspace, saved: SavedPlan, reporter: Reporter = SILENT, on_progress: OnProgress = no_progress
+) -> tuple[Planned, list[MovedFact]]:
     """Returns what the saved plan does now, and what moved since it was made."""
-    planned = plan_lake(workspace, saved.desired, saved.allow_destroy, chosen=saved.targets or (), reporter=reporter)
+    planned = plan_lake(
+        workspace,
+        saved.desired,
+        saved.allow_destroy,
+        chosen=saved.targets or (),
+        reporter=reporter,
+        on_progress=on_progress,
+    )
     removals = tuple(each for each in planned.plan.removals if each.name in saved.removals)  # later ones wait
     planned = replace(planned, plan=replace(planned.plan, removals=removals))
     found = moved(saved.read, _read(workspace, planned), planned.live)

@@ -17,6 +17,7 @@ from rich.protocol import rich_cast
 from rich.segment import Segment
 from rich.text import Text
 
+from deployer.cli.console.on_screen import end_activity
 from deployer.cli.console.streams import ShownStream, console_stream, data_stream, real
 from deployer.errors import DeployerError
 from deployer.platform.text.folding import FoldedLine
@@ -49,7 +50,8 @@ class ShownConsole(Console):
 
 
 def stdout() -> Console:
-    """Returns the console of results."""
+    """Returns the console of results; what the command was doing is not shown any longer."""
+    end_activity()
     return _console(stderr=False)
 
 
@@ -69,6 +71,7 @@ def _console(*, stderr: bool) -> Console:
 
 def print_json(document: Any) -> None:
     """One JSON document, readable, on stdout."""
+    end_activity()
     real(sys.stdout).write(json_text(document, indent=2) + "\n")
 
 
@@ -88,11 +91,13 @@ def print_line(text: str) -> None:
 
 def print_document(text: str) -> None:
     """A document of a format that has escapes of its own, such as Markdown or HTML, on stdout."""
+    end_activity()
     ShownStream(real(sys.stdout)).write(text)
 
 
 def print_data(text: str) -> None:
     """Text that a program may read, such as YAML, on stdout: exact unless that is a terminal."""
+    end_activity()
     stream = data_stream()
     for line in text.splitlines(keepends=True):
         stream.write(line)
@@ -115,6 +120,7 @@ def ask_yes_or_no(question: str) -> bool:
     """Asks on stderr, with no as the default; raises typer.Abort without an answer."""
     import typer
 
+    end_activity()
     return typer.confirm(visible(question), err=True)
 
 
@@ -122,6 +128,7 @@ def ask(question: str) -> str:
     """Asks a question on stderr; returns what the person types."""
     import typer
 
+    end_activity()
     return str(typer.prompt(visible(question), err=True))
 
 
@@ -129,11 +136,13 @@ def ask_new_secret(name: str) -> str:
     """Asks twice for a secret, and returns it; nothing of it is shown."""
     import typer
 
+    end_activity()
     return str(typer.prompt(name, hide_input=True, confirmation_prompt=True, err=True))
 
 
 def print_error(error: DeployerError, *, as_json: bool) -> None:
     """The error message on stderr, or as a JSON document on stdout."""
+    end_activity()
     if as_json:
         print_json(error.document())
         return

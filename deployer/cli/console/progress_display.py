@@ -6,91 +6,111 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import RenderableType
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
+from deployer.cli.console.on_screen import is_drawable
 from deployer.cli.console.output import print_json_line, stderr
-from deployer.platform.system.progress import OnProgress, Progress, describe_progress
+from deployer.cli.console.pieces import Piece
+from deployer.platform.system.progress import OnProgress, Progress, describe_progress, no_progress
 
-SETTLED = 2.0  #: seconds after which the pace of work says something of its end
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from deployer.cli.console.drawing import Drawing
+
+DELAY = 1.0  #: seconds of work after which it is drawn on a terminal
 INTERVAL = 20.0  #: seconds between two lines of one piece of work, where there is no terminal
-SHOWN = 10  #: pieces of work that are drawn at a time
-
-
-@dataclass(slots=True)
-class _Piece:
-    """A piece of work. `since` is when it began what it is doing now, with `first` of its parts done."""
-
-    title: str
-    reported_at: float
-    begun: float
-    since: float
-    doing: str = ""
-    done: int = 0
-    total: int | None = None
-    unit: str = ""
-    first: int = 0
-
-    def time_left(self, now: float) -> str:
-        """Returns how long what it is doing takes yet at its pace, such as `2m 10s left`; empty where that is not
-        known."""
-        elapsed, made = now - self.since, self.done - self.first
-        if not self.total or self.done >= self.total or made <= 0 or elapsed < SETTLED:
-            return ""
-        return f"{short_duration(elapsed * (self.total - self.done) / made)} left"
-
-    def about_time(self, now: float) -> str:
-        """Returns the time left, else the time that the work took so far."""
-        elapsed = now - self.begun
-        return self.time_left(now) or (short_duration(elapsed) if elapsed >= SETTLED else "")
-
-
-def short_duration(seconds: float) -> str:
-    """Returns a duration in its two largest units: `45s`, `2m 10s`, `3h 5m`."""
-    whole = max(round(seconds), 1)
-    if whole < 60:
-        return f"{whole}s"
-    return f"{whole // 60}m {whole % 60}s" if whole < 3600 else f"{whole // 3600}h {whole % 3600 // 60}m"
 
 
 class Meter:
-    """Pieces of work by name. On a terminal a line with a bar each; elsewhere, and with `as_json` as JSON documents, a
-    line for each every `INTERVAL` seconds, so that short work is silent. All of it on stderr. Safe for threads.
+    """Pieces of work by name. On a terminal a line with a bar each, once the work has taken `DELAY` seconds; elsewhere,
+    and with `as_json` as JSON documents, a line for each every `INTERVAL` seconds, so that short work is silent. All of
+    it on stderr. Safe for threads.
+
+    One meter is drawn at a time: another that begins inside of its block hides it until that one ends.
     """
 
     def __init__(self, *, as_json: bool, clock: Callable[[], float] = time.monotonic) -> None:
-        self.console = stderr()
         self.as_json = as_json
         self._clock = clock
         self._lock = threading.RLock()
-        self._pieces: dict[str, _Piece] = {}
-        self._spinner = Spinner("dots")
-        self._draws = self.console.is_terminal and not as_json
-        self._live = Live(console=self.console, transient=True, get_renderable=self._render, refresh_per_second=10)
+        self._pieces: dict[str, Piece] = {}
+        self._draws = is_drawable(as_json=as_json)
+        self._drawing: Drawing | None = None
+        self._changing = threading.RLock()  # held while it is shown or hidden, and never inside of `_lock`
+        self._timer: threading.Timer | None = None
+        self._console: Console | None = None
+        self._entered = 0.0
+        self._ended = False
+        self._outer: Meter | None = None
+
+    @property
+    def console(self) -> Console:
+        """The console of stderr, whose lines appear above what is drawn."""
+        with self._lock:
+            self._console = self._console or stderr()
+            return self._console
 
     def __enter__(self) -> Meter:
+        global _drawn
         if self._draws:
-            self._live.start()
+            self._entered = self._clock()
+            self._outer, _drawn = _drawn, self
+            if self._outer is not None:
+                self._outer._hide()
+            self._show_in_time()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._live.stop()
+        global _drawn
+        self._ended = True
+        self._hide()
+        if _drawn is self:
+            outer = self._outer
+            while outer is not None and outer._ended:
+                outer = outer._outer
+            _drawn = outer
+            if outer is not None:
+                outer._show_in_time()
+
+    def _show_in_time(self) -> None:
+        left = self._entered + DELAY - self._clock()
+        if left <= 0:
+            self._show()
+            return
+        self._timer = threading.Timer(left, self._show)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _show(self) -> None:
+        with self._changing:
+            if self._ended or _drawn is not self or self._drawing is not None:
+                return
+            from deployer.cli.console.drawing import Drawing
+
+            self._drawing = Drawing(self.console, self._copied, self._clock)
+            self._drawing.start()
+
+    def _hide(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._changing:
+            drawing, self._drawing = self._drawing, None
+            if drawing is not None:
+                drawing.stop()
 
     def begin(self, name: str, title: str) -> None:
         """Work that is running from now on; `title` says what and on what: `updating table/nyc.flights`."""
         with self._lock:
             now = self._clock()
-            self._pieces[name] = _Piece(title, now, now, now)
+            self._pieces[name] = Piece(title, now, now, now)
+        self._refresh()
 
     def tell(self, name: str, doing: str, done: int, total: int | None, unit: str) -> None:
         """Prints the progress; nothing for work that has not started or has ended."""
@@ -99,16 +119,19 @@ class Meter:
             if piece is None:
                 return
             now = self._clock()
-            if (doing, total, unit) != (piece.doing, piece.total, piece.unit):
+            is_other = (doing, total, unit) != (piece.doing, piece.total, piece.unit)
+            if is_other:
                 piece.since, piece.first = now, done
             piece.doing, piece.done, piece.total, piece.unit = doing, done, total, unit
-            if self._draws or now < piece.reported_at + INTERVAL:
-                return
-            piece.reported_at = now
+            reports = not self._draws and now >= piece.reported_at + INTERVAL
+            if reports:
+                piece.reported_at = now
             left = piece.time_left(now)
-        if self.as_json:
+        if is_other:
+            self._refresh()
+        if reports and self.as_json:
             self.event("progress", address=name, doing=doing, done=done, total=total, unit=unit)
-        else:
+        elif reports:
             said = ", ".join(filter(None, (describe_progress(doing, done, total, unit), left)))
             self.console.print(Text(f"  {piece.title}: {said}"), soft_wrap=True)
 
@@ -122,18 +145,19 @@ class Meter:
         with self._lock:
             print_json_line({"event": kind, **about})
 
-    def _render(self) -> RenderableType:
+    def _refresh(self) -> None:
+        """Draws what is new at once; figures that grow are drawn ten times a second."""
+        drawing = self._drawing
+        if drawing is not None:
+            drawing.refresh()
+
+    def _copied(self) -> list[Piece]:
         with self._lock:
-            pieces = list(self._pieces.values())
-            grid = Table.grid(padding=(0, 1))
-            for piece in pieces[:SHOWN]:
-                bar = ProgressBar(piece.total, piece.done, width=30) if piece.total else ""
-                how_far = describe_progress(piece.doing, piece.done, piece.total, piece.unit) if piece.doing else ""
-                text = ", ".join(filter(None, (how_far, piece.about_time(self._clock()))))
-                grid.add_row(self._spinner, Text(piece.title), bar, Text(text, "dim"))
-            if len(pieces) > SHOWN:
-                grid.add_row("", Text(f"and {len(pieces) - SHOWN} more", "dim"))
-            return grid
+            return [replace(piece) for piece in self._pieces.values()]
+
+
+#: The meter that is drawn, or will be once its work has taken long enough.
+_drawn: Meter | None = None
 
 
 @contextmanager
@@ -153,11 +177,16 @@ def progress_shown(title: str, *, as_json: bool) -> Iterator[OnProgress]:
 
 
 @contextmanager
-def working(title: str, *, as_json: bool = False) -> Iterator[None]:
-    """Shows on a terminal that work of unknown length is under way, and for how long; nothing elsewhere.
+def working(title: str, *, as_json: bool = False) -> Iterator[OnProgress]:
+    """Shows on a terminal that work is under way, for how long, and how far it is, which the callback receives; nothing
+    elsewhere.
 
     Nothing may be printed on stdout in the block.
     """
     with Meter(as_json=as_json) as meter:
         meter.begin(title, title)
-        yield
+
+        def report_progress(now: Progress) -> None:
+            meter.tell(title, now.doing, now.done, now.total, now.unit)
+
+        yield report_progress if is_drawable(as_json=as_json) else no_progress

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,18 @@ OnProgress = Callable[[Progress], None]
 
 def no_progress(_: Progress) -> None:
     """No-op progress callback."""
+
+
+def counted(items: Iterable[T], total: int, doing: str, unit: str, on_progress: OnProgress) -> Iterable[T]:
+    """Returns the items, and reports before each of them how many of the `total` came before it."""
+    return items if on_progress is no_progress else _counted(items, total, doing, unit, on_progress)
+
+
+def _counted(items: Iterable[T], total: int, doing: str, unit: str, on_progress: OnProgress) -> Iterator[T]:
+    for number, each in enumerate(items):
+        on_progress(Progress(doing, number, total, unit))
+        yield each
+    on_progress(Progress(doing, total, total, unit))
 
 
 def describe_progress(doing: str, done: int, total: int | None, unit: str) -> str:

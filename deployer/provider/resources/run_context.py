@@ -18,6 +18,7 @@ from deployer.live.reader import (
     read_tables,
     unfinished_tables,
 )
+from deployer.platform.system.progress import OnProgress, no_progress
 from deployer.provider.resources.deletions import Deletions
 from deployer.provider.resources.live_datasets import with_datasets
 from deployer.specs.model import TableSpec
@@ -129,7 +130,9 @@ class Stores:
         found = {table_id: entry.address for table_id, entry in tables.items()}
         return found | {each.dataset_id: each.spec.address for each in self.datasets(root).values()}
 
-    def live_lake(self, root: str, only: Collection[str] | None = None) -> LiveLake:
+    def live_lake(
+        self, root: str, only: Collection[str] | None = None, on_progress: OnProgress = no_progress
+    ) -> LiveLake:
         """Returns the lake as this run found it, with all that Lance has; an empty one where there is none yet.
 
         `only`: with no other tables than those at these addresses, of which nothing is read.
@@ -139,11 +142,12 @@ class Stores:
         except NotFound:
             return LiveLake(None)
         path = self.path(root)
-        at_start = self._found(root) if only is None else active_tables(reader, only)
+        at_start = self._found(root, on_progress) if only is None else active_tables(reader, only, on_progress)
         if only is not None:
             self._some[path] = at_start
         unread = {table_id: each for table_id, each in at_start.found.items() if (path, table_id) not in self._live}
-        self._live.update({(path, table_id): table for table_id, table in read_tables(reader, path, unread).items()})
+        tables = read_tables(reader, path, unread, on_progress)
+        self._live.update({(path, table_id): table for table_id, table in tables.items()})
         read = [self._live[path, table_id] for table_id in at_start.found if (path, table_id) in self._live]
         live = lake_of(reader.instance(), [*read, *at_start.unreadable.values(), *unfinished_tables(reader, only)])
         return with_datasets(live, reader.instance(), only)
@@ -186,12 +190,12 @@ class Stores:
         some = self._some.get(self.path(root), ActiveTables())
         return some if table_id in some.found or table_id in some.unreadable else self._found(root)
 
-    def _found(self, root: str) -> ActiveTables:
+    def _found(self, root: str, on_progress: OnProgress = no_progress) -> ActiveTables:
         """Returns the active tables of a root, read at once for a refresh that asks for each."""
         path, reader = self.path(root), self.reader(root)
         with self._lock:
             if path not in self._at_start:
-                self._at_start[path] = active_tables(reader)
+                self._at_start[path] = active_tables(reader, on_progress=on_progress)
             return self._at_start[path]
 
     def forget(self, root: str) -> None:

@@ -21,6 +21,7 @@ from deployer.datasets.errors import as_deployer_error
 from deployer.errors import DeployerError
 from deployer.live.freshness import Freshness, freshness_of
 from deployer.live.reader import READERS, live_instance, live_table, read_table
+from deployer.platform.system.progress import OnProgress, counted, no_progress
 from deployer.runs.records import dead_runs
 from deployer.services.kinds.compact.planning import small_files
 from deployer.services.triggers.due import Due, by_messages, deleted_rows, due_in, retry_at, watched
@@ -99,7 +100,7 @@ class Watch:
         self._looked_at: dict[str, int] = {}
         self._deleted: dict[str, tuple[tuple[int, int], dict[int, int]]] = {}  # rows by table, and of which version
 
-    def look(self, now: int) -> Look:
+    def look(self, now: int, on_progress: OnProgress = no_progress) -> Look:
         """Looks at all tables at `now` (ms). Raises DeployerError when the state cannot be read."""
         begun = time.monotonic()
         instance = self._store.instance()
@@ -118,7 +119,7 @@ class Watch:
             for known in (self._seen, self._looked_at, self._deleted):
                 for gone in known.keys() - self._entries.keys():
                     del known[gone]
-        states, broken = self._store.each_table(self._entries)
+        states, broken = self._store.each_table(self._entries, on_progress)
         self._states = states
         for table_id, why in broken.items():
             self._seen[table_id] = WatchedTable(
@@ -135,7 +136,7 @@ class Watch:
             now,
         )
         examined = [table_id for table_id in states if table_id not in same or table_id in moved]
-        for table_id in examined:
+        for table_id in counted(examined, len(examined), "examining", "tables", on_progress):
             self._seen[table_id] = self._examine(
                 self._entries[table_id], states[table_id], now, moved=table_id in moved
             )

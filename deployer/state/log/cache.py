@@ -8,6 +8,7 @@ from threading import Lock
 
 from deployer.errors import Corrupt, DeployerError, NotFound, Refused
 from deployer.platform.storage.objects import Missing
+from deployer.platform.system.progress import OnProgress, counted, no_progress
 from deployer.state.backends.protocol import LogReader, Record, SnapshotRecord, Tail
 from deployer.state.log.entries import LogEntry, from_record
 from deployer.state.log.reducer import empty_state, fold
@@ -45,27 +46,30 @@ class StateCache:
     def peek(self, log: str) -> CachedState | None:
         return self._known.get(log)
 
-    def refresh(self, logs: Iterable[str]) -> dict[str, CachedState]:
+    def refresh(self, logs: Iterable[str], on_progress: OnProgress = no_progress) -> dict[str, CachedState]:
         """Returns all as of one moment, in one request. Raises NotFound for a log that was removed, Corrupt."""
         known = {log: self._known.get(log) or CachedState(empty_state(log)) for log in logs}
         for _ in range(_ATTEMPTS):
             tails = self._logs.tails({log: each.state.version for log, each in known.items()})
             try:
-                caught_up = {log: self._caught_up(known[log], tail, log) for log, tail in tails.items()}
+                each = counted(tails.items(), len(tails), "reading the state", "tables", on_progress)
+                caught_up = {log: self._caught_up(known[log], tail, log) for log, tail in each}
             except Missing:
                 continue  # retention removed the snapshot between the two reads; there is a newer one
             self.keep(caught_up.values())
             return caught_up
         raise Corrupt("its snapshots are removed faster than they can be read", where=", ".join(known))
 
-    def refresh_each(self, logs: Iterable[str]) -> tuple[dict[str, CachedState], dict[str, DeployerError]]:
+    def refresh_each(
+        self, logs: Iterable[str], on_progress: OnProgress = no_progress
+    ) -> tuple[dict[str, CachedState], dict[str, DeployerError]]:
         """Refreshes each log, and returns the failures of logs that cannot be read: the others are found by halving.
 
         Raises what is not about what one log holds.
         """
         wanted = list(logs)
         try:
-            return self.refresh(wanted), {}
+            return self.refresh(wanted, on_progress), {}
         except (Corrupt, NotFound, Refused) as error:
             if len(wanted) == 1:
                 return {}, {wanted[0]: error}

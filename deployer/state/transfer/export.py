@@ -20,6 +20,7 @@ from deployer.platform.files.json_documents import format_of, read_document
 from deployer.platform.files.private import replacing
 from deployer.platform.storage.envelope import DIGEST_BYTES, digest, seal, unseal
 from deployer.platform.storage.objects import Missing, ObjectReader, ObjectStore
+from deployer.platform.system.progress import OnProgress, counted, no_progress
 from deployer.state.audit.logs import described
 from deployer.state.backends.protocol import Backend, LogReader, Record, SnapshotRecord, Tail
 from deployer.state.log.entries import from_record
@@ -63,7 +64,9 @@ class _Log:
     files: Mapping[str, bytes]
 
 
-def export_store(path: Path, reader: LogReader, objects: ObjectReader, now: int) -> Export:
+def export_store(
+    path: Path, reader: LogReader, objects: ObjectReader, now: int, on_progress: OnProgress = no_progress
+) -> Export:
     """Writes all logs as of one moment; raises Corrupt, and leaves no file, when something stored is damaged."""
     names = list(reader.logs())
     newest = {log: _newest(tail) for log, tail in reader.tails(dict.fromkeys(names, 0)).items() if not tail.removed}
@@ -76,7 +79,7 @@ def export_store(path: Path, reader: LogReader, objects: ObjectReader, now: int)
             archive.writestr(name, data)
             digests[name] = digest(data).hex()
 
-        for log, version in sorted(newest.items()):
+        for log, version in counted(sorted(newest.items()), len(newest), "writing", "logs", on_progress):
             held = _read(log, version, reader, objects)
             entries, snapshots = entries + len(held.records), snapshots + len(held.pointers)
             lines = [unseal(record.body, f"entry {record.version} of log {log}") for record in held.records]

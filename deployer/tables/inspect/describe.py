@@ -19,6 +19,7 @@ from deployer.errors import DeployerError
 from deployer.live.freshness import freshness_of
 from deployer.live.model import Unreadable
 from deployer.live.reader import active_tables, has_unique_keys, live_table, retained_changes, unreadable, view_of
+from deployer.platform.system.progress import OnProgress, counted, no_progress
 from deployer.specs.types.arrow import columns_of
 from deployer.specs.types.types import format_type
 from deployer.specs.types.view import HIDDEN, ViewSpec, staleness_text
@@ -137,12 +138,14 @@ class ColumnLineage:
     indexes: tuple[str, ...]
 
 
-def summaries(store: StateReader, root: str) -> tuple[list[TableSummary], list[Unreadable]]:
+def summaries(
+    store: StateReader, root: str, on_progress: OnProgress = no_progress
+) -> tuple[list[TableSummary], list[Unreadable]]:
     """Returns all active tables by name, with all that Lance has, and those that cannot be read."""
-    active = active_tables(store)
+    active = active_tables(store, on_progress=on_progress)
     found: list[TableSummary] = []
     failed = list(active.unreadable.values())
-    for entry, state in active.found.values():
+    for entry, state in counted(active.found.values(), len(active.found), "reading tables", "tables", on_progress):
         try:
             found.append(summary_of(store, root, entry, state))
         except DeployerError as error:

@@ -16,6 +16,7 @@ from deployer.errors import DeployerError
 from deployer.live.reader import live_table
 from deployer.live.uncomputed import uncomputed_columns
 from deployer.plan.assess.pending_backfills import PendingBackfill, pending_backfills
+from deployer.platform.system.progress import OnProgress, counted, no_progress
 from deployer.state import open_reader
 from deployer.state.model.entities import TableEntry
 from deployer.state.model.files.data_file import File
@@ -81,11 +82,13 @@ class UnreadableTable:
     problem: str
 
 
-def lake_report(root: str) -> list[TableReport | UnreadableTable]:
+def lake_report(root: str, on_progress: OnProgress = no_progress) -> list[TableReport | UnreadableTable]:
     """Returns every active table by name. Raises NotFound when there is no lake at `root`."""
     with closing(open_reader(root)) as store:
         entries = [entry for entry in store.instance().tables.values() if entry.status == "active"]
-        return [_table(store, root, entry) for entry in sorted(entries, key=lambda entry: entry.full_name)]
+        in_order = sorted(entries, key=lambda entry: entry.full_name)
+        each_in_turn = counted(in_order, len(in_order), "reading tables", "tables", on_progress)
+        return [_table(store, root, entry) for entry in each_in_turn]
 
 
 def _table(store: StateReader, root: str, entry: TableEntry) -> TableReport | UnreadableTable:

@@ -57,6 +57,7 @@ def changes(
     as_json: AsJson = False,
 ) -> int:
     """Show the rows that commits inserted, updated and deleted, oldest commit first. Reads only what they touched."""
+    from deployer.cli.console.activity import show_activity
     from deployer.cli.console.output import note
     from deployer.cli.inputs.lake_root import root_to_read
     from deployer.platform.text.formatting import count
@@ -64,6 +65,7 @@ def changes(
     from deployer.tables.changes.feed import open_feed
     from deployer.tables.read.table import Rows, open_table
 
+    on_progress = show_activity(f"reading the changes of {table}", as_json=as_json)
     root = root_to_read(project, stack, specs)
     names = split_names(columns, "--columns") if columns is not None else None
     feed = open_feed(
@@ -74,7 +76,7 @@ def changes(
     wanted = None if wanted == 0 else wanted
     touched = sum(len(each.parts) for each in feed.commits)
     rows = Rows(feed.schema, _first(feed.batches(), wanted), touched, touched)
-    shown = write_rows(rows, format, output, as_json=as_json, safe_csv=safe_csv)
+    shown = write_rows(rows, format, output, as_json=as_json, safe_csv=safe_csv, on_progress=on_progress)
     note(f"{count(len(feed.commits), 'commit')} that changed rows, from version {feed.since} to {feed.until}")
     if for_people and shown is not None and shown == wanted:
         note("there may be more rows (--limit 0 shows all)")

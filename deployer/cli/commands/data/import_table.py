@@ -55,6 +55,7 @@ def import_table(
     The same command finishes an import that was interrupted.
     """
     from deployer import app
+    from deployer.cli.console.activity import show_progress
     from deployer.cli.console.output import print_json
     from deployer.errors import InvalidInput
 
@@ -64,8 +65,11 @@ def import_table(
         raise InvalidInput("--all leaves rows where they are, and so in their order", remedy=_KEYS_LATER)
     keys = (_columns(row_keys, "--row-keys"), _columns(sort_keys, "--sort-keys"))
     options = read_options(null_value, delimiter, encoding, no_header, date_format)
+    on_progress = show_progress("importing", as_json=as_json)
     if all_of is not None:
-        done = app.import_tables(all_of, database=database, project=project, stack=stack, specs=specs)
+        done = app.import_tables(
+            all_of, database=database, project=project, stack=stack, specs=specs, on_progress=on_progress
+        )
     else:
         assert address is not None  # noqa: S101
         done = app.import_table(
@@ -78,6 +82,7 @@ def import_table(
             row_keys=keys[0],
             sort_keys=keys[1],
             options=options,
+            on_progress=on_progress,
         )
     print_json(done.to_json()) if as_json else _print(done)
     return 1 if done.failed else 0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
@@ -9,8 +12,11 @@ from typing import IO, TYPE_CHECKING, Annotated
 import typer
 
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from deployer.tables.read.table import Rows
 
 SHOWN = 20  #: rows that are shown to people unless they ask for another number
@@ -100,12 +106,14 @@ def query(
     as_json: AsJson = False,
 ) -> int:
     """Show rows of a table. Keys and ranges open only the fragments that can match."""
+    from deployer.cli.console.activity import show_activity
     from deployer.cli.console.output import note
     from deployer.cli.inputs.lake_root import root_to_read
     from deployer.specs.types.column_names import listed, split_names
     from deployer.tables.read.key_values import parse_keys, parse_ranges
     from deployer.tables.read.table import open_table
 
+    on_progress = show_activity(f"reading {table}", as_json=as_json)
     root = root_to_read(project, stack, specs)
     opened = open_table(root, table)
     then = opened.keys_at(at if keys or ranges else None)
@@ -120,10 +128,11 @@ def query(
     wanted = limit if limit is not None else SHOWN if for_people else None
     wanted = None if wanted == 0 else wanted
     rows = opened.scan(where, names, at, wanted, found_keys, found_ranges)
-    shown = write_rows(rows, format, output, as_json=as_json, safe_csv=safe_csv)
+    shown = write_rows(rows, format, output, as_json=as_json, safe_csv=safe_csv, on_progress=on_progress)
     if found_keys or found_ranges or where is not None:
         note(f"opened {rows.opened} of {rows.total} fragments")
     if for_people and shown is not None and shown == wanted:
+        show_activity("counting the other rows")
         more = opened.count_where(where, at, found_keys, found_ranges) - shown
         if more:
             note(f"{more:,} more rows (--limit 0 shows all)")
@@ -131,7 +140,13 @@ def query(
 
 
 def write_rows(
-    rows: Rows, format: RowFormat, output: Path | None, *, as_json: bool, safe_csv: bool = False
+    rows: Rows,
+    format: RowFormat,
+    output: Path | None,
+    *,
+    as_json: bool,
+    safe_csv: bool = False,
+    on_progress: OnProgress = no_progress,
 ) -> int | None:
     """Writes the rows in the format that was asked for; returns their number where it is known.
 
@@ -139,8 +154,26 @@ def write_rows(
     """
     from deployer.cli.console.streams import unmasked_rows
 
+    rows_appear = output is None and format is not RowFormat.TABLE and sys.stdout.isatty()
+    batches = _counted(rows.batches, on_progress, ends_activity=rows_appear)
     with unmasked_rows():
-        return _write_rows(rows, format, output, as_json=as_json, safe_csv=safe_csv)
+        return _write_rows(replace(rows, batches=batches), format, output, as_json=as_json, safe_csv=safe_csv)
+
+
+def _counted(
+    batches: Iterator[pa.RecordBatch], on_progress: OnProgress, *, ends_activity: bool
+) -> Iterator[pa.RecordBatch]:
+    """Yields the batches, and reports how many rows they have; `ends_activity` where rows appear on the terminal on
+    which that is shown."""
+    from deployer.cli.console.on_screen import end_activity
+
+    count = 0
+    for batch in batches:
+        count += batch.num_rows
+        on_progress(Progress("reading", count, None, "rows"))
+        if ends_activity:
+            end_activity()
+        yield batch
 
 
 def _write_rows(rows: Rows, format: RowFormat, output: Path | None, *, as_json: bool, safe_csv: bool) -> int | None:

@@ -22,11 +22,10 @@ def report(
     The page loads nothing and runs nothing, so it can be mailed and opened offline. Reads no rows.
     """
     from deployer import app
+    from deployer.cli.console.activity import show_activity
     from deployer.cli.console.output import note
-    from deployer.cli.console.progress_display import working
 
-    with working("reading the lake"):
-        found = app.report(project, stack, specs)
+    found = app.report(project, stack, specs, on_progress=show_activity("reading the lake"))
     found.write(html)
     note(f"wrote {html}")
     return 0

@@ -89,6 +89,7 @@ def search(
 ) -> int:
     """Find the rows of a table with words, or nearest to a vector; the best first."""
     from deployer.cli.commands.data.rows import rows_as_json
+    from deployer.cli.console.activity import show_activity
     from deployer.cli.console.output import note, print_json
     from deployer.cli.inputs.lake_root import root_to_read
     from deployer.errors import InvalidInput
@@ -101,6 +102,7 @@ def search(
 
     if text is None and vector is None:
         raise InvalidInput("there is nothing to search", remedy="give words, or a vector with --vector FILE")
+    show_activity(f"searching {table}", as_json=as_json)
     trusted = TrustedFunctions.allowed(trust_function or ())
     _find_beside_project(trusted, project, stack, specs)
     target = SearchTarget.of(open_table(root_to_read(project, stack, specs), table).opened, trusted)

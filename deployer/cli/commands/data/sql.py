@@ -28,11 +28,13 @@ def sql(
     from dataclasses import replace
 
     from deployer.cli.commands.data.rows import limited
+    from deployer.cli.console.activity import show_activity
     from deployer.cli.console.output import note
     from deployer.cli.inputs.lake_root import root_to_read
     from deployer.state import open_reader
     from deployer.tables.read.sql import run_sql
 
+    on_progress = show_activity("running the query", as_json=as_json)
     root = root_to_read(project, stack, specs)
     for_people = format is RowFormat.TABLE and not as_json
     wanted = limit if limit is not None else SHOWN if for_people else None
@@ -41,13 +43,15 @@ def sql(
         rows = run_sql(store, root, statement)
         left = limited(rows.batches, wanted + 1 if wanted is not None and for_people else wanted)
         if not for_people or wanted is None:
-            write_rows(replace(rows, batches=left), format, output, as_json=as_json, safe_csv=safe_csv)
+            write_rows(
+                replace(rows, batches=left), format, output, as_json=as_json, safe_csv=safe_csv, on_progress=on_progress
+            )
             note(f"opened {rows.opened} of {rows.total} fragments")
             return 0
         batches = list(left)
         found = sum(batch.num_rows for batch in batches)
         shown = replace(rows, batches=limited(iter(batches), wanted))
-        write_rows(shown, format, output, as_json=as_json, safe_csv=safe_csv)
+        write_rows(shown, format, output, as_json=as_json, safe_csv=safe_csv, on_progress=on_progress)
         note(f"opened {rows.opened} of {rows.total} fragments")
         if found > wanted:
             note("there are more rows (--limit 0 shows all)")

@@ -19,6 +19,7 @@ def tables(
     from rich.filesize import decimal
     from rich.table import Table
 
+    from deployer.cli.console.activity import report_progress
     from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.inputs.lake_root import root_to_read
     from deployer.cli.summaries.unreadable import note_unreadable
@@ -28,7 +29,7 @@ def tables(
 
     root = root_to_read(project, stack, specs)
     with closing(open_reader(root)) as store:
-        found, unreadable = summaries(store, root)
+        found, unreadable = summaries(store, root, report_progress)
     if as_json:
         print_json(
             {

@@ -52,10 +52,20 @@ def cost(
     Unknown costs are shown as unknown and are in no sum. Changes nothing. docs/cost.md says what is not counted.
     """
     from deployer import app
+    from deployer.cli.console.activity import show_progress
     from deployer.cli.console.reporter import ConsoleReporter
 
-    found = app.cost(project, stack, specs, prices=prices, assume=assume or (), reporter=ConsoleReporter())
-    print_estimate(found.instance, found.estimate, CostFormat.JSON if as_json else format)
+    form = CostFormat.JSON if as_json else format
+    found = app.cost(
+        project,
+        stack,
+        specs,
+        prices=prices,
+        assume=assume or (),
+        reporter=ConsoleReporter(),
+        on_progress=show_progress("estimating the cost", as_json=form is CostFormat.JSON),
+    )
+    print_estimate(found.instance, found.estimate, form)
     return 0
 
 

@@ -40,6 +40,7 @@ def destroy(
     from deployer import app
     from deployer.cli.commands.deploy.plugin import may_install
     from deployer.cli.commands.deploy.up import show
+    from deployer.cli.console.activity import show_progress
     from deployer.cli.console.output import print_json
     from deployer.cli.console.reporter import ConsoleReporter
     from deployer.cli.summaries.unreadable import note_unreadable
@@ -60,6 +61,7 @@ def destroy(
         on_plan=on_plan,
         install_missing=may_install(may_ask=not (yes or as_json)),
         reporter=ConsoleReporter(as_json=as_json),
+        on_progress=show_progress("planning", as_json=as_json),
     )
     print_json(done.to_json()) if as_json else _print(done, stack)
     return 0

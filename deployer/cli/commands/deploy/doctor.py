@@ -10,7 +10,11 @@ import typer
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from deployer.app.operations.doctor import DoctorResult, PoliciesResult
+
+_NAMED = 5  #: checks that are named while they run
 
 
 def doctor(
@@ -37,18 +41,20 @@ def doctor(
     credential. Exits with 1 when something is wrong; warnings do not count.
     """
     from deployer import app
-    from deployer.cli.console.output import print_json, stderr
+    from deployer.cli.console.activity import show_activity
+    from deployer.cli.console.output import print_json
+    from deployer.platform.system.progress import Progress
 
     if write_policy is not None:
         _print_policies(app.write_policies(write_policy, project, stack, specs), as_json)
         return 0
-    console = stderr()
-    if console.is_terminal and not as_json:
-        with console.status("looking") as status:
-            on_wait = lambda names: status.update(f"waiting for {', '.join(names)}")  # noqa: E731
-            found = app.doctor(project, stack, specs, timeout=timeout, on_wait=on_wait)
-    else:
-        found = app.doctor(project, stack, specs, timeout=timeout)
+    on_progress = show_activity("checking", as_json=as_json)
+
+    def show_what_is_left(names: Sequence[str]) -> None:
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        on_progress(Progress(f"waiting for {', '.join(names[:_NAMED])}{more}", 0, None, ""))
+
+    found = app.doctor(project, stack, specs, timeout=timeout, on_wait=show_what_is_left)
     if as_json:
         print_json(found.to_json())
     else:

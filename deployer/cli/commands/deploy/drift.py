@@ -30,9 +30,17 @@ def drift(
     Exit codes: 0 there is no difference; 1 an error; 2 there are differences, or a table cannot be read.
     """
     from deployer import app
+    from deployer.cli.console.activity import show_progress
     from deployer.cli.console.output import print_json
 
-    found = app.drift(project, stack, specs, targets=target or (), write_specs=write_spec)
+    found = app.drift(
+        project,
+        stack,
+        specs,
+        targets=target or (),
+        write_specs=write_spec,
+        on_progress=show_progress("looking for drift", as_json=as_json),
+    )
     print_json(found.to_json()) if as_json else _print(found)
     return 0 if found.is_empty else 2
 

@@ -76,6 +76,7 @@ def preview(
     """Show what `up` would change, against live state refreshed first. Reads only: neither the lake nor any state is
     written to."""
     from deployer import app
+    from deployer.cli.console.activity import show_progress
     from deployer.cli.console.reporter import ConsoleReporter
     from deployer.errors import InvalidInput
 
@@ -105,6 +106,7 @@ def preview(
         new_state=new_state,
         against=against,
         reporter=ConsoleReporter(),
+        on_progress=show_progress("planning", as_json=form is Format.JSON),
     )
     if policy_only:
         return _policy_only(found, form)

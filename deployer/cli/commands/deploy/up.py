@@ -70,12 +70,14 @@ def up(
     """
     from deployer import app
     from deployer.cli.commands.deploy.plugin import may_install
+    from deployer.cli.console.activity import show_progress
     from deployer.cli.console.reporter import ConsoleReporter
     from deployer.errors import InvalidInput
 
     on_plan = _ignore if as_json else show
     install_missing = may_install(may_ask=not (yes or as_json))
     reporter = ConsoleReporter(as_json=as_json)
+    on_progress = show_progress("planning", as_json=as_json)
     if plan is not None:
         if specs is not None or allow_destroy or delete_savepoints or target:
             raise InvalidInput(
@@ -95,6 +97,7 @@ def up(
             on_plan=on_plan,
             install_missing=install_missing,
             reporter=reporter,
+            on_progress=on_progress,
         )
     elif expect is not None:
         raise InvalidInput(
@@ -114,6 +117,7 @@ def up(
             on_plan=on_plan,
             install_missing=install_missing,
             reporter=reporter,
+            on_progress=on_progress,
         )
     _print(done, as_json=as_json)
     return 1 if done.unreadable or any(each.failures for each in done.recordings) else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 
+from deployer.cli.console.activity import report_progress
 from deployer.platform.system.clock import Clock
 from deployer.services.agent.watch import Look, Watch
 from deployer.services.triggers.status import GRACE
@@ -17,4 +18,4 @@ def look_at_services(root: str, tables: Sequence[str] | None = None, grace: floa
     with closing(open_reader(root)) as store:
         entries = store.instance().tables.values()
         only = {find_entry(entries, name).table_id for name in tables} if tables else None
-        return Watch(store, root, grace, only).look(Clock().now())
+        return Watch(store, root, grace, only).look(Clock().now(), report_progress)

@@ -45,8 +45,8 @@ def rebuild(
     with held_in_time(workspace, lake, lock_timeout, ConsoleReporter()):
         tables = {each.full_name: each for each in lake.tables}
         declared = ProjectDeclarations(lake.instance, tables, workspace.owner, read_recorded(workspace.stack_ref).ids)
-        with working("reading the datasets", as_json=as_json):
-            planned = plan_rebuild(workspace.root(lake), declared)
+        with working("reading the datasets", as_json=as_json) as on_progress:
+            planned = plan_rebuild(workspace.root(lake), declared, on_progress)
         if not as_json:
             _show(planned)
         if not planned.tables:

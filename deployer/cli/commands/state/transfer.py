@@ -37,8 +37,8 @@ def export(
         raise Refused("the file exists already", where=file, remedy="give another name, or --force")
     if not file.absolute().parent.is_dir():
         raise InvalidInput("no such folder", where=file.absolute().parent, remedy="make it first")
-    with closing(open_reader(root)) as store, working(f"writing {file}", as_json=as_json):
-        exported = store.export_to(file)
+    with closing(open_reader(root)) as store, working(f"writing {file}", as_json=as_json) as on_progress:
+        exported = store.export_to(file, on_progress)
     _tell(exported, "wrote", file, as_json)
     return 0
 

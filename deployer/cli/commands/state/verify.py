@@ -113,7 +113,10 @@ def repair(
     from deployer.tables.maintenance.verify.verify import repair as repaired
 
     root = root_to_read(project, stack, specs)
-    with closing(open_store(root)) as store, working("looking for what can be put right", as_json=as_json):
+    with (
+        closing(open_store(root)) as store,
+        working("looking for what can be put right", as_json=as_json) as on_progress,
+    ):
         now = time.time_ns() // 1_000_000
         found = repaired(
             store,
@@ -123,6 +126,7 @@ def repair(
             dry_run=dry_run,
             drop_history=drop_history,
             grace=int(grace * 60_000),
+            on_progress=on_progress,
         )
         steps = list(found)
     for step in () if as_json else steps:

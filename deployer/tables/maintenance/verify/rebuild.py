@@ -24,6 +24,7 @@ from deployer.errors import Conflict, Corrupt, DeployerError, Interrupted, NotFo
 from deployer.live.reader import active_tables, live_table
 from deployer.platform.system.clock import Clock
 from deployer.platform.system.processes import local_user
+from deployer.platform.system.progress import OnProgress, counted, no_progress
 from deployer.specs.model import InstanceSpec, Storage, TableSpec
 from deployer.specs.serialized.properties import declared_properties
 from deployer.specs.serialized.specs import instance_to_json, storage_in_full
@@ -82,16 +83,14 @@ class Rebuild:
     plain: tuple[str, ...] = ()
 
 
-def plan_rebuild(root: str, declared: ProjectDeclarations) -> Rebuild:
+def plan_rebuild(root: str, declared: ProjectDeclarations, on_progress: OnProgress = no_progress) -> Rebuild:
     """Returns what can be rebuilt. Changes nothing. Raises Refused where the state store is there and whole."""
     require_lost(root)
     found = find_datasets(root, records_at(root), declared.instance.name)
     problems = found.problems
     tables: list[RebuiltTable] = []
-    for claim, origin, notes in (
-        *((each, "its record", ()) for each in found.claims),
-        *_unrecorded(root, found, declared),
-    ):
+    claims = [*((each, "its record", ()) for each in found.claims), *_unrecorded(root, found, declared)]
+    for claim, origin, notes in counted(claims, len(claims), "reading", "datasets", on_progress):
         try:
             tables.append(_rebuilt(claim, origin, notes))
         except Interrupted:

@@ -14,6 +14,7 @@ from deployer.errors import Conflict, DeployerError, Interrupted, NotFound
 from deployer.live.reader import live_table
 from deployer.platform.storage.envelope import FORGED
 from deployer.platform.system.clock import utc
+from deployer.platform.system.progress import OnProgress, counted, no_progress
 from deployer.state.audit.differences import Difference
 from deployer.state.audit.logs import LogAudit
 from deployer.state.audit.repair import Step
@@ -155,6 +156,7 @@ def repair(
     dry_run: bool = False,
     drop_history: bool = False,
     grace: int = HOUR,
+    on_progress: OnProgress = no_progress,
 ) -> Iterator[Step]:
     """Yields each thing that is done, as it is done; with `dry_run` what would be, and nothing is.
 
@@ -169,7 +171,8 @@ def repair(
         return
     instance = audit.state
     assert isinstance(instance, InstanceState)  # noqa: S101 (it is that log's)
-    for entry in _chosen(instance, names):
+    chosen = list(_chosen(instance, names))
+    for entry in counted(chosen, len(chosen), "reading logs and datasets", "tables", on_progress):
         if entry.status != "active":
             continue
         try:

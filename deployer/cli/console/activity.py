@@ -1,0 +1,44 @@
+"""What a command is doing, shown on a terminal until the command prints its result, asks something or ends.
+
+It appears once that has taken a second, so that short commands show nothing, and nothing of Rich's displays is loaded
+before.
+"""
+
+from __future__ import annotations
+
+from deployer.cli.console.on_screen import begin_activity, current_activity, end_activity, is_drawable
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
+
+
+def show_activity(title: str, *, as_json: bool = False) -> OnProgress:
+    """Shows that the command is doing what `title` says, and how far that is, which the callback receives."""
+    report = show_progress(title, as_json=as_json)
+    report(Progress("", 0, None, ""))
+    return report
+
+
+def show_progress(title: str, *, as_json: bool = False) -> OnProgress:
+    """Does the same from the first progress on: before, no thread is started, which forks of this process rely on."""
+    end_activity()
+    if not is_drawable(as_json=as_json):
+        return no_progress
+    from deployer.cli.console.progress_display import Meter
+
+    meter = Meter(as_json=False)
+    begun = False
+
+    def report(now: Progress) -> None:
+        nonlocal begun
+        if not begun:
+            begun = True
+            begin_activity(meter.__enter__())
+            meter.begin("", title)
+        meter.tell("", now.doing, now.done, now.total, now.unit)
+
+    return report
+
+
+def report_progress(now: Progress) -> None:
+    """Shows how far the command is with what is shown, if anything is."""
+    if (shown := current_activity()) is not None:
+        shown.tell("", now.doing, now.done, now.total, now.unit)

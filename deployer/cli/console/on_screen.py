@@ -1,0 +1,44 @@
+"""Whether progress is drawn, and what is: it is removed before anything else is printed on the terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import Protocol
+
+from deployer.cli.console.streams import real
+
+
+class Shown(Protocol):
+    """What is drawn of a command, as a block that ends."""
+
+    def tell(self, name: str, doing: str, done: int, total: int | None, unit: str) -> None:
+        """Shows how far the piece of work of that name is."""
+
+    def __exit__(self, kind: None, error: None, trace: None) -> None: ...
+
+
+_activity: Shown | None = None
+
+
+def is_drawable(*, as_json: bool) -> bool:
+    """Returns whether progress is drawn: stderr is a terminal, and no program reads what the command prints."""
+    return not as_json and real(sys.stderr).isatty()
+
+
+def current_activity() -> Shown | None:
+    """Returns what is shown of the command; None where nothing is."""
+    return _activity
+
+
+def begin_activity(shown: Shown) -> None:
+    """Takes what is shown of the command from now on."""
+    global _activity
+    _activity = shown
+
+
+def end_activity() -> None:
+    """Removes what is shown of the command, if anything is."""
+    global _activity
+    shown, _activity = _activity, None
+    if shown is not None:
+        shown.__exit__(None, None, None)
