@@ -117,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--table", required=True, help="database.name")
     parser.add_argument("--service", required=True, choices=KINDS)
     parser.add_argument("--cluster", help="name of the cluster that this runs on")
-    parser.add_argument("--scheduled", help="the time of the schedule that asks")
+    parser.add_argument("--scheduled", help="the time of the schedule that starts this run")
     parser.add_argument("--now", action="store_true", help="run it at once, whether the table has the service or not")
     parser.add_argument(
         "--options", type=json.loads, help="with --now: options of the service in canonical form, as JSON"

@@ -35,7 +35,7 @@ class Callers:
         if self._token:
             sent = next((value for key, value in context.invocation_metadata() or () if key == TOKEN_KEY), "")
             if not hmac.compare_digest(str(sent).encode(), self._token.encode()):
-                return "the call has no secret, or another one: only the engine that started this plugin may call it"
+                return "the call has no secret, or a wrong one: only the engine that started this plugin may call it"
         if not IS_USER_KNOWN:
             return None
         user = user_of(context.peer(), self.port)

@@ -153,7 +153,7 @@ class StateStore(StateReader):
         """Writes entries of logs that are empty, in this order. Raises Conflict where they are not."""
         for record in records:
             if not self._backend.put([record]) and self._backend.find(record.log, record.txn_id) != record.version:
-                raise Conflict(f"log {record.log} holds something already", remedy="try again")
+                raise Conflict(f"log {record.log} is not empty", remedy="try again")
         self._backend.flush()
 
     def keep_record(self, table_id: str) -> None:

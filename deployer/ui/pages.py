@@ -250,7 +250,7 @@ class _Pages:
         status = error.status_code if isinstance(error, HTTPException) else 500
         texts = {
             404: "This page does not exist.",
-            405: "This server is read-only here: the page takes no such request.",
+            405: "This server is read-only here: the page does not accept this request.",
             413: "The form is too long.",
         }
         message = texts.get(status, "The request cannot be answered.")

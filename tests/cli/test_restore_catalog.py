@@ -24,10 +24,10 @@ def test_the_catalog_is_saved_listed_restored_and_deleted_with_the_tables(loaded
     assert "the catalog" in loaded("savepoint", "list")[1]
     [listed] = json.loads(loaded("savepoint", "list", "--json")[1])["catalog"]
     assert listed["name"] == "then" and listed["entries"][1] == "drives"
-    assert "the catalog: it is as it was at savepoint then" in loaded("restore", "then")[1]
+    assert "the catalog: the same as at savepoint then" in loaded("restore", "then")[1]
     assert loaded("catalog", "register", "drives", "two.rrd")[0] == 0
     code, out, _ = loaded("restore", "then", "--preview")
-    assert code == 0 and "drives is as it was then" in out and segments(loaded) == ["one", "two"]
+    assert code == 0 and "drives changes back" in out and segments(loaded) == ["one", "two"]
     code, out, _ = loaded("restore", "then", "--yes", "--json")
     document = json.loads(out)
     assert code == 0 and document["catalog"]["changed"] == ["drives"] and segments(loaded) == ["one"]

@@ -57,7 +57,7 @@ def damaged(root: Path) -> None:
             ["ana"],
             {PACKAGES_VARIABLE: "1"},
             Status.WARNING,
-            "1 packaged function by ana; all of them run here: anyone who can write the lake chooses what runs",
+            "1 packaged function by ana; all of them run here: anyone who can write to the lake chooses what runs",
             id="all",
         ),
         pytest.param(

@@ -270,9 +270,9 @@ ODD_URNS = {
     "alias": (_REGISTER, "aliasURNs=['x']", "'x' as `aliasURNs`"),
     "parent_of_an_alias": (_REGISTER, "aliases=aliases", "'x' as `aliases`"),
     "deleted_with": (_REGISTER, "deletedWith='x'", "'x' as `deletedWith`"),
-    "type": (_REGISTER, "type='a::b'", "the type 'a::b' and the name 'n', of which Pulumi makes no URN"),
-    "no_type": (_REGISTER, "type=''", "the type '' and the name 'n', of which Pulumi makes no URN"),
-    "name": (_REGISTER, "name='a\\nb'", r"the name 'a\nb', of which Pulumi makes no URN"),
+    "type": (_REGISTER, "type='a::b'", "the type 'a::b' and the name 'n', which do not make a valid URN"),
+    "no_type": (_REGISTER, "type=''", "the type '' and the name 'n', which do not make a valid URN"),
+    "name": (_REGISTER, "name='a\\nb'", r"the name 'a\nb', which do not make a valid URN"),
     "outputs": (
         _CALL, "RegisterResourceOutputs(resource_pb2.RegisterResourceOutputsRequest(urn='x'))", "'x' as `urn`",
     ),

@@ -114,7 +114,7 @@ def test_an_edited_plan_does_not_fit_its_signature(
     monkeypatch.setenv(PUBLIC, public_pem(key))
     edited(applied / PLAN, drop_planes)
     ran = deployer("up", PLAN, "--yes")
-    assert (ran.code, "the plan's signature does not fit it" in ran.err) == (3, True), ran.err
+    assert (ran.code, "the plan's signature does not match it" in ran.err) == (3, True), ran.err
     assert tables(applied) == {"flights", "planes"}
 
 

@@ -15,7 +15,7 @@ from deployer.platform.sql.messages import in_plain_words
 @pytest.mark.parametrize(
     ("condition", "said"),
     [
-        ("sum(x) > 3", "sum is a function of many rows, and the value has to be of one row"),
+        ("sum(x) > 3", "sum is a function of many rows, but the value may depend on one row only"),
         ("x > 'abc'", "the value 'abc' cannot be converted to Float64"),
         ("name LIKE 5", "There isn't a common type to coerce Utf8 and Int64 in LIKE expression"),
     ],

@@ -158,7 +158,7 @@ def test_a_lake_on_a_disk_has_no_cost(tmp_path: Path, deployer: Deployer, monkey
     for options in ([], ["--json"], ["--format", "markdown"], ["--format", "html"]):
         assert "cost" not in deployer("preview", *options).out.lower()
     ran = deployer("cost")
-    assert (ran.code, ran.out, "is on a disk, so nothing is paid for" in ran.err) == (0, "", True)
+    assert (ran.code, ran.out, "is on a disk, so it costs nothing" in ran.err) == (0, "", True)
     assert deployer("cost", "--json").json["lines"] == []
 
 

@@ -167,7 +167,7 @@ def test_ctrl_c_cancels_the_job_and_the_next_up_runs_it_again(
     ran = deployer("up", "--yes")
     over.set()
     thread.join()
-    assert ran.code == Interrupted.exit_code and "was asked to end; the table is as it was" in ran.err, ran.err
+    assert ran.code == Interrupted.exit_code and "was asked to end; the table is unchanged" in ran.err, ran.err
     assert states_of_runs()[before:] == ["CANCELLED"]
     assert deployer("preview", "--exit-code").code == 2
     failures: list[BaseException] = []

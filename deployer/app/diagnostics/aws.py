@@ -227,7 +227,9 @@ def credentials(aws: Aws) -> Finding:
     what_is_there = f"from {source}; they expire at {expiry.astimezone(dt.UTC):%Y-%m-%d %H:%M} UTC"
     if found.method == "env" and left < _SOON:
         return warning(
-            what_is_there, "renew them before a long `up` or load: nothing renews what is in variables", **details
+            what_is_there,
+            "renew them before a long `up` or load: credentials in environment variables are not renewed",
+            **details,
         )
     return ok(what_is_there, **details)
 
@@ -296,8 +298,12 @@ def clock(aws: Aws) -> Finding:
 def judged_skew(seconds: float, url: str) -> Finding:
     """`seconds`: how far the clock of `url` is before this machine's."""
     off = round(abs(seconds))
-    what_is_there = f"{off} s {'behind' if seconds > 0 else 'before'} that of {url}" if off > 1 else f"as that of {url}"
-    remedy = "set the clock by NTP: AWS refuses signatures of another time"
+    what_is_there = (
+        f"{off} s {'behind' if seconds > 0 else 'ahead of'} the clock of {url}"
+        if off > 1
+        else f"the same as that of {url}"
+    )
+    remedy = "set the clock by NTP: AWS refuses requests that are signed with a wrong time"
     if off > MOST_SKEW:
         return wrong(what_is_there, remedy, seconds=-round(seconds))
     if off > SOME_SKEW:

@@ -75,8 +75,8 @@ class PlanMoved(Refused):
     def __init__(self, file: str | None, moved: Sequence[MovedFact], *, is_applied: bool) -> None:
         self.file, self.moved = file, tuple(moved)
         number = "1 thing" if len(moved) == 1 else f"{len(moved)} things"
-        remedy = "the lake already is as the plan declares it" if is_applied else "preview again with --out"
-        what = f"{number} that the plan read moved since; nothing was changed"
+        remedy = "the lake already has the state that the plan declares" if is_applied else "preview again with --out"
+        what = f"{number} that the plan depends on changed since it was made; nothing was applied"
         super().__init__(what, where=file, remedy=remedy)
 
     def details(self) -> tuple[str, ...]:
@@ -276,4 +276,4 @@ def _remove_unused_code(workspace: Workspace, lake: Lake, engine: Engine, report
         return
     if removed.objects:
         amount = f"{count(removed.objects, 'object')}, {size(removed.bytes)}"
-        reporter.note(f"removed code of jobs that nothing has named for {DAYS} days: {amount}")
+        reporter.note(f"removed code of jobs that no stack has used for {DAYS} days: {amount}")

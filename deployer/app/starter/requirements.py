@@ -42,7 +42,7 @@ _AWS = """\
 
 """
 _BUILD = """\
-# What PySpark is built by, as the index has it as source only. Installed before the other packages.
+# Packages that build PySpark, of which the index has only the source. Install them before the other packages.
 --require-hashes
 --only-binary :all:
 

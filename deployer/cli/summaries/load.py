@@ -58,7 +58,7 @@ def _verb(result: IngestResult) -> str:
         return "added"
     counts = result.counts
     if result.mode == "overwrite":
-        return f"took the place of {counts.deleted:,}"
+        return f"replaced {counts.deleted:,}"
     more = f", {counts.deleted:,} more deleted that had one of their keys" if counts.deleted else ""
     return f"merged ({counts.inserted:,} inserted, {counts.updated:,} updated{more})"
 

@@ -195,7 +195,7 @@ def _refuse_other_kinds(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISREG(mode):
-        raise InvalidInput(f"{kind_of(mode)} is there, and not a file", where=path, remedy="give the path of a file")
+        raise InvalidInput(f"{kind_of(mode)} is there instead of a file", where=path, remedy="give the path of a file")
 
 
 def kind_of(mode: int) -> str:

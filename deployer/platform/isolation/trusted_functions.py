@@ -70,8 +70,9 @@ class TrustedFunctions:
             f"`{visible(name)}` is code that {visible(author)} packaged in the lake, and not trusted here, so it does "
             "not run",
             where=where,
-            remedy=f"if you know its code, allow it: --trust-function {package_hash}; if you trust all who can write "
-            f"the lake, allow its author by {AUTHORS_VARIABLE}=NAME, or all of them by `deployer --trust-udfs` or "
+            remedy=f"if you know its code, allow it: --trust-function {package_hash}; if you trust all who can "
+            f"write to the lake, allow its author by {AUTHORS_VARIABLE}=NAME, or all of them by `deployer "
+            "--trust-udfs` or "
             f"{PACKAGES_VARIABLE}=1",
         )
 

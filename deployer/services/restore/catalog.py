@@ -53,7 +53,7 @@ def preview_catalog(store: StateStore, name: str) -> CatalogUndoing | None:
     taken = sorted(each for each in _names(savepoint.records).values() if taken_by_table(instance, each))
     if taken:
         raise Refused(
-            f"savepoint {name} has entries of the catalog whose names tables have got since",
+            f"savepoint {name} has catalog entries whose names now belong to tables",
             where=", ".join(taken),
             remedy="rename these tables, or leave the catalog out with --table",
         )

@@ -312,7 +312,7 @@ def test_it_does_not_run_beside_a_compaction(lake: Lake) -> None:
 
 def test_a_table_that_is_as_it_was_is_skipped_and_no_savepoint_is_made(lake: Lake) -> None:
     saved, done = restore(lake)
-    assert (saved, done.status, done.why) == ("", "SKIPPED", "it is as it was at savepoint then")
+    assert (saved, done.status, done.why) == ("", "SKIPPED", "the same as at savepoint then")
     with pytest.raises(NotFound, match="there is no savepoint other; there are then"):
         preview(lake, "other")
 

@@ -93,7 +93,7 @@ def test_ingest_upserts_and_overwrites(loaded: Run) -> None:  # noqa: F811
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["delete", "flights"], "which rows are to be deleted is not given; give --where CONDITION, or --all"),
+        (["delete", "flights"], "no rows to delete are named; give --where CONDITION, or --all"),
         (["delete", "flights", "--all", "--where", "true"], "--where and --all are both given"),
         (["delete", "flihts", "--all"], "did you mean 'flights'?"),
         (["delete", "flights", "--where", "flight = 1"], "stdin is not a terminal, so nothing can be confirmed"),

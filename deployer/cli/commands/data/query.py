@@ -50,7 +50,7 @@ Columns = Annotated[
 Limit = Annotated[
     int | None,
     typer.Option(
-        "--limit", "-n", min=0, max=MOST_ROWS, help=f"At most so many rows; a table shows {SHOWN}, 0 means all."
+        "--limit", "-n", min=0, max=MOST_ROWS, help=f"Show at most this many rows; a table shows {SHOWN}, 0 means all."
     ),
 ]
 
@@ -62,7 +62,7 @@ def query(
         typer.Option(
             "--keys",
             metavar="VALUE[,VALUE…]",
-            help="Rows with this row key, or whose row key starts so; repeatable.",
+            help="Rows with this row key, or whose row key starts with these values; repeatable.",
             show_default=False,
         ),
     ] = None,

@@ -127,7 +127,7 @@ def _would(work: RewriteStats) -> str:
 def _nothing(before: TableStats, arrangement: Arrangement) -> str:
     by = f"{arrangement.curve} over {listed(arrangement.columns)}"
     return (
-        f"{count(before.files, 'file')}: all are clustered by {by}, as well as can be"
+        f"{count(before.files, 'file')}: all are clustered by {by}, as well as possible"
         if before.files
         else "there are no rows"
     )

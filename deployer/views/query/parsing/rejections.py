@@ -61,7 +61,7 @@ class Rejections:
         named = "; ".join(f"{what} at character {at + 1:,}" for at, what, _ in ordered)
         remedies = dict.fromkeys(remedy for _, _, remedy in ordered if remedy)
         raise InvalidInput(
-            f"the query has what cannot be maintained from changes: {named}",
+            f"the query has parts that cannot be maintained from changes: {named}",
             where=self.where,
             remedy="; ".join((*remedies, POSSIBLE)),
         )
