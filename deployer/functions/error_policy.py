@@ -1,4 +1,4 @@
-"""What happens when a function fails for a row: the work ends, the row is skipped, or the call is repeated.
+"""The handling of a function that fails for a row: the work ends, the row is skipped, or the call is repeated.
 
 The first rule that matches the exception applies. Where a `Retry` has used its attempts, the next rule that matches and
 is not a `Retry` applies. An exception that no rule matches ends the work.
@@ -122,7 +122,7 @@ class ErrorPolicy:
 
     @property
     def repeats(self) -> bool:
-        """Whether any rule repeats calls."""
+        """Returns whether any rule repeats calls."""
         return any(isinstance(rule, Retry) for rule in self.rules)
 
 

@@ -1,4 +1,4 @@
-"""Who may call a gRPC server on a loopback port: processes of this user, and no other on the machine.
+"""The callers that may use a gRPC server on a loopback port: processes of this user, and no other on the machine.
 
 Pulumi's protocol has no passwords: engines and plugins tell each other a port, which every user of the machine can
 connect to. On Linux the kernel says to which user each end of a connection belongs. Where both ends are deployer's, the

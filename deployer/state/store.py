@@ -163,7 +163,7 @@ class StateStore(StateReader):
 
     @property
     def transaction_logs(self) -> int | None:
-        """How many logs one transaction may be of; None for any number."""
+        """The most logs of one transaction; None for any number."""
         return self._backend.transaction_logs
 
     def flush(self) -> None:

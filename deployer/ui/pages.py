@@ -47,7 +47,7 @@ _STYLES = ("page.css", "lake.css", "changes.css", "ui.css")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the pages show: the lake, where it is declared, and whether runs may be queued and cancelled."""
+    """The content of the pages: the lake, where it is declared, and whether runs may be queued and cancelled."""
 
     lake: LakeView
     workspace: Workspace

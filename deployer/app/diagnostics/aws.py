@@ -1,4 +1,5 @@
-"""What `doctor` asks AWS about the user who runs it: credentials, region, endpoints, clock. No credential is shown.
+"""Checks of `doctor` that ask AWS about the user who runs it: credentials, region, endpoints, clock. No credential is
+shown.
 
 Requests wait shortly and are tried twice, since a person waits. Endpoints of the environment and profile are used.
 """

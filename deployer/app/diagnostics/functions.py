@@ -1,4 +1,4 @@
-"""Which packaged functions may run here: what `doctor` says of packages in the lake and of who is trusted."""
+"""The check of `doctor` for packaged functions: packages in the lake, and the authors who are trusted here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `doctor` asks AWS about the lake: its bucket, the permissions of the user who runs it, and quotas."""
+"""Checks of `doctor` that ask AWS about the lake: its bucket, the permissions of the user who runs it, and quotas."""
 
 from __future__ import annotations
 

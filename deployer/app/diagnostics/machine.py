@@ -1,4 +1,4 @@
-"""What `doctor` looks at on this machine: Python, packages, Java, the Pulumi CLI and the provider of AWS."""
+"""Checks of `doctor` on this machine: Python, packages, Java, the Pulumi CLI and the provider of AWS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `doctor` looks at in the project: its files, Pulumi's state, the lake's root on a disk, the state store."""
+"""Checks of `doctor` in the project: its files, Pulumi's state, the lake's root on a disk, the state store."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Place:
 
     @property
     def keeps_state_on_s3(self) -> bool:
-        """Whether Pulumi's state is in a bucket."""
+        """Returns whether Pulumi's state is in a bucket."""
         return self.workspace is not None and self.workspace.project.backend_url.startswith("s3://")
 
 

@@ -1,4 +1,5 @@
-"""Whether the roles that jobs on clusters act in may do what jobs need, by IAM's simulation: no call is made."""
+"""The check whether the roles of jobs on clusters have the permissions that jobs need, by IAM's simulation: no call is
+made."""
 
 from __future__ import annotations
 

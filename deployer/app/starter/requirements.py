@@ -1,4 +1,5 @@
-"""What a project installs: this deployer as a wheel, and every package that it needs, with the hashes of their files.
+"""The packages that a project installs: this deployer as a wheel, and every package that it needs, with the hashes of
+their files.
 
 The wheel lies in the project, so nothing depends on what a package index has by the name of deployer.
 """

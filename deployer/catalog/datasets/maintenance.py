@@ -26,7 +26,7 @@ TABLES = ("layers", "chunks", "tasks")
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """What is to be done. `clean_before`: versions from before that time are removed."""
+    """The work to do. `clean_before`: versions from before that time are removed."""
 
     compact: bool = False
     optimize_indexes: bool = False

@@ -1,4 +1,4 @@
-"""What jobs are allowed to do on AWS, and what the things that they need are called there. Pure; policies are JSON.
+"""The permissions of jobs on AWS, and the names of the resources that they need. Pure; policies are JSON.
 
 The actions are those of `docs/state-format.md` (Access), less what only making and removing an instance needs, and
 those that EMR Serverless asks for to write logs

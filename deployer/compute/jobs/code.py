@@ -1,4 +1,4 @@
-"""Where the code of jobs is on S3, and the settings by which Spark on EMR runs them with it.
+"""The place of the code of jobs on S3, and the settings by which Spark on EMR runs them with it.
 
 The stack uploads what `deployer package` builds, and exports the places as `jobs`, by architecture.
 """

@@ -1,4 +1,4 @@
-"""Where the clusters and the job code of a lake on S3 are, as an object below its root.
+"""The addresses of the clusters and the job code of a lake on S3, as an object below its root.
 
 The stack exports it, and `deployer up` copies it there for those who know only the lake's root, such as Python
 programs.

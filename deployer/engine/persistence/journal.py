@@ -52,7 +52,7 @@ class Journal:
 
     @property
     def is_written(self) -> bool:
-        """Whether any of it may be in the backend."""
+        """Returns whether any of it may be in the backend."""
         return self._synced > 0 or self._failure is not None
 
     def append(self, entry: Entry) -> int:

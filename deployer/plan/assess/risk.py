@@ -1,5 +1,5 @@
-"""What a change does to data: nothing, a rewrite of so many rows and bytes, a publication beyond the lake, or the loss
-of some. One rule a change."""
+"""The effect of a change on data: nothing, a rewrite of so many rows and bytes, a publication beyond the lake, or the
+loss of some. One rule a change."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def assess(
 
 
 def _unregistered(statistics: TableStatistics) -> Assessment:
-    """Of a dataset, rows are its layers."""
+    """Returns the assessment of the deletion of a dataset, whose layers count as rows."""
     if statistics.known and not statistics.rows:
         return Assessment(Risk.SAFE, why="nothing is registered with it")
     layers = count(statistics.rows, "layer") if statistics.known else "its layers"

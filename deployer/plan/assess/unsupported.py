@@ -1,4 +1,4 @@
-"""Which changes are planned but never applied, each with why and what to do instead."""
+"""The changes that are planned but never applied, each with why and what to do instead."""
 
 from __future__ import annotations
 

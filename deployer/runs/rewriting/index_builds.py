@@ -1,4 +1,4 @@
-"""How an index of a large table is built: in parts, as tasks of Spark, where a cluster for it is declared.
+"""The build of an index of a large table: in parts, as tasks of Spark, where a cluster for it is declared.
 
 `up` and calls of a program send the build to a declared cluster on AWS. Services and loads, which build indexes that
 waited for rows, do so where they run.

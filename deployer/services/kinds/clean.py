@@ -41,7 +41,7 @@ class CleanOptions:
 
 @dataclass(frozen=True, slots=True)
 class StorageUse:
-    """What a table uses of storage: versions of its dataset, and files with their bytes, retired datasets included."""
+    """The storage that a table uses: versions of its dataset, and files with their bytes, retired datasets included."""
 
     versions: int
     files: int

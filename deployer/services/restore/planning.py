@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What a preview was made on: who commits to the table afterwards changes it."""
+    """The state that a preview was made on; each later commit to the table changes it."""
 
     dataset: int
     lance_version: int
@@ -40,7 +40,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Undoing:
-    """What going back to a savepoint or a version would undo of one table.
+    """The changes of one table that a return to a savepoint or a version would undo.
 
     `rows` and the like are as they are and as they would be. `removed` and `back`: rows of files that would go, and of
     files that would come back; a compaction's are in both. `jobs` would be forgotten, `jobs_back` known again;

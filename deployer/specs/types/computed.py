@@ -1,4 +1,4 @@
-"""How the values of a computed column are made: by SQL over columns of its table, or by a Python function of them.
+"""The definition of the values of a computed column: by SQL over columns of its table, or by a Python function of them.
 
 The definition is in the metadata of the column's field in Lance (`deployer:computed`, as JSON), so it travels with
 renames, restores and copies of the table. `identity` names a version of it, with which what filled a data file is

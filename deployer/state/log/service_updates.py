@@ -1,4 +1,5 @@
-"""What a transaction changes of a table's services, runs and savepoints. Times that they record are the entry's own."""
+"""The changes of a transaction to a table's services, runs and savepoints. Times that they record are the entry's
+own."""
 
 from __future__ import annotations
 

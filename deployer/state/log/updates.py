@@ -1,4 +1,4 @@
-"""What a transaction changes: two closed unions of values, one for each kind of log."""
+"""The changes of a transaction: two closed unions of values, one for each kind of log."""
 
 from __future__ import annotations
 

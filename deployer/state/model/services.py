@@ -135,7 +135,7 @@ class Run:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is queued or running."""
+        """Returns whether it is queued or running."""
         return bool(TRANSITIONS[self.status])
 
     @property

@@ -1,4 +1,4 @@
-"""Which locations the tables of an instance may have: no two share data, and the datasets of one lie together.
+"""The locations that the tables of an instance may have: no two share data, and the datasets of one lie together.
 
 Each function returns what is wrong, and None when nothing is. The reducer asks them of each entry, a snapshot's
 reader of the whole state, and every process that opens a table or removes its data checks them again.

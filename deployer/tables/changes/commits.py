@@ -1,4 +1,4 @@
-"""What each commit did to the fragments of a table, from its manifests alone: no data file is opened."""
+"""The changes of each commit to the fragments of a table, from its manifests alone: no data file is opened."""
 
 from __future__ import annotations
 

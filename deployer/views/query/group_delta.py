@@ -1,4 +1,4 @@
-"""What changes of its sources do to a group view: states take over what came and went, or are computed again."""
+"""The effect of changes of its sources on a group view: states take over what came and went, or are computed again."""
 
 from __future__ import annotations
 

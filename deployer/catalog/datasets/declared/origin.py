@@ -1,4 +1,4 @@
-"""Who made a dataset what it is, from the instance's log."""
+"""The origin of a dataset's state, from the instance's log."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Missing(StrEnum):
-    """What rows get that the source has no value for."""
+    """The value for rows that the source has no value for."""
 
     CARRY = "carry"
     NULL = "null"

@@ -48,7 +48,7 @@ class FileFormat(StrEnum):
 
 
 class Mode(StrEnum):
-    """What becomes of the rows that the table has."""
+    """The handling of the rows that the table has."""
 
     APPEND = "append"
     UPSERT = "upsert"
@@ -56,7 +56,7 @@ class Mode(StrEnum):
 
 
 class OnDuplicate(StrEnum):
-    """What becomes of rows whose unique keys are there."""
+    """The handling of rows whose unique keys exist already."""
 
     REJECT = "reject"
     SKIP = "skip"

@@ -17,7 +17,7 @@ SHOWN = 20  #: rows that are shown to people unless they ask for another number
 
 
 class RowFormat(StrEnum):
-    """How rows are written."""
+    """The format of written rows."""
 
     TABLE = "table"
     CSV = "csv"

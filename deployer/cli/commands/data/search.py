@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SearchType(StrEnum):
-    """How a query is searched."""
+    """The way a query is searched."""
 
     AUTO = "auto"
     VECTOR = "vector"

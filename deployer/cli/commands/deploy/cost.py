@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CostFormat(StrEnum):
-    """How costs are shown."""
+    """The format of costs."""
 
     TABLE = "table"
     JSON = "json"

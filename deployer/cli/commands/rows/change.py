@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class WhenMatched(StrEnum):
-    """Action for rows whose key the table has."""
+    """The action for rows whose key the table has."""
 
     UPDATE = "update"
     DELETE = "delete"
@@ -51,14 +51,14 @@ class WhenMatched(StrEnum):
 
 
 class WhenNotMatched(StrEnum):
-    """Action for rows whose key the table does not have."""
+    """The action for rows whose key the table does not have."""
 
     INSERT = "insert"
     IGNORE = "ignore"
 
 
 class WhenNotMatchedBySource(StrEnum):
-    """What becomes of rows of the table whose key no row has."""
+    """The action for rows of the table whose key no row has."""
 
     KEEP = "keep"
     DELETE = "delete"

@@ -1,4 +1,4 @@
-"""What a BACKFILL on a cluster needs of the stack: its functions are trusted there, and can be imported."""
+"""The needs of a BACKFILL on a cluster: its functions are trusted there, and can be imported."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def _nothing(before: TableStats, arrangement: Arrangement) -> str:
 
 
 class _Arranging:
-    """What CLUSTER rewrites, and how: see `rewriting.run.Rewriting`."""
+    """The files that CLUSTER rewrites, and how: see `rewriting.run.Rewriting`."""
 
     kind, doing = "cluster", "clustering"
 

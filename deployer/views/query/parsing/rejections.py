@@ -1,4 +1,5 @@
-"""What cannot be maintained from changes: all such parts of a query are named at once, and what to write instead."""
+"""The parts of a query that cannot be maintained from changes: all such parts of a query are named at once, and what to
+write instead."""
 
 from __future__ import annotations
 
