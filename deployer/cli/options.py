@@ -76,7 +76,7 @@ TrustUdfs = Annotated[
     bool,
     typer.Option(
         "--trust-udfs",
-        help="Run packaged functions of the lake by any author. Use it only if you trust all who can write the lake.",
+        help="Run packaged functions of the lake by any author. Use it only if you trust all writers of the lake.",
     ),
 ]
 

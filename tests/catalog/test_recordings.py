@@ -100,7 +100,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     "magic number alone": (b"RRF2", "the file is not a recording"),
     "amid a message": (MESSAGES[:-10], "the file is truncated: the message at byte"),
     "amid a header": (MESSAGES + b"\2\0\0", "the file is truncated: the message at byte"),
-    "unknown message": (MESSAGES + struct.pack("<QQ", 77, 0), "is not a message"),
+    "unknown message": (MESSAGES + struct.pack("<QQ", 77, 0), "there is no message at byte"),
     "endless message": (MESSAGES + struct.pack("<QQ", 2, 1 << 63), "the file is truncated"),
     "not a chunk": (MESSAGES + struct.pack("<QQ", 2, 3) + b"\xff\xff\xff", "the file is damaged"),
 }

@@ -231,7 +231,7 @@ def test_a_damaged_entry_hides_no_other(filled: Path, deployer: Deployer) -> Non
     assert "cannot be read: the state store did not write this content" in ran.out
     assert "air.flights: 1 entry cannot be read; `deployer state repair` repairs what it can" in ran.err
     assert "10 in 1 file" not in deployer("state", "show", "flights", "--at", "2").out
-    assert f"entry 3 of log {table_id(filled)}: this is not what" in deployer("describe", "flights").err
+    assert f"entry 3 of log {table_id(filled)}: the state store did not" in deployer("describe", "flights").err
     left = deployer("state", "repair")
     assert left.code == 2 and "left as it is: table/air.flights, log " in left.out
 

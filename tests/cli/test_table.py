@@ -292,7 +292,7 @@ def test_gc_says_how_much(deployer: Deployer, applied: Path) -> None:
     [folder] = (applied / "lakes/demo/air").glob("flights*")
     stray = folder / "data" / "stray.lance"
     stray.write_bytes(b"x" * 1000)
-    assert "1 file stays until the grace is over" in deployer("table", "gc", "flights").err
+    assert "1 file stays until the grace period is over" in deployer("table", "gc", "flights").err
     os.utime(stray, (0, 0))
     assert ok(deployer, "table", "gc", "flights", "--dry-run") == "air.flights: would remove 1 file with 1.0 kB\n"
     done = json.loads(ok(deployer, "table", "gc", "--json"))["tables"]

@@ -111,7 +111,7 @@ CASES: dict[str, tuple[str, dict[str, object], PlanView, list[str], list[str]]] 
         "key-change",
         {"split_points": True},
         view_of(RESPLIT, EMPTY),
-        ["partitions 3 → 2 leaves, no more at (UA, 100): a change of keys needs an approval"],
+        ["partitions 3 → 2 leaves, no longer at (UA, 100): a change of keys needs an approval"],
         [],
     ),
     "keys_of_a_new_table": ("key-change", {}, view_of(FLIGHTS, EMPTY, live=LiveLake(None)), [], []),

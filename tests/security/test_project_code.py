@@ -201,12 +201,12 @@ from deployer.platform.isolation.channel import Channel
 """
 FORGED = {
     "done": (_CHANNEL + "channel.send(b'D')", 0, ""),
-    "results": (_CHANNEL + "channel.send(b'{\"operations\": []}')", 1, "does not keep to Pulumi's protocol"),
+    "results": (_CHANNEL + "channel.send(b'{\"operations\": []}')", 1, "violates Pulumi's protocol"),
     "an_empty_frame": (_CHANNEL + "channel.send(b'')", 1, "a message of an unknown kind"),
     "no_method": (_CHANNEL + "channel.send(b'C' + bytes(4) + b'\\xff\\xff')", 1, "a call that cannot be read"),
     "cut_off": (_CHANNEL + "channel.send(b'C')", 1, "a call that cannot be read"),
     "no_message": (_CHANNEL + "channel.send(b'C' + bytes(5) + b'\\x06' + b'\\xff' * 9)", 1, "cannot be read"),
-    "too_long": (_CHANNEL + "channel._socket.sendall(b'\\x7f\\xff\\xff\\xff')", 1, "bytes, and at most"),
+    "too_long": (_CHANNEL + "channel._socket.sendall(b'\\x7f\\xff\\xff\\xff')", 1, "bytes, and the limit is"),
     "half_a_frame": (
         _CHANNEL + "import os; channel._socket.sendall(b'\\x00\\x00\\x00\\x09D'); os._exit(0)", 1, "is incomplete",
     ),

@@ -104,7 +104,7 @@ def test_without_region_or_credentials(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("  deployer:assume: runs=1\n", "deployer:assume: nothing assumed is called 'runs'"),
+        ("  deployer:assume: runs=1\n", "deployer:assume: no assumption is called 'runs'"),
         ("  deployer:prices: nowhere.yaml\n", "nowhere.yaml: this price file does not exist"),
     ],
 )

@@ -155,7 +155,7 @@ def _lake_before(
         for path in left_out(repository, commit, workspace.dir):
             if specs.is_relative_to(path):
                 raise InvalidInput(
-                    "is a link or a submodule at that commit, and --against follows neither",
+                    "is a link or a submodule at that commit, and --against does not follow links or submodules",
                     where=path,
                     remedy="commit the files themselves",
                 )

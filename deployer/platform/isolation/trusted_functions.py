@@ -2,8 +2,8 @@
 
 A lake's state names such functions, and anyone who can write the state chooses the names. So the names count for
 nothing until a person or a program that runs here allows them. A packaged function is known by its hash, by the author
-that it names, or all are allowed. Anyone who can write the lake can write any author's name: trusting an author means
-to trust all who can write there.
+that it names, or all are allowed. Anyone who can write to the lake can write any author's name: trusting an author
+means to trust all who can write there.
 """
 
 from __future__ import annotations
