@@ -47,7 +47,7 @@ def run_scheduled(
 
     `scheduled` is the time of the schedule that asks: each is run once, however often it asks. Nothing is run, and the
     id is None, while the service is paused or runs already, and by a schedule while the table is offline. `cluster` is
-    the name to record, `sizes` those of a local session. Raises NotFound for a table or service that is not there,
+    the name to record, `sizes` those of a local session. Raises NotFound for a table or service that does not exist,
     Refused for a service that this release does not run, whose run has FAILED then.
     """
     with closing(open_store(root)) as store:

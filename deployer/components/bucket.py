@@ -182,7 +182,7 @@ def _encryption(key_arn: Any) -> dict[str, object]:
 
 
 def _expired(rule: str, prefix: str, days: int, old_days: int | None) -> dict[str, object]:
-    """Objects go after so many days, versions that were written over after `old_days`."""
+    """Objects go after this many days, versions that were written over after `old_days`."""
     old = {"noncurrent_version_expiration": {"noncurrent_days": old_days}} if old_days else {}
     return {"id": rule, "status": "Enabled", "filter": {"prefix": prefix}, **old, "expiration": {"days": days}}
 

@@ -111,7 +111,7 @@ class ErrorPolicy:
         return rows >= self.after_rows and failed > rows * self.max_share
 
     def retry_for(self, error: BaseException, attempts: int) -> Retry | None:
-        """Returns the rule by which the call is repeated after so many attempts; None when it is not."""
+        """Returns the rule by which the call is repeated after this many attempts; None when it is not."""
         rule = next((rule for rule in self.rules if rule.matches(error)), None)
         return rule if isinstance(rule, Retry) and attempts < rule.attempts else None
 

@@ -180,7 +180,7 @@ class StateStore(StateReader):
         return self._backend.turn_at(checked_log(log), would_do)
 
     def pause(self, lost: int) -> None:
-        """Waits a random while after so many lost races (from 1), as commits do, before one looks again."""
+        """Waits a random while after this many lost races (from 1), as commits do, before one looks again."""
         LOST_RACE.wait(lost, self._clock)
 
     def remove_log(self, log: str) -> None:

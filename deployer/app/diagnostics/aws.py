@@ -68,7 +68,7 @@ class Aws:
 
     @cached_property
     def session(self) -> Any:
-        """Raises DeployerError for a profile that is not there, or a file that cannot be read."""
+        """Raises DeployerError for a profile that does not exist, or a file that cannot be read."""
         try:
             session = aws_session()
             _never_ask(session)

@@ -210,7 +210,7 @@ def _apply(workspace: Workspace, planned: Planned, result: PlanResult, reporter:
 
 
 def _record_others(root: str, planned: Planned, reporter: Reporter) -> None:
-    """Record in the tables' logs what was committed to Lance and is not there yet, which the plan counted in."""
+    """Records in the tables' logs the commits to Lance that the plan counted and the logs lack."""
     behind = [table for table in planned.live.tables.values() if not table.recorded]
     if not behind:
         return

@@ -97,7 +97,7 @@ class SearchService:
 
 
 def _index(properties: Any) -> TextIndex | VectorIndex:
-    """Returns the index of a request. Raises InvalidInput for settings that there are not, Unsupported."""
+    """Returns the index of a request. Raises InvalidInput for settings that do not exist, Unsupported."""
     match properties.WhichOneof("props"):
         case "inverted":
             tokenizer = properties.inverted.base_tokenizer or "simple"

@@ -53,7 +53,7 @@ def print_result(result: IngestResult, bad_rows: object) -> None:
 
 
 def _verb(result: IngestResult) -> str:
-    """Returns what the load did with its rows: `added`, or how many took the place of others."""
+    """Returns what the load did with its rows: `added`, or the number of rows that it replaced."""
     if result.counts is None:
         return "added"
     counts = result.counts

@@ -151,7 +151,7 @@ def worker_size(cores: int, memory: str) -> Mapping[str, str]:
 
 
 def worker_gigabytes(cores: int, memory: str) -> int:
-    """Returns the memory of a worker with the tenth more that Spark takes, as EMR Serverless has it for so many vCPU.
+    """Returns the memory of a worker with the tenth more that Spark takes, as EMR Serverless has it for this many vCPU.
 
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-behavior.html#worker-configs
     """

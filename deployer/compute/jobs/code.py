@@ -52,7 +52,7 @@ class JobCode:
         )
 
     def script(self, job: str) -> str:
-        """Returns the program of a job. Raises NotFound for one that is not there."""
+        """Returns the program of a job. Raises NotFound for one that does not exist."""
         if job not in self.scripts:
             there = ", ".join(sorted(self.scripts))
             raise NotFound(f"no job {job!r} was uploaded, there are {there}", remedy="run `deployer up` again")

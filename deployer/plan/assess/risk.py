@@ -1,4 +1,4 @@
-"""The effect of a change on data: nothing, a rewrite of so many rows and bytes, a publication beyond the lake, or the
+"""The effect of a change on data: nothing, a rewrite of this many rows and bytes, a publication beyond the lake, or the
 loss of some. One rule a change."""
 
 from __future__ import annotations

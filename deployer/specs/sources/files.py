@@ -275,7 +275,7 @@ class _Reader:
 
 
 def _nearest_path(folder: Path, text: str) -> str:
-    """Advice for a path that is not there: the same with its first wrong part fixed, where that is near another."""
+    """Advice for a path that does not exist: the same with its first wrong part fixed, where that is near another."""
     parts = Path(text).parts
     for index, part in enumerate(parts):
         if WILD & set(part) or not folder.is_dir():

@@ -106,7 +106,7 @@ def with_renamed_inputs(computed: Computed, renames: Mapping[str, str]) -> Compu
 
 
 def succeeding(before: Computed | None, after: Computed) -> Computed:
-    """Returns the definition that takes the place of another: with its identity where both compute the same values."""
+    """Returns the definition that replaces another: with its identity where both compute the same values."""
     same: bool
     match before, after:
         case ComputedBySql(), ComputedBySql():

@@ -1,4 +1,4 @@
-"""The formats of texts in our JSON Schemas: whether a text has one, and what to say of a text that has not."""
+"""The formats of texts in our JSON Schemas: whether a text has one, and what to say of a text that does not."""
 
 from __future__ import annotations
 

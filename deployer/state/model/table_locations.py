@@ -47,7 +47,7 @@ def fault_of_entry(entry: TableEntry) -> str | None:
 
 
 def fault_of_move(entry: TableEntry, location: Location) -> str | None:
-    """Returns a dataset that takes the place of the table's current one and is not one of its own."""
+    """Returns a dataset that replaces the table's current one and is not one of its own."""
     id, now = entry.table_id, entry.location
     if location.base(id) == now.base(id) and (location.carries(id) or not (now.carries(id) and now.number is None)):
         return None  # without its id only where the table was imported

@@ -119,7 +119,7 @@ class Commits:
                 yield found
 
     def _swap(self, former: Segment, segment: Segment, since: Position) -> Commit | None:
-        """Returns what it changed that another dataset took the place of the one before."""
+        """Returns the changes that a new dataset made when it replaced the former one."""
         if segment.origin == "rewritten":
             return None
         if segment.origin == "unknown":

@@ -194,6 +194,6 @@ class Identities:
 
 
 def _a_value(column: Any) -> Any:
-    """Returns a value of the column that takes the place of null; None where all are null."""
+    """Returns a value of the column that replaces null; None where all are null."""
     valid = column.drop_null()
     return valid[0] if len(valid) else None

@@ -76,7 +76,7 @@ def answer(index: DatasetIndex, places: Places) -> pa.Table:
 
 
 def needed(index: DatasetIndex, query: ChunkQuery) -> Places:
-    """Returns the places of the chunks that the query needs. Raises NotFound for a segment that there is not."""
+    """Returns the places of the chunks that the query needs. Raises NotFound for a segment that does not exist."""
     chunks = index.chunks
     codes, _ = index.segment_codes
     if query.segments:

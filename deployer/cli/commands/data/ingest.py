@@ -120,8 +120,8 @@ def ingest(
     mode: Annotated[
         Mode,
         typer.Option(
-            help="append: rows are added; upsert: they take the place of rows with their keys, others are added; "
-            "overwrite: they take the place of all rows."
+            help="append: rows are added; upsert: rows replace those with their keys, others are added; "
+            "overwrite: the rows replace all others."
         ),
     ] = Mode.APPEND,
     on: Annotated[
