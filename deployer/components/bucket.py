@@ -196,8 +196,8 @@ _UNFINISHED: dict[str, object] = {
 
 
 def _lifecycle(lake: Lake) -> list[dict[str, object]]:
-    """Returns where several rules fit, S3 keeps to the earliest day: what a removed table left goes by the general
-    rule."""
+    """Returns the lifecycle rules. S3 uses the earliest day of several that fit: files of removed tables expire by the
+    general rule."""
     prefix = _prefix(lake.instance)
     databases = sorted({table.database for table in lake.tables})[:MOST_DATABASES]
     tables: list[dict[str, object]] = [
