@@ -211,9 +211,9 @@ FORGED = {
         _CHANNEL + "import os; channel._socket.sendall(b'\\x00\\x00\\x00\\x09D'); os._exit(0)", 1, "is incomplete",
     ),
     "a_pickle": (_CHANNEL + "import pickle; channel.send(pickle.dumps(print))", 1, "a message of an unknown kind"),
-    "an_error": (_CHANNEL + "channel.send(b'F[]')", 1, "its process did not say how"),
+    "an_error": (_CHANNEL + "channel.send(b'F[]')", 1, "its process reported no error"),
     "an_error_of_a_kind": (_CHANNEL + "channel.send(b'F{\"kind\": \"Exit\", \"what\": [1]}')", 1, "no message"),
-    "an_error_too_deep": (_CHANNEL + "channel.send(b'F' + b'[' * 100_000)", 1, "its process did not say how"),
+    "an_error_too_deep": (_CHANNEL + "channel.send(b'F' + b'[' * 100_000)", 1, "its process reported no error"),
     "success_as_an_error": (_CHANNEL + "channel.send(b'F{\"kind\": \"Problem\", \"what\": \"x\"}')", 1, "error: x"),
 }  # fmt: skip
 
