@@ -90,7 +90,7 @@ def test_ranges_of_a_footer_are_within_the_file(tmp_path: Path) -> None:
     cut = moved + with_footer(footer)[len(MESSAGES) :]
     shift = bytearray(cut)
     struct.pack_into("<Q", shift, len(shift) - 32, len(moved) + 16)
-    with pytest.raises(InvalidInput, match=r"its footer names bytes .* which are not a chunk.s"):
+    with pytest.raises(InvalidInput, match=r"its footer names bytes .* which do not hold a chunk"):
         read(tmp_path, bytes(shift))
 
 

@@ -87,9 +87,7 @@ _KINDS: Mapping[str, _Kind] = {
                 "smaller one shows results earlier.",
                 default="10GB",
             ),
-            "dry_run": flag(
-                "Whether it only reports how well the table is clustered and what would be rewritten.", False
-            ),
+            "dry_run": flag("Whether it only reports the clustering of the table and what it would rewrite.", False),
         },
         {"rows": 10_000_000},
     ),
@@ -97,9 +95,7 @@ _KINDS: Mapping[str, _Kind] = {
         "Removes old versions, and files that no version needs. Never what a savepoint, a tag or a reader needs.",
         {
             "older_than": duration("Versions younger than this are kept.", default="7d"),
-            "keep_versions": count(
-                "Number of the newest versions that are kept, whatever their age.", 1, 1_000_000, default=1
-            ),
+            "keep_versions": count("Number of newest versions that are kept, however old.", 1, 1_000_000, default=1),
             "dry_run": flag("Whether it only reports what it would remove.", False),
         },
         {"schedule": "30 3 * * *"},
@@ -137,9 +133,7 @@ _KINDS: Mapping[str, _Kind] = {
                 default="keep",
             ),
             "commit_granularity": count("Number of files that become visible together.", 1, 1_000_000, default=64),
-            "concurrency": count(
-                "The largest number of files that are computed at the same time.", 1, 100_000, default=8
-            ),
+            "concurrency": count("The most files that are computed at the same time.", 1, 100_000, default=8),
         },
         {"rows": 100_000},
     ),
