@@ -170,9 +170,9 @@ def test_no_type_hides_a_resource_that_a_provider_has(type_: str, custom: bool, 
 
 #: What a program does to end the run early, to hang about, or to say what is no part of the protocol.
 ENDS = {
-    "at_once": ("import os\nos._exit(0)", "before the program came to its end: exit code 0"),
-    "in_the_middle": ("import os, atexit\nimport pulumi\nos._exit(0)", "came to its end: exit code 0"),
-    "by_a_signal": ("import os\nos.kill(os.getpid(), 9)", "came to its end: signal Killed"),
+    "at_once": ("import os\nos._exit(0)", "before the program did: exit code 0"),
+    "in_the_middle": ("import os, atexit\nimport pulumi\nos._exit(0)", "before the program did: exit code 0"),
+    "by_a_signal": ("import os\nos.kill(os.getpid(), 9)", "before the program did: signal Killed"),
     "by_exit": ("import sys\nsys.exit(0)", "the program ended itself with 0"),
     "by_an_interrupt": ("raise KeyboardInterrupt", "the program failed: KeyboardInterrupt: no message"),
 }

@@ -254,12 +254,12 @@ def no_base64(document: dict[str, Any]) -> None:
 SIGNATURES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "none": (without_signature, "the plan is not signed"),
     "null": (lambda document: document.update(signature=None), "the plan is not signed"),
-    "text": (lambda document: document.update(signature="yes"), "does not fit"),
-    "empty": (lambda document: document.update(signature={}), "does not fit"),
-    "list": (lambda document: document.update(signature=[1]), "does not fit"),
-    "number": (lambda document: document["signature"].update(ed25519=1), "does not fit"),
-    "broken": (broken, "does not fit"),
-    "no_base64": (no_base64, "does not fit"),
+    "text": (lambda document: document.update(signature="yes"), "does not match"),
+    "empty": (lambda document: document.update(signature={}), "does not match"),
+    "list": (lambda document: document.update(signature=[1]), "does not match"),
+    "number": (lambda document: document["signature"].update(ed25519=1), "does not match"),
+    "broken": (broken, "does not match"),
+    "no_base64": (no_base64, "does not match"),
     "claims_another_key": (of_another, ""),
 }
 
@@ -301,7 +301,7 @@ def test_a_signature_of_one_plan_is_none_of_another(
     signature = json.loads((applied / "good.plan").read_text())["signature"]
     edited(applied / "bad.plan", lambda document: document.update(signature=signature))
     ran = deployer("up", "bad.plan", "--yes")
-    assert (ran.code, "does not fit" in ran.err) == (3, True), ran.err
+    assert (ran.code, "does not match" in ran.err) == (3, True), ran.err
     assert tables(applied) == {"flights", "planes"}
 
 
