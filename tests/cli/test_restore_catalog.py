@@ -47,4 +47,4 @@ def test_gc_removes_folders_that_no_dataset_has(loaded: Run) -> None:  # noqa: F
     for path in left.rglob("*.manifest"):
         os.utime(path, (0, 0))
     assert json.loads(loaded("table", "gc", "--dry-run", "--json")[1])["catalog"] != [] and left.exists()
-    assert "which no dataset has" in loaded("table", "gc")[1] and not list(left.rglob("*.lance"))
+    assert "which belongs to no dataset" in loaded("table", "gc")[1] and not list(left.rglob("*.lance"))

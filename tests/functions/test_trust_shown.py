@@ -50,7 +50,7 @@ def damaged(root: Path) -> None:
             ["ana", "ben"],
             {AUTHORS_VARIABLE: "ana", VARIABLE: f"a.b:c,{HASH}"},
             Status.OK,
-            "2 packaged functions by ana, ben; here run those of ana and 1 function by its hash",
+            "2 packaged functions by ana, ben; functions of ana and 1 function by its hash run here",
             id="authors and hashes",
         ),
         pytest.param(
@@ -64,7 +64,7 @@ def damaged(root: Path) -> None:
             [],
             {AUTHORS_VARIABLE: "ana"},
             Status.OK,
-            "0 packaged functions; here run those of ana",
+            "0 packaged functions; functions of ana run here",
             id="authors of none",
         ),
     ],

@@ -182,7 +182,7 @@ def test_a_dataset_or_version_that_others_removed_is_told_and_nothing_changes(la
     reinitialise_table(lake.store, lake.root, entry(lake).table_id, allow_destroy=True)
     erase_dataset(lake.root, old)
     state = lake.open().opened.state
-    with pytest.raises(Refused, match="savepoint then is of version 2 of dataset 1, which was removed"):
+    with pytest.raises(Refused, match="savepoint then is of version 2 of dataset 1, which another program removed"):
         preview(lake)
     assert lake.open().opened.state == state
     del dataset
