@@ -42,7 +42,7 @@ def _run(root: str, key: str | None, work: Callable[[OnProgress], Mapping[str, A
         _tell_end(root, key, JobStatus(error=error))
         return error.exit_code
     except KeyboardInterrupt:
-        stopped = Interrupted("interrupted: the table is as it was")
+        stopped = Interrupted("interrupted: the table is unchanged")
         sys.stderr.write(f"{stopped}\n")
         _tell_end(root, key, JobStatus(error=stopped))
         return stopped.exit_code
@@ -110,6 +110,6 @@ class _StatusWriter:
                 ending = is_to_end(self._root, self._key)
             self._next = time.monotonic() + INTERVAL
             if ending:
-                raise Interrupted("the job was cancelled: the table is as it was")
+                raise Interrupted("the job was cancelled: the table is unchanged")
         finally:
             self._lock.release()

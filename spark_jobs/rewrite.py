@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line of the job; prints its result as JSON, or an error message, and returns the exit code."""
     parser = argparse.ArgumentParser(prog="rewrite", description="Rewrite a table as its declaration asks for.")
     parser.add_argument("--root", required=True, help="the instance's root")
-    parser.add_argument("--job-id", required=True, help="names what is to be done")
+    parser.add_argument("--job-id", required=True, help="id of the job that describes the work")
     parser.add_argument(
         "--tell", help="name of this attempt, under which progress and outcome are stored below the root"
     )

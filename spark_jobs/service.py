@@ -47,7 +47,7 @@ def run_scheduled(
 
     `scheduled` is the time of the schedule that asks: each is run once, however often it asks. Nothing is run, and the
     id is None, while the service is paused or runs already, and by a schedule while the table is offline. `cluster` is
-    the name to record, `sizes` those of a local session. Raises NotFound for a table or service that is not there,
+    the name to record, `sizes` those of a local session. Raises NotFound for a table or service that does not exist,
     Refused for a service that this release does not run, whose run has FAILED then.
     """
     with closing(open_store(root)) as store:
@@ -117,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--table", required=True, help="database.name")
     parser.add_argument("--service", required=True, choices=KINDS)
     parser.add_argument("--cluster", help="name of the cluster that this runs on")
-    parser.add_argument("--scheduled", help="the time of the schedule that asks")
+    parser.add_argument("--scheduled", help="the time of the schedule that starts this run")
     parser.add_argument("--now", action="store_true", help="run it at once, whether the table has the service or not")
     parser.add_argument(
         "--options", type=json.loads, help="with --now: options of the service in canonical form, as JSON"

@@ -1,4 +1,4 @@
-"""What commands do, for programs: `from deployer.app import plan, apply` (docs/python.md).
+"""The operations of the commands, for programs: `from deployer.app import plan, apply` (docs/python.md).
 
 Each function is loaded at its first use, as are the libraries that it needs.
 

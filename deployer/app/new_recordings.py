@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def new_recordings(root: str, record: DatasetRecord | None, spec: DatasetSpec, project: Path) -> NewRecordings:
-    """Returns what is new; `record` is None for a dataset that is not there yet. Relative sources are the project's."""
+    """Returns what is new; `record` is None for a dataset that does not exist yet. Relative sources are the
+    project's."""
     from deployer.catalog.datasets.declared.recordings import find_recordings  # it loads Arrow and Lance
 
     found = find_recordings(root, record, spec, project)

@@ -1,4 +1,4 @@
-"""What a run reports while it works: notes, the steps of the engine, and how far long work is."""
+"""The reports of a run while it works: notes, the steps of the engine, and how far long work is."""
 
 from __future__ import annotations
 

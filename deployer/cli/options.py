@@ -27,7 +27,7 @@ SpecsPath = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines.")]
-Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show it again every two seconds, until Ctrl-C.")]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Repeat the output every two seconds, until Ctrl-C.")]
 AllowDestroy = Annotated[
     list[str] | None,
     typer.Option(
@@ -47,8 +47,8 @@ Target = Annotated[
         "--target",
         "-t",
         metavar="ADDRESS",
-        help="Only this resource, such as table/nyc.flights, or all of a glob, such as 'table/nyc.*'; repeatable. What "
-        "else differs stays as it is.",
+        help="Only this resource, such as table/nyc.flights, or all of a glob, such as 'table/nyc.*'; "
+        "repeatable. Other differences stay as they are.",
         show_default=False,
     ),
 ]
@@ -56,7 +56,7 @@ NewState = Annotated[
     bool,
     typer.Option(
         "--new-state",
-        help="Make a new state store where it is missing: tables are created without rows, beside their old data.",
+        help="Make a new state store if it is missing. Tables are created without rows, beside their old data.",
     ),
 ]
 LockTimeout = Annotated[
@@ -64,7 +64,8 @@ LockTimeout = Annotated[
     typer.Option(
         "--lock-timeout",
         metavar="DURATION",
-        help="Wait so long, such as 90s or 5m, while another run holds the stack; else it is refused at once.",
+        help="Wait this long, such as 90s or 5m, while another run holds the stack. By default, the command "
+        "fails at once.",
         show_default=False,
     ),
 ]
@@ -75,7 +76,7 @@ TrustUdfs = Annotated[
     bool,
     typer.Option(
         "--trust-udfs",
-        help="Run packaged functions of the lake by any author. Use it only if you trust all who can write the lake.",
+        help="Run packaged functions of the lake by any author. Use it only if you trust all writers of the lake.",
     ),
 ]
 

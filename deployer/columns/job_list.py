@@ -61,7 +61,7 @@ class Job:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, in whatever way."""
+        """Returns whether it has ended, in whatever way."""
         return self.status in ("DONE", "FAILED", "CANCELLED")
 
 

@@ -53,7 +53,7 @@ class JobFuture(Generic[T]):
         return self._future.done()
 
     def result(self, timeout: float | None = None) -> T:
-        """Waits for the end, at most so many seconds, and returns the job's result: of a load its id, of a backfill a
+        """Waits for the end, at most this many seconds, and returns the job's result: of a load its id, of a backfill a
         `BackfillJobResult`. Raises what the job raised, and TimeoutError while the job continues."""
         try:
             return self._future.result(timeout)
@@ -125,7 +125,7 @@ def start_load(table: OpenTable, request: LoadRequest, job_id: str | None = None
 
 
 def run_load(table: OpenTable, request: LoadRequest, job_id: str | None, log_seconds: float) -> str:
-    """Does `load_columns` in this thread, and returns the job's id. Logs the progress every so many seconds."""
+    """Does `load_columns` in this thread, and returns the job's id. Logs the progress at this interval, in seconds."""
     own_id = _id_of(job_id)
     load_columns(table, request, own_id, _logging(own_id, log_seconds), is_new=job_id is None)
     return own_id
@@ -141,7 +141,7 @@ def start_backfill(
 ) -> JobFuture[BackfillJobResult]:
     """Starts `backfill` in a thread with a connection of its own. Raises InvalidInput for an id that cannot be.
 
-    Logs the progress every so many seconds, where that is given. `cluster` is as in `BackfillJob`.
+    Logs the progress at this interval, in seconds, where that is given. `cluster` is as in `BackfillJob`.
     """
     own_id = _id_of(job_id)
     on_progress = no_progress if log_seconds is None else _logging(own_id, log_seconds)
@@ -162,7 +162,7 @@ def run_backfill(
     timeout: dt.timedelta | None,
     cluster: Sizes | None = None,
 ) -> BackfillJobResult:
-    """Does `backfill` and returns its result; logs the progress every so many seconds.
+    """Does `backfill` and returns its result; logs the progress at this interval, in seconds.
 
     With a `timeout` the job is in a thread of its own; when it is not done in time, TimeoutError is raised and the job
     continues.

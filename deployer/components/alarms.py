@@ -215,7 +215,7 @@ class Alarms(pulumi.ComponentResource):
         least: int | None = None,
         hours: int = 0,
     ) -> None:
-        """On a metric of a queue above 0; or, with `least`, below that in each of so many hours, none being 0."""
+        """On a metric of a queue above 0; or, with `least`, below that in each of this many hours, none being 0."""
         above = least is None
         self._metric_alarm(
             name,

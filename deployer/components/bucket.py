@@ -182,7 +182,7 @@ def _encryption(key_arn: Any) -> dict[str, object]:
 
 
 def _expired(rule: str, prefix: str, days: int, old_days: int | None) -> dict[str, object]:
-    """Objects go after so many days, versions that were written over after `old_days`."""
+    """Objects go after this many days, versions that were written over after `old_days`."""
     old = {"noncurrent_version_expiration": {"noncurrent_days": old_days}} if old_days else {}
     return {"id": rule, "status": "Enabled", "filter": {"prefix": prefix}, **old, "expiration": {"days": days}}
 
@@ -196,8 +196,8 @@ _UNFINISHED: dict[str, object] = {
 
 
 def _lifecycle(lake: Lake) -> list[dict[str, object]]:
-    """Returns where several rules fit, S3 keeps to the earliest day: what a removed table left goes by the general
-    rule."""
+    """Returns the lifecycle rules. S3 uses the earliest day of several that fit: files of removed tables expire by the
+    general rule."""
     prefix = _prefix(lake.instance)
     databases = sorted({table.database for table in lake.tables})[:MOST_DATABASES]
     tables: list[dict[str, object]] = [

@@ -125,7 +125,7 @@ class Lake(pulumi.ComponentResource):
         """Returns what must be there before anything is put into the bucket."""
         name = context.instance.root.removeprefix("s3://").split("/")[0]
         if self._args.bucket is not None:
-            _refuse_settings_of_the_bucket(context.instance.aws, "the program gives the lake a bucket that it has")
+            _refuse_settings_of_the_bucket(context.instance.aws, "the program gives the lake a bucket of its own")
             found = _existing_bucket(name, self._args.bucket, context.instance.address)
             self.bucket = found.name
             return list(found.needs)

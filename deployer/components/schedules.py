@@ -1,4 +1,4 @@
-"""What starts table services on AWS: schedules, and the role that starts jobs."""
+"""The resources that start table services on AWS: schedules, and the role that starts jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of an instance's declared clusters a job runs on."""
+"""The choice of the declared cluster that a job runs on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lake on AWS is expected to cost a month, by declarations, sizes, assumptions and a price file.
+"""The expected monthly cost of a lake on AWS, by declarations, sizes, assumptions and a price file.
 
 Every layer above it may import it.
 """

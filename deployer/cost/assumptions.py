@@ -43,7 +43,7 @@ def assume(texts: Iterable[str], where: str) -> Assumptions:
         if name not in names:
             close = nearest(name, names)
             remedy = f"did you mean {close}?" if close else f"there are {', '.join(names)}"
-            raise InvalidInput(f"nothing assumed is called {name!r}", where=where, remedy=remedy)
+            raise InvalidInput(f"no assumption is called {name!r}", where=where, remedy=remedy)
         try:
             number = float(value)
         except ValueError:

@@ -46,7 +46,7 @@ class ComputedFragments:
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """Which job made the commit, of which kind, how many rows it wrote and where, and which files it read (`Job`).
+    """The job that made the commit, its kind, how many rows it wrote and where, and which files it read (`Job`).
 
     `counts` are those of a change of rows, `computed` of a commit of computed values; None for other commits.
     """

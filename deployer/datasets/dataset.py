@@ -50,7 +50,7 @@ def newest_manifest(location: str) -> str:
 
 
 def manifest_of(location: str, version: int) -> str:
-    """Returns the name of the manifest of one of the newest versions. Raises NotFound when it is not there."""
+    """Returns the name of the manifest of one of the newest versions. Raises NotFound when it does not exist."""
     newest_manifest(location)
     found = next((name for name in manifest_names(location) if version_of(name) == version), None)
     if found is None:
@@ -247,7 +247,7 @@ def _path_of(file: Any) -> str:
 
 
 def require_files(location: str, paths: Iterable[str]) -> None:
-    """Raises Corrupt for the first of a dataset's data files that is not there."""
+    """Raises Corrupt for the first of a dataset's data files that does not exist."""
     names = {quote(path, safe=""): path for path in paths}  # as Lance calls them on storage
     if not names:
         return

@@ -1,4 +1,4 @@
-"""Which engine runs a project's program."""
+"""The choice of the engine that runs a project's program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens when a function fails for a row: the work ends, the row is skipped, or the call is repeated.
+"""The handling of a function that fails for a row: the work ends, the row is skipped, or the call is repeated.
 
 The first rule that matches the exception applies. Where a `Retry` has used its attempts, the next rule that matches and
 is not a `Retry` applies. An exception that no rule matches ends the work.
@@ -111,7 +111,7 @@ class ErrorPolicy:
         return rows >= self.after_rows and failed > rows * self.max_share
 
     def retry_for(self, error: BaseException, attempts: int) -> Retry | None:
-        """Returns the rule by which the call is repeated after so many attempts; None when it is not."""
+        """Returns the rule by which the call is repeated after this many attempts; None when it is not."""
         rule = next((rule for rule in self.rules if rule.matches(error)), None)
         return rule if isinstance(rule, Retry) and attempts < rule.attempts else None
 
@@ -122,7 +122,7 @@ class ErrorPolicy:
 
     @property
     def repeats(self) -> bool:
-        """Whether any rule repeats calls."""
+        """Returns whether any rule repeats calls."""
         return any(isinstance(rule, Retry) for rule in self.rules)
 
 

@@ -84,7 +84,7 @@ class UDF:
 
     @property
     def is_multiple(self) -> bool:
-        """Whether it makes several columns, as functions that return `Columns[T]` do."""
+        """Returns whether it makes several columns, as functions that return `Columns[T]` do."""
         return self.outputs[0].name is not None
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""How fast the values of computed columns were made: by the last run of BACKFILL that wrote some of each."""
+"""The speed at which the values of computed columns were made: by the last run of BACKFILL that wrote some of each."""
 
 from __future__ import annotations
 

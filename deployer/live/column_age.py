@@ -79,7 +79,7 @@ def _has(columns: Sequence[Column], path: Sequence[str]) -> bool:
 
 
 def _names(columns: Sequence[Column], parent: Sequence[str]) -> list[str]:
-    """Returns the names directly under `parent`; none when it is not there."""
+    """Returns the names directly under `parent`; none when it does not exist."""
     for name in parent:
         found = next((column for column in columns if column.name == name), None)
         columns = children(found.type) if found else ()

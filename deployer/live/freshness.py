@@ -1,4 +1,5 @@
-"""Whether a view is later than its `max_staleness` allows: from the logs of the view and of the tables that it reads.
+"""The check whether a view is later than its `max_staleness` allows: from the logs of the view and of the tables that
+it reads.
 
 A view is late once a change of rows of a table that it reads is older than that, and no refresh has taken it over.
 """
@@ -23,8 +24,8 @@ _AT_ONCE = 100  #: entries of a log that are read at a time
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How current a view is. `behind` are the tables with changes that it does not reflect, each with the time (ms) of
-    the first of them; `max_staleness` is in milliseconds, None where none is declared. `unknown` says why it is not
+    """The freshness of a view. `behind` are the tables with changes that it does not reflect, each with the time (ms)
+    of the first of them; `max_staleness` is in milliseconds, None where none is declared. `unknown` says why it is not
     known."""
 
     max_staleness: int | None

@@ -59,7 +59,7 @@ class LiveDataset:
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedTable:
-    """A table whose creation or deletion was interrupted. `owner` is empty when its log does not exist any more, or
+    """A table whose creation or deletion was interrupted. `owner` is empty when its log no longer exists, or
     yet.
 
     `rows` are from its log, None without one; `former` its datasets beside the current one.

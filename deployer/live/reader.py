@@ -223,7 +223,7 @@ def _read(read: Callable[[], T], where: str) -> T:
         raise
     except Exception as error:  # of Arrow, or of a value that no check knows
         message = shortened(f"{type(error).__name__}: {error}")
-    raise Corrupt(f"what the state says of it cannot be read: {message}", where=where, remedy=FORGED)
+    raise Corrupt(f"its record in the state cannot be read: {message}", where=where, remedy=FORGED)
 
 
 def _live_table(entry: TableEntry, state: TableState) -> LiveTable:

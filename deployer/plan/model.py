@@ -107,17 +107,17 @@ class Plan:
 
     @property
     def is_refused(self) -> bool:
-        """Whether `up` changes nothing, for a change that is refused or for what policies say."""
+        """Returns whether `up` changes nothing, for a change that is refused or for what policies say."""
         return bool(self.refused or self.refused_removals or self.denied)
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do. Tables that are unreadable may be there all the same."""
+        """Returns whether there is nothing to do. Tables that are unreadable may be there all the same."""
         return not self.changes and not self.foreign and not self.removals
 
     @property
     def takes_away(self) -> bool:
-        """Whether it destroys data, or deletes or replaces a resource of any provider."""
+        """Returns whether it destroys data, or deletes or replaces a resource of any provider."""
         destroys = any(change.assessment.risk is Risk.DESTROYS for change in self.changes)
         deletes = any(resource.action == "delete" for resource in self.resources)
         return destroys or deletes or any(item.action in _TAKING_AWAY for item in self.foreign)

@@ -17,7 +17,7 @@ from deployer.specs.values.target_server import is_named
 Options = Mapping[str, Any]
 _FLAG = {"type": "boolean"}
 _PATTERN = {"type": "string", "minLength": 1, "format": "regex"}
-_NEW_ONLY = _FLAG | {"description": "Look only at what the plan creates, adds or renames."}
+_NEW_ONLY = _FLAG | {"description": "Check only what the plan creates, adds or renames."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ def _column_age(options: Options) -> Check:
             if not plan.is_live:
                 yield Unchecked(change.address, f"only live state knows the age of column {change.column}")
             elif change.added_at is None:
-                yield change.violation(f"column {change.column} may go after {wanted}, and its age is unknown")
+                yield change.violation(f"column {change.column} may be dropped after {wanted}, and its age is unknown")
             elif plan.now - change.added_at < least:
                 age = count((plan.now - change.added_at).days, "day")
-                known = f"{age} old, or older than its log tells," if change.added_at_is_bound else f"{age} old"
-                yield change.violation(f"column {change.column} is {known} and may go after {wanted}")
+                known = f"{age} old, or older than its log shows," if change.added_at_is_bound else f"{age} old"
+                yield change.violation(f"column {change.column} is {known} and may be dropped after {wanted}")
 
     return check
 
@@ -175,7 +175,7 @@ _COUNT = {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}
 BUILTIN: Mapping[str, Builtin] = MappingProxyType(
     {
         "column-age": Builtin(
-            "A column is not dropped before it is so many days old.",
+            "A column may only be dropped when it is at least this many days old.",
             {"days": {"type": "integer", "minimum": 1, "maximum": 36_500}},
             _column_age,
             required=("days",),
@@ -183,7 +183,7 @@ BUILTIN: Mapping[str, Builtin] = MappingProxyType(
         "key-change": Builtin("Keys do not change without an approval.", dict.fromkeys(_KEYS, _FLAG), _key_change),
         "destroys-data": Builtin("Nothing destroys data without an approval.", {}, _destroys_data),
         "rewrite-size": Builtin(
-            "No single change rewrites more than so many rows or bytes.",
+            "No single change rewrites more than this many rows or bytes.",
             {"rows": _COUNT, "bytes": _COUNT},
             _rewrite_size,
             one_of=("rows", "bytes"),
@@ -195,7 +195,7 @@ BUILTIN: Mapping[str, Builtin] = MappingProxyType(
             one_of=("databases", "tables", "columns"),
         ),
         "required-tags": Builtin(
-            "Tables have an owner, and whatever other tags are wanted.",
+            "Tables have an owner, and the other required tags.",
             {
                 "tags": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
                 "values": {"type": "object", "additionalProperties": _PATTERN},
@@ -205,7 +205,7 @@ BUILTIN: Mapping[str, Builtin] = MappingProxyType(
             _required_tags,
         ),
         "descriptions": Builtin(
-            "Tables, and columns if wanted, say what they are.",
+            "Tables, and optionally columns, have a description.",
             {"tables": _FLAG, "columns": _FLAG, "new_only": _NEW_ONLY},
             _descriptions,
         ),

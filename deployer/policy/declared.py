@@ -70,7 +70,7 @@ def _policy(document: Node, properties: Mapping[str, Node], problems: list[Probl
     before = len(problems)
     problems += shape_problems(_shape(name), document, "the policy")[0]
     if len(problems) == before and builtin.one_of and not properties.keys() & set(builtin.one_of):
-        what = f"the rule {name} asks for nothing"
+        what = f"the rule {name} requires nothing"
         problems.append(Problem(rule.at, what, f"give {' or '.join(builtin.one_of)}", Rule.MISSING_FIELD))
     if len(problems) > before:
         return None

@@ -12,11 +12,11 @@ from deployer.policy.model import NAME
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 1000}
 _GLOBS = {"type": "array", "items": _TEXT, "minItems": 1}
 _NAME = _TEXT | {"pattern": f"^{NAME}$", "patternErrorMessage": "use small letters and digits with - between words"}
-_STACKS = _GLOBS | {"description": "Globs of the stacks that it holds for; all by default."}
+_STACKS = _GLOBS | {"description": "Globs of the stacks that it applies to; all by default."}
 _COMMON: Mapping[str, Any] = {
     "kind": {"const": "Policy"},
     "rule": {"type": "string", "enum": list(BUILTIN), "description": "A rule that is built in."},
-    "name": _NAME | {"description": "What violations and approvals call it; the rule's own name by default."},
+    "name": _NAME | {"description": "Name in violations and approvals; the rule's own name by default."},
     "enforcement": {
         "type": "string",
         "enum": [each.value for each in Enforcement],
@@ -25,7 +25,8 @@ _COMMON: Mapping[str, Any] = {
     },
     "description": _TEXT,
     "stacks": _STACKS,
-    "addresses": _GLOBS | {"description": 'Globs of what it holds for, such as "table/nyc.*"; everything by default.'},
+    "addresses": _GLOBS
+    | {"description": 'Globs of the resources that it applies to, such as "table/nyc.*"; everything by default.'},
 }
 
 APPROVAL: Mapping[str, Any] = {
@@ -36,10 +37,10 @@ APPROVAL: Mapping[str, Any] = {
     "properties": {
         "kind": {"const": "Approval"},
         "rule": _NAME | {"description": "The name of the rule."},
-        "address": _TEXT | {"description": "What may break it, such as table/nyc.flights."},
-        "column": _TEXT | {"description": "The only column that may, as a dotted path."},
-        "by": _TEXT | {"description": "Who approves."},
-        "reason": _TEXT | {"description": "Why, or the ticket that says it."},
+        "address": _TEXT | {"description": "The resource that may break it, such as table/nyc.flights."},
+        "column": _TEXT | {"description": "The only column that may break it, as a dotted path."},
+        "by": _TEXT | {"description": "The person who approves."},
+        "reason": _TEXT | {"description": "The reason, or the ticket that has it."},
         "until": _TEXT | {"description": "The last day (UTC), as 2026-12-31."},
         "stacks": _STACKS,
     },

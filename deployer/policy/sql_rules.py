@@ -143,7 +143,7 @@ def _rows(plan: PlanView, query: str) -> list[dict[str, Any]]:
 def _explained(failure: Exception, tables: Mapping[str, pa.Table]) -> _Wrong:
     text = " ".join(str(failure).replace("DataFusion error: ", "").split())
     if re.search(r"(DDL|DML|Statement) not supported|Unsupported SQL statement", text):
-        return _Wrong("does not only read", "give one SELECT")
+        return _Wrong("is not read-only", "give one SELECT")
     if "single SQL statement" in text or "No SQL statements" in text:
         return _Wrong("is not one SELECT", "write one in each file")
     if missing := re.search(r"table '([^']+)' not found", text):

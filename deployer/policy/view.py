@@ -31,7 +31,8 @@ _NO_TAGS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What the plan creates or gives its name. Paths are with their table's address; fields of `added` are new too."""
+    """The resources that the plan creates or names. Paths are with their table's address; fields of `added` are new
+    too."""
 
     resources: frozenset[str]
     added: frozenset[tuple[str, c.ColumnPath]]

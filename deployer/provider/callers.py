@@ -1,4 +1,4 @@
-"""Who may call a gRPC server on a loopback port: processes of this user, and no other on the machine.
+"""The callers that may use a gRPC server on a loopback port: processes of this user, and no other on the machine.
 
 Pulumi's protocol has no passwords: engines and plugins tell each other a port, which every user of the machine can
 connect to. On Linux the kernel says to which user each end of a connection belongs. Where both ends are deployer's, the
@@ -35,7 +35,7 @@ class Callers:
         if self._token:
             sent = next((value for key, value in context.invocation_metadata() or () if key == TOKEN_KEY), "")
             if not hmac.compare_digest(str(sent).encode(), self._token.encode()):
-                return "the call has no secret, or another one: only the engine that started this plugin may call it"
+                return "the call has no secret, or a wrong one: only the engine that started this plugin may call it"
         if not IS_USER_KNOWN:
             return None
         user = user_of(context.peer(), self.port)

@@ -50,7 +50,7 @@ def queue_run(
     log: str = "",
     needs_service: bool = True,
 ) -> Run:
-    """Queues a run. Raises Conflict when one of the service is queued or running, or the service is not there.
+    """Queues a run. Raises Conflict when one of the service is queued or running, or the service does not exist.
 
     With `needs_service` False, one that is not attached can be run too. A caller that may repeat the call gives the
     `run_id`: it is the transaction's id as well, so a run that has it, even an ended one, is not queued again.

@@ -38,8 +38,7 @@ def embedded(text: str, column: str, target: SearchTarget) -> Vector:
         return fitted(read_vector(_only(vectors), target.address), column, target)
     except InvalidInput as wrong:
         raise InvalidInput(
-            f"{what} `{embedding.function}` returned something else than one vector for column {column!r}: "
-            f"{wrong.what}",
+            f"{what} `{embedding.function}` did not return one vector for column {column!r}: {wrong.what}",
             where=target.address,
             remedy="it gets a list of texts, and returns a list with a vector for each",
         ) from None

@@ -196,9 +196,9 @@ def _counted(request: Request, target: SearchTarget) -> dict[str, Any]:
         return {}
     if request.kind != "scan" and request.condition is not None and not request.prefilter:
         raise Conflict(
-            "a load is being undone, and until then a condition cannot come after the search",
+            "a load is being rolled back; until that is done, a condition cannot come after the search",
             where=target.address,
-            remedy="search with prefilter=True, or again in a moment",
+            remedy="search with prefilter=True, or try again in a moment",
         )
     counted = [each for each in target.dataset.get_fragments() if each.fragment_id not in without]
     return {"fragments": counted, "prefilter": True}

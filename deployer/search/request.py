@@ -23,7 +23,7 @@ NPROBES = 20  #: partitions that a search reads at least, unless it says otherwi
 
 @dataclass(frozen=True, slots=True)
 class Ann:
-    """How a vector search uses an index. None leaves a setting to Lance."""
+    """The use of an index by a vector search. None leaves a setting to Lance."""
 
     metric: Metric | None = None
     nprobes: int | None = None  #: exactly so many partitions

@@ -80,7 +80,7 @@ class SearchTarget:
 
     @property
     def rows(self) -> int:
-        """How many rows the table has."""
+        """The number of rows of the table."""
         return self.table.state.files.rows
 
     @property

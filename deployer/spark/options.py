@@ -16,18 +16,18 @@ from deployer.specs.yaml.suggestions import nearest
 #: What each option means, for its documentation. Spark compares names of options in any letter case.
 OPTIONS: Mapping[str, str] = {
     "root": "The lake: a path or `s3://bucket/prefix`. Required.",
-    "path": "The table, `database.name`; what `load` is given.",
+    "path": "The table, `database.name`; the argument of `load`.",
     "version": "A version that `deployer history` lists, such as `3` or `1:3`. The newest by default.",
     "time": "The version at a time: ISO 8601, in UTC unless it has an offset.",
     "since": "Reads the changes of the versions after this one, or after a time, instead of rows; 0 is before the "
     "first. For streams also `snapshot`: all rows first.",
     "until": "With `since`: the last version, or a time. The newest by default.",
-    "max_versions": "Of streams: how many versions a batch has at most. All that there are by default.",
+    "max_versions": "For streams: the largest number of versions of a batch. All by default.",
     "columns": "Columns to read, separated by commas; a name with a comma in double quotes. All by default.",
     "range": "`COLUMN=LOW..HIGH`, as `deployer query --range`; several, one a line.",
     "keys": "`VALUE[,VALUE…]`, the first values of the row keys, as `deployer query --keys`; several, one a line.",
     "where": "An SQL condition of Lance, as `deployer query --where`.",
-    "lease": "How long CLEAN leaves the version, at least, such as `1h` (the default); `none` reads without a lease, "
+    "lease": "How long CLEAN keeps the version, at least, such as `1h` (the default); `none` reads without a lease, "
     "and needs no right to write.",
     "nanoseconds": "`error` (the default) or `truncate`: what to do with times that have digits below a microsecond.",
     "partition_size": "Bytes of data files that one task reads, such as `64MB`; up to 128 MiB by default.",

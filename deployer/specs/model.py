@@ -22,7 +22,7 @@ Sources = Mapping[str, Position]
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where Spark jobs run: `local`, `emr-serverless` or `emr`; `options` are the kind's own settings."""
+    """The place where Spark jobs run: `local`, `emr-serverless` or `emr`; `options` are the kind's own settings."""
 
     name: str
     kind: str
@@ -31,7 +31,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class StateBackend:
-    """Which state store the instance has; `options` hold a backend's own settings (table name, endpoint)."""
+    """The state store of the instance; `options` hold a backend's own settings (table name, endpoint)."""
 
     backend: str = "sqlite"
     options: Mapping[str, object] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class ObjectLock:
 
 @dataclass(frozen=True, slots=True)
 class AccessOnlyFrom:
-    """Where requests to the bucket must come from: an organization's id, ids of VPC endpoints."""
+    """The required origin of requests to the bucket: an organization's id, ids of VPC endpoints."""
 
     organization: str | None = None
     vpc_endpoints: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class AccessOnlyFrom:
 
 @dataclass(frozen=True, slots=True)
 class ReplicateTo:
-    """Where S3 copies the lake's objects: ARNs of a bucket, and of the key that encrypts them there."""
+    """The place to which S3 copies the lake's objects: ARNs of a bucket, and of the key that encrypts them there."""
 
     bucket: str
     kms_key: str | None = None
@@ -63,7 +63,7 @@ class ReplicateTo:
 
 @dataclass(frozen=True, slots=True)
 class AwsSettings:
-    """What the stack makes of a lake on S3 other than the default; `deployer.specs.schema.aws_settings` describes
+    """The settings of a lake on S3 that differ from the default; `deployer.specs.schema.aws_settings` describes
     each."""
 
     kms_key: str | None = None  #: `managed` for a key of the lake's own, or an ARN; None: AWS's own keys
@@ -100,7 +100,7 @@ class InstanceSpec:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """How Lance writes the table's files. Sizes in rows and bytes."""
+    """The way Lance writes the table's files. Sizes in rows and bytes."""
 
     data_storage_version: str = "2.1"
     max_rows_per_file: int = 1_048_576
@@ -133,7 +133,7 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """When a service runs by itself: any one of these is enough. The others count since its last run."""
+    """The conditions under which a service runs by itself: any one is enough. The others count since its last run."""
 
     schedule: str | None = None  #: a cron expression of five fields
     timezone: str = "UTC"  #: of the schedule
@@ -156,7 +156,7 @@ class ServiceSpec:
 
     @property
     def name(self) -> str:
-        """What specs and addresses call it: `compact`."""
+        """The name in specs and addresses: `compact`."""
         return self.kind.lower()
 
     @property
@@ -166,7 +166,7 @@ class ServiceSpec:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long rows are kept: EXPIRE removes those whose date or time in `column` is older than `keep`."""
+    """The retention of rows: EXPIRE removes those whose date or time in `column` is older than `keep`."""
 
     column: str
     keep: str  #: in canonical form, such as `400d`

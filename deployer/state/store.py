@@ -153,7 +153,7 @@ class StateStore(StateReader):
         """Writes entries of logs that are empty, in this order. Raises Conflict where they are not."""
         for record in records:
             if not self._backend.put([record]) and self._backend.find(record.log, record.txn_id) != record.version:
-                raise Conflict(f"log {record.log} holds something already", remedy="try again")
+                raise Conflict(f"log {record.log} is not empty", remedy="try again")
         self._backend.flush()
 
     def keep_record(self, table_id: str) -> None:
@@ -163,7 +163,7 @@ class StateStore(StateReader):
 
     @property
     def transaction_logs(self) -> int | None:
-        """How many logs one transaction may be of; None for any number."""
+        """The most logs of one transaction; None for any number."""
         return self._backend.transaction_logs
 
     def flush(self) -> None:
@@ -180,7 +180,7 @@ class StateStore(StateReader):
         return self._backend.turn_at(checked_log(log), would_do)
 
     def pause(self, lost: int) -> None:
-        """Waits a random while after so many lost races (from 1), as commits do, before one looks again."""
+        """Waits a random while after this many lost races (from 1), as commits do, before one looks again."""
         LOST_RACE.wait(lost, self._clock)
 
     def remove_log(self, log: str) -> None:

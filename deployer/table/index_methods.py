@@ -39,11 +39,11 @@ class IndexMethods(OpenedTable):
     ) -> None:
         """Builds an index on vectors: IVF_FLAT, IVF_PQ, IVF_HNSW_SQ or IVF_HNSW_PQ.
 
-        It takes the place of the column's index on vectors in one commit. `parts` are built at the same time, with a
+        It replaces the column's index on vectors in one commit. `parts` are built at the same time, with a
         session as Spark tasks. Unless one is given, an index of more than 20 million rows is built by a job on the
         declared cluster on AWS, else by Spark on the declared local cluster. Raises InvalidInput for arguments that do
         not fit, Refused when `replace` is false and there is one, for fewer rows than it learns from, and where the
-        cluster on AWS is not there yet; nothing changes then.
+        cluster on AWS does not exist yet; nothing changes then.
         """
         table = self._newest()
         parameters = {

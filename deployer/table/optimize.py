@@ -45,7 +45,7 @@ class CleanupResult:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeResult:
-    """What the runs of COMPACT and CLEAN did, and which indexes were brought up to date in between."""
+    """The results of the runs of COMPACT and CLEAN, and the indexes that were brought up to date in between."""
 
     compacted: CompactResult
     indexes: CaughtUp

@@ -214,5 +214,5 @@ def find_entry(entries: Iterable[TableEntry], name: str) -> TableEntry:
     near = difflib.get_close_matches(name, known, 1)
     raise NotFound(
         f"there is no table {name!r}",
-        remedy=f"did you mean {near[0]!r}?" if near else "`deployer tables` lists those there are",
+        remedy=f"did you mean {near[0]!r}?" if near else "`deployer tables` lists the tables",
     )

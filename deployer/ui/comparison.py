@@ -18,7 +18,7 @@ from deployer.tables.open_table import ReadTable
 
 @dataclass(frozen=True, slots=True)
 class VersionContent:
-    """What one version of a table has: its rows, its fragments, and the type of each column by its name."""
+    """The content of one version of a table: its rows, its fragments, and the type of each column by its name."""
 
     label: str
     rows: int

@@ -1,4 +1,5 @@
-"""What the pages show of the lake: read once for each version of its state, and kept until the state moves on."""
+"""The data of the lake that the pages show: read once for each version of its state, and kept until the state moves
+on."""
 
 from __future__ import annotations
 

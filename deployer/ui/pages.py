@@ -47,7 +47,7 @@ _STYLES = ("page.css", "lake.css", "changes.css", "ui.css")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the pages show: the lake, where it is declared, and whether runs may be queued and cancelled."""
+    """The content of the pages: the lake, where it is declared, and whether runs may be queued and cancelled."""
 
     lake: LakeView
     workspace: Workspace
@@ -250,7 +250,7 @@ class _Pages:
         status = error.status_code if isinstance(error, HTTPException) else 500
         texts = {
             404: "This page does not exist.",
-            405: "This server is read-only here: the page takes no such request.",
+            405: "This server is read-only here: the page does not accept this request.",
             413: "The form is too long.",
         }
         message = texts.get(status, "The request cannot be answered.")

@@ -84,7 +84,7 @@ class Protection:
         return connection_user(address, number, self._port) == os.geteuid()
 
     def _is_own(self, headers: Headers) -> bool:
-        """Whether the request has no Origin, or one of this server."""
+        """Returns whether the request has no Origin, or one of this server."""
         origin = headers.get("origin")
         return origin is None or origin.lower().removeprefix("http://") in self._hosts
 

@@ -66,7 +66,8 @@ class SourceVersion:
 
 @dataclass(frozen=True, slots=True)
 class Reflected:
-    """What the rows of a view are the result of: the query's fingerprint, and its sources at one point in time.
+    """The inputs that the rows of a view are the result of: the query's fingerprint, and its sources at one point in
+    time.
 
     `log_version` is the version of the instance's log at that point.
     """

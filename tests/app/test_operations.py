@@ -136,7 +136,7 @@ def test_a_saved_plan_moves(applied: Path, tmp_path: Path) -> None:
     saved = app.save_plan(app.plan(), tmp_path / "a.plan").saved
     assert saved is not None
     app.apply_plan(saved.file, expect=saved.digest)
-    with pytest.raises(app.PlanMoved, match=r"a\.plan: 2 things that the plan read moved since") as error:
+    with pytest.raises(app.PlanMoved, match=r"a\.plan: 2 things that the plan depends on changed since") as error:
         app.apply_plan(saved.file)
     assert error.value.file == saved.file and len(error.value.details()) == 2
 

@@ -90,7 +90,7 @@ def test_ranges_of_a_footer_are_within_the_file(tmp_path: Path) -> None:
     cut = moved + with_footer(footer)[len(MESSAGES) :]
     shift = bytearray(cut)
     struct.pack_into("<Q", shift, len(shift) - 32, len(moved) + 16)
-    with pytest.raises(InvalidInput, match=r"its footer names bytes .* which are not a chunk.s"):
+    with pytest.raises(InvalidInput, match=r"its footer names bytes .* which do not hold a chunk"):
         read(tmp_path, bytes(shift))
 
 
@@ -100,7 +100,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     "magic number alone": (b"RRF2", "the file is not a recording"),
     "amid a message": (MESSAGES[:-10], "the file is truncated: the message at byte"),
     "amid a header": (MESSAGES + b"\2\0\0", "the file is truncated: the message at byte"),
-    "unknown message": (MESSAGES + struct.pack("<QQ", 77, 0), "is not a message"),
+    "unknown message": (MESSAGES + struct.pack("<QQ", 77, 0), "there is no message at byte"),
     "endless message": (MESSAGES + struct.pack("<QQ", 2, 1 << 63), "the file is truncated"),
     "not a chunk": (MESSAGES + struct.pack("<QQ", 2, 3) + b"\xff\xff\xff", "the file is damaged"),
 }

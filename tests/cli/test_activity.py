@@ -35,7 +35,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "report --html lake.html": ("reading the lake", "reading tables: 0 of 2 tables", "comparing: 3 of 3 resources"),
     "doctor": ("checking", "waiting for "),
     "state verify": ("verifying the state", "reading logs and datasets"),
-    "state repair --dry-run": ("looking for what can be put right", "reading logs and datasets: 2 of 2 tables"),
+    "state repair --dry-run": ("looking for repairs", "reading logs and datasets: 2 of 2 tables"),
     "state export state.tar": ("writing state.tar", "writing: 3 of 3 logs"),
     "state rebuild --preview": ("reading the datasets",),
     "table gc --dry-run": ("collecting garbage", "looking at files"),

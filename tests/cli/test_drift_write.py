@@ -356,7 +356,7 @@ def move_root(folder: Path, deployer: Deployer) -> None:
             "specs/flights.yaml:12:5: an expression of column delay names it: length(origin)",
             id="default-names-it",
         ),
-        pytest.param(delete_table, "specs/planes.yaml:1:1: only a person removes a document", id="table-deleted"),
+        pytest.param(delete_table, "specs/planes.yaml:1:1: documents are only removed by hand", id="table-deleted"),
         pytest.param(move_root, "specs/demo.yaml:3:1: this lake was applied as root /elsewhere", id="root-moved"),
     ],
 )

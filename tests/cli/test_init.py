@@ -123,7 +123,7 @@ def test_the_pulumi_cli_is_not_started_without_the_provider(
     ("case", "status", "said"),
     [
         pytest.param("active", "ok", "pulumi-resource-lake", id="on-path"),
-        pytest.param("", "warning", "a plain `pulumi up` does not find it", id="beside-this-python"),
+        pytest.param("", "warning", "a plain `pulumi up` does not", id="beside-this-python"),
         pytest.param("named", "wrong", "no executable pulumi-resource-lake there", id="named-and-not-there"),
         pytest.param("gone", "wrong", "the provider plugin pulumi-resource-lake is not installed", id="nowhere"),
         pytest.param("no-cli", "not applicable", "the Pulumi CLI is not on PATH", id="without-the-cli"),

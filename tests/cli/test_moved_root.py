@@ -42,7 +42,7 @@ def test_a_lake_that_was_not_moved_is_refused(applied: Path, deployer: Deployer,
     set_root(applied, NEW)
     ran = deployer(*command)
     assert ran.code == 3
-    assert f"specs/demo.yaml:3:1: the lake is at {OLD}, and the specs say {NEW}, where there is none" in ran.err
+    assert f"specs/demo.yaml:3:1: the lake is at {OLD}, but the specs say {NEW}, where there is no lake" in ran.err
     assert f"write `root: {OLD}` again, or move the lake yourself" in ran.err
     assert not (applied / NEW).exists()
 

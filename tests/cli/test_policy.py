@@ -131,7 +131,7 @@ def test_a_young_column_stays(project: Path, deployer: Deployer) -> None:
     assert deployer("up", "--yes").code == 0
     edit(project / "specs" / "flights.yaml", "  - {name: late, renamed_from: delay, type: 'int32'}\n", "")
     ran = deployer("up", "--yes")
-    assert (ran.code, "column late is 0 days old and may go after 7 days" in ran.out) == (3, True)
+    assert (ran.code, "column late is 0 days old and may be dropped after 7 days" in ran.out) == (3, True)
     put(project, rules_yaml="kind: Policy\nrule: column-age\ndays: 7\n" + approval("column-age", "table/air.flights"))
     assert deployer("up", "--yes").code == 0
 
@@ -262,7 +262,10 @@ def test_rules_that_a_branch_brings_take_effect_once_they_are_merged(project: Pa
     assert deployer("preview", "--against", "main", "--policy-only").code == 1
     put(project, rules_yaml=OWNERS, run_py=RUNS.format(file=str(project / "ran")))
     ran = deployer("preview", "--against", "main", "--policy-only")
-    assert (ran.code, "there is no policies/ at main: rules take effect once they are there" in ran.out) == (0, True)
+    assert (ran.code, "there is no policies/ at main: its rules take effect once they are merged" in ran.out) == (
+        0,
+        True,
+    )
     assert not (project / "ran").exists()
 
 

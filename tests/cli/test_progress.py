@@ -188,7 +188,7 @@ def test_ctrl_c_stops_a_rewrite_in_words_and_the_next_up_goes_on_with_what_is_le
     said = ran.stderr
     assert ran.returncode == 130, said
     assert "Stopping. Running steps finish or pause" in said
-    assert "table/air.t: stopped while its rows are being copied; the table is as it was" in said
+    assert "table/air.t: stopped while its rows are being copied; the table is unchanged" in said
     assert "resumes with the rows that are left" in said
     assert "Traceback" not in said
     [notes] = (loaded / "lakes").rglob("_rewrite/round-1")

@@ -18,13 +18,13 @@ def rows(loaded: Run) -> int:  # noqa: F811
 def test_it_says_what_it_undoes_asks_and_can_be_undone(loaded: Run) -> None:  # noqa: F811
     had = rows(loaded)
     assert loaded("savepoint", "create", "then")[0] == 0
-    assert loaded("restore", "then")[1] == "air.flights: it is as it was at savepoint then\n"
+    assert loaded("restore", "then")[1] == "air.flights: the same as at savepoint then\n"
     assert loaded("ingest", "flights", "in.csv", "--null-value", "NA", "--job-id", "second")[0] == 0
     now = rows(loaded)
     assert now == 2 * had
     code, out, _ = loaded("restore", "then", "--preview")
     assert code == 0 and out.startswith(f"air.flights: undoes 1 version: {now} → {had} rows, ")
-    assert f"files with {had} rows go, files with 0 rows come back" in out
+    assert f"removes files with {had} rows, brings back files with 0 rows" in out
     assert f"forgets ingest second of {had} rows" in out
     code, out, err = loaded("restore", "then")
     assert code == 1 and "--yes" in out + err and rows(loaded) == now
@@ -47,7 +47,7 @@ def test_several_tables_are_previewed_confirmed_and_restored_together(loaded: Ru
         assert loaded("ingest", table, "in.csv", "--null-value", "NA", "--job-id", "second")[0] == 0
     code, out, err = loaded("restore", "then", "--preview")
     assert code == 0 and "air.flights: undoes 1 version: 8 → 4 rows" in out and "air.others: undoes 1 version" in out
-    assert "goes from version 2 to what version 1 had" in out
+    assert "goes from version 2 to the content of version 1" in out
     assert "all 2 tables are restored, or none" in err and "is made first" in err
     document = json.loads(loaded("restore", "then", "--yes", "--json")[1])
     assert [(each["table"], each["status"]) for each in document["tables"]] == [

@@ -121,7 +121,7 @@ def test_a_plan_that_was_applied_is_told_so(applied: Path, deployer: Deployer) -
     deployer("preview", "--out", "demo.plan")
     assert deployer("up", "demo.plan").code == 0
     ran = deployer("up", "demo.plan")
-    assert (ran.code, "the lake already is as the plan declares it" in ran.err) == (3, True)
+    assert (ran.code, "the lake already has the state that the plan declares" in ran.err) == (3, True)
 
 
 def test_a_program_that_changed_is_something_that_moved(project: Path, deployer: Deployer) -> None:

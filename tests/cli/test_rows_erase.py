@@ -12,7 +12,7 @@ WHERE = ("--where", "carrier = 'AA'")
 def test_rows_are_erased_after_what_goes_was_shown(loaded: Run) -> None:  # noqa: F811
     assert loaded("savepoint", "create", "before")[0] == 0
     code, out, _ = loaded("rows", "erase", "flights", *WHERE, "--dry-run")
-    assert code == 0 and "savepoints go with them: before" in out
+    assert code == 0 and "removes savepoints of these versions: before" in out
     code, _, error = loaded("rows", "erase", "flights", *WHERE, "--yes")
     assert code == 3 and "savepoint before holds rows to be erased" in error and "--delete-savepoints" in error
     code, out, _ = loaded("rows", "erase", "flights", *WHERE, "--yes", "--delete-savepoints", "--json")

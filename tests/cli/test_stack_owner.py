@@ -80,7 +80,7 @@ def test_a_stack_without_its_state_takes_its_lake_over(project: Path, deployer: 
     assert deployer("up", "--yes").code == 0
     shutil.rmtree(project / ".pulumi" / "stacks")
     ran = deployer("preview")
-    assert "create table/air.flights it is there; Pulumi's state of this stack takes it over" in ran.out
+    assert "create table/air.flights it exists already; Pulumi's state of this stack takes it over" in ran.out
     assert "Plan: 3 for Pulumi's state, 3 unchanged" in ran.out
     assert deployer("up", "--yes").code == 0
     assert deployer("preview", "--exit-code").code == 0

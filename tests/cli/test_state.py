@@ -138,7 +138,7 @@ WRONG = [
     (["show", "flights", "--at", "soon"], 1, "--at 'soon' is neither a version nor a time"),
     (["verify", "nothing"], 1, "there is no table 'nothing'"),
     (["repair", "nothing"], 1, "there is no table 'nothing'"),
-    (["export", "nowhere/state.zip"], 1, "no such folder; make it first"),
+    (["export", "nowhere/state.zip"], 1, "no such folder; create it first"),
     (["export", "rows.parquet"], 3, "the file exists already; give another name, or --force"),
     (["import", "nothing.zip"], 1, "nothing.zip: no such file"),
     (["import", "rows.parquet"], 1, "it is not a valid export of a state store"),
@@ -228,10 +228,10 @@ def test_a_damaged_entry_hides_no_other(filled: Path, deployer: Deployer) -> Non
         database.execute("UPDATE entries SET body = ? WHERE log = ? AND version = 3", (b"x", table_id(filled)))
     ran = deployer("state", "log", "flights")
     assert ran.code == 1 and "3" in ran.out and versions(ran.out) == [7, 6, 5, 4, 2, 1]
-    assert "cannot be read: this is not what the state store wrote there" in ran.out
+    assert "cannot be read: the state store did not write this content" in ran.out
     assert "air.flights: 1 entry cannot be read; `deployer state repair` repairs what it can" in ran.err
     assert "10 in 1 file" not in deployer("state", "show", "flights", "--at", "2").out
-    assert f"entry 3 of log {table_id(filled)}: this is not what" in deployer("describe", "flights").err
+    assert f"entry 3 of log {table_id(filled)}: the state store did not" in deployer("describe", "flights").err
     left = deployer("state", "repair")
     assert left.code == 2 and "left as it is: table/air.flights, log " in left.out
 

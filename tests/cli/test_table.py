@@ -292,7 +292,7 @@ def test_gc_says_how_much(deployer: Deployer, applied: Path) -> None:
     [folder] = (applied / "lakes/demo/air").glob("flights*")
     stray = folder / "data" / "stray.lance"
     stray.write_bytes(b"x" * 1000)
-    assert "1 file stays until the grace is over" in deployer("table", "gc", "flights").err
+    assert "1 file stays until the grace period is over" in deployer("table", "gc", "flights").err
     os.utime(stray, (0, 0))
     assert ok(deployer, "table", "gc", "flights", "--dry-run") == "air.flights: would remove 1 file with 1.0 kB\n"
     done = json.loads(ok(deployer, "table", "gc", "--json"))["tables"]
@@ -311,7 +311,7 @@ def test_gc_removes_packages_of_functions(deployer: Deployer, applied: Path) -> 
     assert "package" not in ok(deployer, "table", "gc")
     os.utime(package, (0, 0))
     assert "package" not in ok(deployer, "table", "gc", "flights")
-    removed = "1 package of a function that no column is computed by, with "
+    removed = "1 package of a function that no column uses, with "
     assert f"would remove {removed}" in ok(deployer, "table", "gc", "--dry-run")
     assert package.exists()
     assert json.loads(ok(deployer, "table", "gc", "--json"))["functions"]["removed"] == [package.name]
@@ -332,7 +332,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], int, str]] = {
         1,
         "none.txt: it cannot be read: No such file or directory",
     ),
-    "no limit": (("split", "flights"), 1, "nothing says how many rows a leaf may hold; give --max-rows"),
+    "no limit": (("split", "flights"), 1, "the number of rows that a leaf may hold is not given; give --max-rows"),
     "two things at once": (("split", "flights", "--dry-run", "--write-spec"), 1, "give one of them"),
     "no partition": (("files", "flights", "--partition", "x"), 1, "there is no partition 'x'"),
     "too short a grace": (("gc", "--grace", "0h"), 1, "--grace 0h is too short"),

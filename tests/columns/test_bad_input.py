@@ -116,7 +116,7 @@ CASES: dict[str, tuple[Callable[[Lake], Arguments], type[DeployerError], str]] =
     "a name in other capitals": (
         of(GOOD.rename_columns(["id", "embedding", "NAME", "place"]), columns=("NAME",)),
         InvalidInput,
-        "differs from name in capitals only",
+        "differs from name only in upper and lower case",
     ),
     "a type that its files cannot have": (
         of(GOOD.append_column("m", pa.array([[("k", 1)]] * 30, pa.map_(pa.string(), pa.int64()))), columns=("m",)),
@@ -187,7 +187,7 @@ def test_a_source_that_changes_is_refused(table: Table, lake: Lake, monkeypatch:
 def test_the_id_of_another_job_is_refused(table: Table, lake: Lake) -> None:
     path = str(lake.file(GOOD))
     table.load_columns(path, "id", ["label"], job_id="monday")
-    with pytest.raises(InvalidInput, match="load columns label was done under it"):
+    with pytest.raises(InvalidInput, match="a job of kind load columns label had it"):
         table.load_columns(path, "id", ["embedding"], job_id="monday")
     lake.table(name="others")
     from deployer.columns.fill.checkpoints import JobFolder
@@ -195,7 +195,7 @@ def test_the_id_of_another_job_is_refused(table: Table, lake: Lake) -> None:
     with connect(lake.root) as connection:
         other = connection.open_table("others")._newest().entry.table_id
         JobFolder(lake.root, other, "tuesday").begin({"columns": ["x"]}, "")
-        with pytest.raises(InvalidInput, match=r"it is one of table air\.others"):
+        with pytest.raises(InvalidInput, match=r"a job of table air\.others"):
             table.load_columns(path, "id", ["embedding"], job_id="tuesday")
     own = table._newest().entry.table_id
     JobFolder(lake.root, own, "friday").begin({"columns": ["x"], "source": "y"}, "")

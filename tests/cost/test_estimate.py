@@ -240,7 +240,7 @@ def test_assumptions() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("run_per_day=1", "nothing assumed is called 'run_per_day'; did you mean runs_per_day?"),
+        ("run_per_day=1", "no assumption is called 'run_per_day'; did you mean runs_per_day?"),
         ("x=1", "there are loads_per_day, requests_per_load"),
         ("workers", "write workers=NUMBER"),
         ("workers=many", "write workers=NUMBER"),

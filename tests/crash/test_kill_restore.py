@@ -1,4 +1,4 @@
-"""A restore killed between two side effects: the table is as it was, or as it was then; the next run ends it."""
+"""A restore killed between two side effects: the table is unchanged, or as it was then; the next run ends it."""
 
 from __future__ import annotations
 

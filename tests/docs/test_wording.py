@@ -21,6 +21,8 @@ AVOIDED = re.compile(
     r"|(?<!`)somebody(?!`))\b",
     re.IGNORECASE,
 )
+#: Openings of clauses: a docstring of a function begins with a verb, and one of data with a noun.
+CLAUSE = re.compile(r"(?:What|Which|How|Those|Who|Whose|Whether|That|Where|When|Why|Of)\b")
 PACKAGES = sorted(each for each in (REPOSITORY / "deployer").iterdir() if (each / "__init__.py").exists())
 NAMES = ("somebody",)  #: a value that the state stores
 PAGES = sorted((REPOSITORY / "docs").rglob("*.md"))
@@ -36,6 +38,19 @@ def test_texts_of_the_code_avoid_these_words(package: Path) -> None:
         for each in texts_of(file)
         if each.text not in NAMES
         for word in AVOIDED.findall(each.text)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "package", [pytest.param(each, id=each.name) for each in (*PACKAGES, REPOSITORY / "spark_jobs")]
+)
+def test_docstrings_begin_with_a_verb_or_a_noun(package: Path) -> None:
+    found = [
+        f"{file.relative_to(REPOSITORY)}:{each.line}: {each.text[:60]}"
+        for file in package.rglob("*.py")
+        for each in texts_of(file)
+        if each.kind == "docstring" and CLAUSE.match(each.text)
     ]
     assert found == []
 

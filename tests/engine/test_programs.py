@@ -109,7 +109,7 @@ def test_paths_of_assets_start_from_the_programs_folder(lab: Lab) -> None:
 
 #: Requests that no SDK sends.
 ODD = {
-    "no type": ("type='', name='x', custom=True", "of which Pulumi makes no URN"),
+    "no type": ("type='', name='x', custom=True", "which do not make a valid URN"),
     "a type of a path": ("type='../../x/y:index:Z', name='x', custom=True", ""),
     "a provider of a path": ("type='pulumi:providers:../x', name='x', custom=True", ""),
     "a provider that is none": (

@@ -237,7 +237,7 @@ def newer(sealed: bytes) -> bytes:
     [
         pytest.param(damaged, Corrupt, "checksum", id="a bit"),
         pytest.param(lambda sealed: sealed[:40], Corrupt, "checksum", id="cut off"),
-        pytest.param(lambda sealed: b"", Corrupt, "not what", id="empty"),
+        pytest.param(lambda sealed: b"", Corrupt, "did not write this content", id="empty"),
         pytest.param(lambda sealed: seal(b"{}"), Corrupt, "not a stored package", id="no package"),
         pytest.param(lambda sealed: seal(b"[]\n{}\n"), Corrupt, "not a stored package", id="no author"),
         pytest.param(other_body, Corrupt, "not a package", id="another pickle"),

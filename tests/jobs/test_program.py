@@ -49,7 +49,7 @@ def test_without_a_key_nothing_is_told(tmp_path: Path) -> None:
     ("raised", "code", "message"),
     [
         (Refused("bad rows", where="table/a.b"), 3, "table/a.b: bad rows"),
-        (KeyboardInterrupt(), 130, "interrupted: the table is as it was"),
+        (KeyboardInterrupt(), 130, "interrupted: the table is unchanged"),
     ],
 )
 def test_errors_are_told(

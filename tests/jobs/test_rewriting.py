@@ -147,7 +147,7 @@ def test_an_up_that_is_interrupted_ends_the_job_and_the_next_one_starts_it_again
 ) -> None:
     monkeypatch.setattr("deployer.compute.running.table_jobs.TO_END", 0.0)
     cluster.failpoint = "tables.rewrite.started=stop"  # it hears of nothing
-    with pytest.raises(Interrupted, match="was asked to end; the table is as it was"):
+    with pytest.raises(Interrupted, match="was asked to end; the table is unchanged"):
         up(filled, cluster, stop_at_first)
     assert cluster.cancelled == list(cluster.runs)
     cluster.failpoint = ""

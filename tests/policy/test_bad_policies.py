@@ -161,7 +161,7 @@ STATEMENTS = {
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_sql_that_does_more_than_read_is_refused_and_does_nothing(name: str, tmp_path: Path) -> None:
     file = tmp_path / "written"
-    assert "rule a does not only read; give one SELECT" in message(
+    assert "rule a is not read-only; give one SELECT" in message(
         tmp_path, {"a.sql": STATEMENTS[name].format(file=file) + "\n"}
     )
     assert not file.exists()

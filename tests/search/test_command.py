@@ -84,7 +84,7 @@ def test_bad_files_and_options_are_refused(project: Path, deployer: Deployer) ->
         "broken.npy: the file has no vector": ("--vector", "broken.npy"),
         "the vector cannot be read: No such file": ("--vector", "absent.npy"),
         "there is nothing to search": (),
-        "--type fts takes words or a vector, and there are both": ("fog", "--vector", "short.txt", "--type", "fts"),
+        "--type fts takes words or a vector, and both are given": ("fog", "--vector", "short.txt", "--type", "fts"),
         "limit is 0": ("fog", "--type", "fts", "-n", "0"),
         "'os.system' is not the name of a function": ("fog", "--trust-function", "os.system"),
         "the metric is 'cosin'; did you mean cosine": ("--vector", "ok.txt", "--metric", "cosin"),

@@ -77,11 +77,11 @@ def test_what_is_no_name_of_a_function_cannot_be_trusted(name: str) -> None:
 
 FUNCTIONS = {
     "raises": ("def f(texts): raise KeyError('no model')", r"`words:f` failed: KeyError: 'no model'; correct the func"),
-    "too many": ("def f(texts): return [[0.0] * 16] * 2", r"returned something else .*: it has 2 items for 1 text"),
-    "nothing": ("def f(texts): return None", r"returned something else .*: it is of type NoneType"),
+    "too many": ("def f(texts): return [[0.0] * 16] * 2", r"did not return one vector .*: it has 2 items for 1 text"),
+    "nothing": ("def f(texts): return None", r"did not return one vector .*: it is of type NoneType"),
     "dimension": ("def f(texts): return [[1.0]]", r"the query vector has 1 values, and the vectors .* have 16"),
     "NaN": ("def f(texts): return [[float('nan')] * 16]", r"16 of 16 values of the query vector are null, NaN"),
-    "a dict": ("def f(texts): return {'a': 1}", r"`words:f` failed|returned something else"),
+    "a dict": ("def f(texts): return {'a': 1}", r"`words:f` failed|did not return one vector"),
     "no function": ("f = 5", r"`words:f` is not a function; correct the name in the spec"),
     "missing": ("g = 5", r"`words:f`: the module has no `f`"),
     "import fails": ("import no_such_package", r"cannot be imported: ModuleNotFoundError: .*; install its package"),

@@ -459,7 +459,7 @@ def test_specs_that_are_a_link_are_not_shown_as_new(
         commit(mono)
     ran = deployer("preview", "--specs", "specs", "--against", "main")
     assert (ran.code, ran.out) == (1, ""), ran
-    assert "--against follows none" in ran.err, ran.err
+    assert "--against does not follow links" in ran.err, ran.err
 
 
 def test_specs_beside_the_project_are_not_compared_with_themselves(

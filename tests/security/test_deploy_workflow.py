@@ -112,7 +112,7 @@ def test_a_plan_that_moved_is_not_applied(repository: Repository) -> None:
     assert tables(repository) == ["table/demo.trips"]
     repository.approve(second)
     up = second.jobs["up"]
-    assert up.result == "failure" and "moved since; nothing was changed" in up.log
+    assert up.result == "failure" and "changed since it was made; nothing was applied" in up.log
     assert "run all jobs again" in up.summary
 
 

@@ -176,7 +176,7 @@ def test_a_record_in_the_state_sends_no_variable(
     assert catalog.heard == []
     lake.store.commit(INSTANCE_LOG, [SetInstanceProperties({PREFIX + "a" * 32: [{"target": 7}]})])
     (unreadable,) = sync_all(lake, {"type": "directory"}).gone
-    assert unreadable.action == "failed" and "remembers of a published table is not valid" in unreadable.failure
+    assert unreadable.action == "failed" and "log has an invalid record of a published table" in unreadable.failure
 
 
 # --- where to

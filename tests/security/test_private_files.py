@@ -164,12 +164,12 @@ def test_a_planted_target_is_refused(name: str, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("keep", encoding="utf-8")
     (tmp_path / target).symlink_to(victim)
-    with pytest.raises(InvalidInput, match="a link is there, and not a file"):
+    with pytest.raises(InvalidInput, match="a link is there instead of a file"):
         write(tmp_path / target)
     assert victim.read_text(encoding="utf-8") == "keep"
     (tmp_path / target).unlink()
     os.mkfifo(tmp_path / target)
-    with pytest.raises(InvalidInput, match="a pipe is there, and not a file"):
+    with pytest.raises(InvalidInput, match="a pipe is there instead of a file"):
         write(tmp_path / target)
     assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(f".{target}")]
 

@@ -170,9 +170,9 @@ def test_no_type_hides_a_resource_that_a_provider_has(type_: str, custom: bool, 
 
 #: What a program does to end the run early, to hang about, or to say what is no part of the protocol.
 ENDS = {
-    "at_once": ("import os\nos._exit(0)", "before the program came to its end: exit code 0"),
-    "in_the_middle": ("import os, atexit\nimport pulumi\nos._exit(0)", "came to its end: exit code 0"),
-    "by_a_signal": ("import os\nos.kill(os.getpid(), 9)", "came to its end: signal Killed"),
+    "at_once": ("import os\nos._exit(0)", "before the program did: exit code 0"),
+    "in_the_middle": ("import os, atexit\nimport pulumi\nos._exit(0)", "before the program did: exit code 0"),
+    "by_a_signal": ("import os\nos.kill(os.getpid(), 9)", "before the program did: signal Killed"),
     "by_exit": ("import sys\nsys.exit(0)", "the program ended itself with 0"),
     "by_an_interrupt": ("raise KeyboardInterrupt", "the program failed: KeyboardInterrupt: no message"),
 }
@@ -201,19 +201,19 @@ from deployer.platform.isolation.channel import Channel
 """
 FORGED = {
     "done": (_CHANNEL + "channel.send(b'D')", 0, ""),
-    "results": (_CHANNEL + "channel.send(b'{\"operations\": []}')", 1, "does not keep to Pulumi's protocol"),
+    "results": (_CHANNEL + "channel.send(b'{\"operations\": []}')", 1, "violates Pulumi's protocol"),
     "an_empty_frame": (_CHANNEL + "channel.send(b'')", 1, "a message of an unknown kind"),
     "no_method": (_CHANNEL + "channel.send(b'C' + bytes(4) + b'\\xff\\xff')", 1, "a call that cannot be read"),
     "cut_off": (_CHANNEL + "channel.send(b'C')", 1, "a call that cannot be read"),
     "no_message": (_CHANNEL + "channel.send(b'C' + bytes(5) + b'\\x06' + b'\\xff' * 9)", 1, "cannot be read"),
-    "too_long": (_CHANNEL + "channel._socket.sendall(b'\\x7f\\xff\\xff\\xff')", 1, "bytes, and at most"),
+    "too_long": (_CHANNEL + "channel._socket.sendall(b'\\x7f\\xff\\xff\\xff')", 1, "bytes, and the limit is"),
     "half_a_frame": (
         _CHANNEL + "import os; channel._socket.sendall(b'\\x00\\x00\\x00\\x09D'); os._exit(0)", 1, "is incomplete",
     ),
     "a_pickle": (_CHANNEL + "import pickle; channel.send(pickle.dumps(print))", 1, "a message of an unknown kind"),
-    "an_error": (_CHANNEL + "channel.send(b'F[]')", 1, "its process did not say how"),
+    "an_error": (_CHANNEL + "channel.send(b'F[]')", 1, "its process reported no error"),
     "an_error_of_a_kind": (_CHANNEL + "channel.send(b'F{\"kind\": \"Exit\", \"what\": [1]}')", 1, "no message"),
-    "an_error_too_deep": (_CHANNEL + "channel.send(b'F' + b'[' * 100_000)", 1, "its process did not say how"),
+    "an_error_too_deep": (_CHANNEL + "channel.send(b'F' + b'[' * 100_000)", 1, "its process reported no error"),
     "success_as_an_error": (_CHANNEL + "channel.send(b'F{\"kind\": \"Problem\", \"what\": \"x\"}')", 1, "error: x"),
 }  # fmt: skip
 
@@ -270,9 +270,9 @@ ODD_URNS = {
     "alias": (_REGISTER, "aliasURNs=['x']", "'x' as `aliasURNs`"),
     "parent_of_an_alias": (_REGISTER, "aliases=aliases", "'x' as `aliases`"),
     "deleted_with": (_REGISTER, "deletedWith='x'", "'x' as `deletedWith`"),
-    "type": (_REGISTER, "type='a::b'", "the type 'a::b' and the name 'n', of which Pulumi makes no URN"),
-    "no_type": (_REGISTER, "type=''", "the type '' and the name 'n', of which Pulumi makes no URN"),
-    "name": (_REGISTER, "name='a\\nb'", r"the name 'a\nb', of which Pulumi makes no URN"),
+    "type": (_REGISTER, "type='a::b'", "the type 'a::b' and the name 'n', which do not make a valid URN"),
+    "no_type": (_REGISTER, "type=''", "the type '' and the name 'n', which do not make a valid URN"),
+    "name": (_REGISTER, "name='a\\nb'", r"the name 'a\nb', which do not make a valid URN"),
     "outputs": (
         _CALL, "RegisterResourceOutputs(resource_pb2.RegisterResourceOutputsRequest(urn='x'))", "'x' as `urn`",
     ),

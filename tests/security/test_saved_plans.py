@@ -99,7 +99,7 @@ def test_an_edited_plan_is_not_the_expected_one(applied: Path, plan: Path, deplo
     reviewed = digest(plan)
     edited(plan, drop_planes)
     ran = deployer("up", PLAN, "--expect", reviewed, "--yes")
-    assert (ran.code, "this is not the plan that is expected" in ran.err) == (3, True), ran.err
+    assert (ran.code, "this is not the expected plan" in ran.err) == (3, True), ran.err
     assert digest(plan) in ran.err and reviewed in ran.err
     assert tables(applied) == {"flights", "planes"}
 
@@ -114,7 +114,7 @@ def test_an_edited_plan_does_not_fit_its_signature(
     monkeypatch.setenv(PUBLIC, public_pem(key))
     edited(applied / PLAN, drop_planes)
     ran = deployer("up", PLAN, "--yes")
-    assert (ran.code, "the plan's signature does not fit it" in ran.err) == (3, True), ran.err
+    assert (ran.code, "the plan's signature does not match it" in ran.err) == (3, True), ran.err
     assert tables(applied) == {"flights", "planes"}
 
 
@@ -173,7 +173,7 @@ def test_a_digest_of_no_plan_is_refused(project: Path, deployer: Deployer) -> No
 def test_another_digest_is_told_before_anything_is_parsed(project: Path, deployer: Deployer) -> None:
     (project / PLAN).write_text("{" * 300_000)
     ran = deployer("up", PLAN, "--expect", f"sha256:{'0' * 64}", "--yes")
-    assert (ran.code, "this is not the plan that is expected" in ran.err) == (3, True), ran.err
+    assert (ran.code, "this is not the expected plan" in ran.err) == (3, True), ran.err
 
 
 def test_a_plan_is_read_once(project: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,12 +254,12 @@ def no_base64(document: dict[str, Any]) -> None:
 SIGNATURES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "none": (without_signature, "the plan is not signed"),
     "null": (lambda document: document.update(signature=None), "the plan is not signed"),
-    "text": (lambda document: document.update(signature="yes"), "does not fit"),
-    "empty": (lambda document: document.update(signature={}), "does not fit"),
-    "list": (lambda document: document.update(signature=[1]), "does not fit"),
-    "number": (lambda document: document["signature"].update(ed25519=1), "does not fit"),
-    "broken": (broken, "does not fit"),
-    "no_base64": (no_base64, "does not fit"),
+    "text": (lambda document: document.update(signature="yes"), "does not match"),
+    "empty": (lambda document: document.update(signature={}), "does not match"),
+    "list": (lambda document: document.update(signature=[1]), "does not match"),
+    "number": (lambda document: document["signature"].update(ed25519=1), "does not match"),
+    "broken": (broken, "does not match"),
+    "no_base64": (no_base64, "does not match"),
     "claims_another_key": (of_another, ""),
 }
 
@@ -301,7 +301,7 @@ def test_a_signature_of_one_plan_is_none_of_another(
     signature = json.loads((applied / "good.plan").read_text())["signature"]
     edited(applied / "bad.plan", lambda document: document.update(signature=signature))
     ran = deployer("up", "bad.plan", "--yes")
-    assert (ran.code, "does not fit" in ran.err) == (3, True), ran.err
+    assert (ran.code, "does not match" in ran.err) == (3, True), ran.err
     assert tables(applied) == {"flights", "planes"}
 
 

@@ -198,7 +198,7 @@ def test_names_of_tables_are_those_that_specs_may_give(update: dict[str, Any], r
 def test_what_cannot_be_decompressed_is_corrupt() -> None:
     """F25: an envelope whose flag says that it is compressed, and whose checksum is right."""
     payload = b"not compressed"
-    with pytest.raises(Corrupt, match="is not what the state store wrote"):
+    with pytest.raises(Corrupt, match="the state store did not write this content"):
         unseal(MAGIC + bytes([1, 1]) + digest(payload) + payload, "here")
     short = zlib.compress(b"x" * 100)[:-5]
     with pytest.raises(Corrupt, match="is cut off"):

@@ -249,7 +249,7 @@ def test_a_service_that_is_there_or_is_not(client: TableServicesClient) -> None:
     client.create_table_service(**TABLE, service="COMPACT")
     client.alter_services_cluster_in_table("flights", lake="nyc", database="air", services_cluster="big")
     with pytest.raises(
-        NotFound, match="nothing below the lake's root says where the cluster big is; run `deployer up`"
+        NotFound, match="the address of cluster big is not published below the lake's root; run `deployer up`"
     ):
         client.run_service_in_table("flights", lake="nyc", database="air", service="COMPACT")
     assert client.show_runs_in_table_service(**TABLE, service="COMPACT") == ()

@@ -15,7 +15,7 @@ from deployer.platform.sql.messages import in_plain_words
 @pytest.mark.parametrize(
     ("condition", "said"),
     [
-        ("sum(x) > 3", "sum is a function of many rows, and the value has to be of one row"),
+        ("sum(x) > 3", "sum is a function of many rows, but the value may depend on one row only"),
         ("x > 'abc'", "the value 'abc' cannot be converted to Float64"),
         ("name LIKE 5", "There isn't a common type to coerce Utf8 and Int64 in LIKE expression"),
     ],
@@ -32,7 +32,7 @@ def test_messages_of_datafusion(expression: str) -> None:
     frame = datafusion.SessionContext().from_arrow(pa.table({"x": [1.5]}))
     with pytest.raises(Exception, match=r".+") as caught:
         frame.select(frame.parse_sql_expr(expression).alias("v")).to_arrow_table()
-    assert "of many rows, and the value has to be of one row" in in_plain_words(str(caught.value))
+    assert "of many rows, but the value may depend on one row only" in in_plain_words(str(caught.value))
 
 
 def test_other_messages_are_as_they_are() -> None:

@@ -122,7 +122,7 @@ Lake(spec.instance.name, LakeArgs(spec, {arguments})).export()
         (
             "aws: {object_lock: {mode: governance, days: 7}}\n",
             "bucket=spec.instance.root.split('/')[2]",
-            "aws.object_lock is a setting of the bucket, and the program gives the lake a bucket that it has",
+            "aws.object_lock is a setting of the bucket, and the program gives the lake a bucket of its own",
         ),
         (
             "aws: {kms_key: managed}\n",

@@ -104,7 +104,7 @@ def test_without_region_or_credentials(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("  deployer:assume: runs=1\n", "deployer:assume: nothing assumed is called 'runs'"),
+        ("  deployer:assume: runs=1\n", "deployer:assume: no assumption is called 'runs'"),
         ("  deployer:prices: nowhere.yaml\n", "nowhere.yaml: this price file does not exist"),
     ],
 )
@@ -158,7 +158,7 @@ def test_a_lake_on_a_disk_has_no_cost(tmp_path: Path, deployer: Deployer, monkey
     for options in ([], ["--json"], ["--format", "markdown"], ["--format", "html"]):
         assert "cost" not in deployer("preview", *options).out.lower()
     ran = deployer("cost")
-    assert (ran.code, ran.out, "is on a disk, so nothing is paid for" in ran.err) == (0, "", True)
+    assert (ran.code, ran.out, "is on a disk, so it costs nothing" in ran.err) == (0, "", True)
     assert deployer("cost", "--json").json["lines"] == []
 
 

@@ -177,7 +177,7 @@ SESSION = f"arn:aws:sts::{ACCOUNT}:assumed-role/deployer/ci"
 CASES: Mapping[str, tuple[Setting, str, str, str, str]] = {
     # name: (what is otherwise, check, status, words of what, words of the remedy)
     "no versions": (_no_versions, "bucket", "warning", "keeps no versions", "deployer up"),
-    "no bucket": (_no_bucket, "bucket", "ok", "is not there yet: `deployer up` makes it", ""),
+    "no bucket": (_no_bucket, "bucket", "ok", "does not exist yet: `deployer up` creates it", ""),
     "no bucket, none made": (_no_bucket_and_none_made, "bucket", "wrong", "there is no bucket", "s3api create-bucket"),
     "another region": (_in_another_region, "bucket", "wrong", f"is in {REGION}, and", f"set AWS_REGION={REGION}"),
     "not written": (_set(read_only=True), "bucket", "warning", "objects cannot be written", "enough for previews"),

@@ -194,8 +194,8 @@ def test_a_snapshot_that_says_something_else_than_the_log_is_named(filled: str) 
     assert store._snapshot_writer.remake(wrong)
     where = f"snapshot 40 of log {TABLE}"
     assert said(filled) == [
-        f"{where}: lance_version is 3, and the log makes it 41",
-        f"{where}: files: only here 900; only by the log 7",
+        f"{where}: lance_version is 3, but 41 by the log",
+        f"{where}: files: only in the stored state: 900; only in the log: 7",
     ]
     assert len(fix(filled)) == 1
     assert said(filled) == []
@@ -229,7 +229,7 @@ def test_a_snapshot_that_has_other_runs_than_the_log_makes_is_named(root: str) -
     store = store_at(root)
     state = store.commit(TABLE, [creation(), RunQueued("one", "CLEAN", "by hand")])
     store._snapshot_writer.take(replace(state, runs={"two": replace(state.runs["one"], run_id="two")}))
-    assert said(root) == [f"snapshot 1 of log {TABLE}: runs: only here two; only by the log one"]
+    assert said(root) == [f"snapshot 1 of log {TABLE}: runs: only in the stored state: two; only in the log: one"]
 
 
 def test_tables_in_one_place_are_named(root: str) -> None:

@@ -145,8 +145,8 @@ DAMAGE: list[tuple[str, Record, type[Exception], str]] = [
     ("a bit flipped", Record(TABLE, 7, "txn", _damaged(BODY, 60)), Corrupt, "checksum does not match"),
     ("its checksum flipped", Record(TABLE, 7, "txn", _damaged(BODY, 8)), Corrupt, "checksum does not match"),
     ("cut short", Record(TABLE, 7, "txn", BODY[:-1]), Corrupt, "checksum does not match"),
-    ("nothing", Record(TABLE, 7, "txn", b""), Corrupt, "not what the state store wrote"),
-    ("something else", Record(TABLE, 7, "txn", b"x" * 100), Corrupt, "not what the state store wrote"),
+    ("nothing", Record(TABLE, 7, "txn", b""), Corrupt, "the state store did not write this content"),
+    ("something else", Record(TABLE, 7, "txn", b"x" * 100), Corrupt, "the state store did not write this content"),
     ("in another's place", Record(TABLE, 8, "txn", BODY), Corrupt, f"it holds entry 7 of log {TABLE}"),
     ("in another log", Record("other", 7, "txn", BODY), Corrupt, f"it holds entry 7 of log {TABLE}"),
     (

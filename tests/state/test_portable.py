@@ -206,7 +206,7 @@ def test_a_store_that_is_there_is_never_written_over(exported: Path, tmp_path: P
 def test_an_import_that_was_cut_off_is_made_anew(exported: Path, tmp_path: Path) -> None:
     half = create_store(tmp_path / "new")
     half.commit(TABLE, [creation()])  # the instance's log comes last
-    with pytest.raises(InvalidInput, match="holds something already"):
+    with pytest.raises(InvalidInput, match="is not empty"):
         half.import_from(exported)
     half.close()
     import_into(exported, str(tmp_path / "new"))

@@ -1,4 +1,5 @@
-"""What `doctor` asks AWS about the user who runs it: credentials, region, endpoints, clock. No credential is shown.
+"""Checks of `doctor` that ask AWS about the user who runs it: credentials, region, endpoints, clock. No credential is
+shown.
 
 Requests wait shortly and are tried twice, since a person waits. Endpoints of the environment and profile are used.
 """
@@ -67,7 +68,7 @@ class Aws:
 
     @cached_property
     def session(self) -> Any:
-        """Raises DeployerError for a profile that is not there, or a file that cannot be read."""
+        """Raises DeployerError for a profile that does not exist, or a file that cannot be read."""
         try:
             session = aws_session()
             _never_ask(session)
@@ -227,7 +228,9 @@ def credentials(aws: Aws) -> Finding:
     what_is_there = f"from {source}; they expire at {expiry.astimezone(dt.UTC):%Y-%m-%d %H:%M} UTC"
     if found.method == "env" and left < _SOON:
         return warning(
-            what_is_there, "renew them before a long `up` or load: nothing renews what is in variables", **details
+            what_is_there,
+            "renew them before a long `up` or load: credentials in environment variables are not renewed",
+            **details,
         )
     return ok(what_is_there, **details)
 
@@ -296,8 +299,12 @@ def clock(aws: Aws) -> Finding:
 def judged_skew(seconds: float, url: str) -> Finding:
     """`seconds`: how far the clock of `url` is before this machine's."""
     off = round(abs(seconds))
-    what_is_there = f"{off} s {'behind' if seconds > 0 else 'before'} that of {url}" if off > 1 else f"as that of {url}"
-    remedy = "set the clock by NTP: AWS refuses signatures of another time"
+    what_is_there = (
+        f"{off} s {'behind' if seconds > 0 else 'ahead of'} the clock of {url}"
+        if off > 1
+        else f"the same as that of {url}"
+    )
+    remedy = "set the clock by NTP: AWS refuses requests that are signed with a wrong time"
     if off > MOST_SKEW:
         return wrong(what_is_there, remedy, seconds=-round(seconds))
     if off > SOME_SKEW:

@@ -1,4 +1,4 @@
-"""Which packaged functions may run here: what `doctor` says of packages in the lake and of who is trusted."""
+"""The check of `doctor` for packaged functions: packages in the lake, and the authors who are trusted here."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def packaged_functions(root: str, unready: Callable[[], str] = lambda: "") -> Fi
     details = {"packages": stored, "authors": sorted(by), "trusted_authors": sorted(trusted.authors)}
     if trusted.all_packages:
         return warning(
-            f"{what}; {said}: anyone who can write the lake chooses what runs",
+            f"{what}; {said}: anyone who can write to the lake chooses what runs",
             f"unset {PACKAGES_VARIABLE}, and trust authors or hashes",
             trusts_all=True,
             **details,
@@ -42,10 +42,10 @@ def packaged_functions(root: str, unready: Callable[[], str] = lambda: "") -> Fi
 def _trust(trusted: TrustedFunctions) -> str:
     if trusted.all_packages:
         return "all of them run here"
-    some = [f"those of {', '.join(map(visible, sorted(trusted.authors)))}"] if trusted.authors else []
+    some = [f"functions of {', '.join(map(visible, sorted(trusted.authors)))}"] if trusted.authors else []
     hashes = [name for name in trusted.names if ":" not in name]
     some += [count(len(hashes), "function by its hash", "functions by their hashes")] if hashes else []
-    return f"here run {' and '.join(some)}" if some else "none is trusted here, so none runs"
+    return f"{' and '.join(some)} run here" if some else "none is trusted here, so none runs"
 
 
 def _authors(root: str) -> tuple[int, frozenset[str]] | None:

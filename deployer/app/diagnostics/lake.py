@@ -1,4 +1,4 @@
-"""What `doctor` asks AWS about the lake: its bucket, the permissions of the user who runs it, and quotas."""
+"""Checks of `doctor` that ask AWS about the lake: its bucket, the permissions of the user who runs it, and quotas."""
 
 from __future__ import annotations
 
@@ -82,7 +82,11 @@ def bucket(aws: Aws, root: str, managed: str) -> Finding:
             f"{name}: whether it keeps versions is unknown: {aws_message(error)}", "allow s3:GetBucketVersioning"
         )
     if not versions:
-        remedy = "deployer up" if managed == "all" else "turn versions on: what is deleted by mistake comes back then"
+        remedy = (
+            "deployer up"
+            if managed == "all"
+            else "turn versions on, so that objects that are deleted by mistake can be restored"
+        )
         return warning(f"{name} in {place or aws.region} keeps no versions", remedy, region=place, versioning=False)
     return ok(f"{name} in {place or aws.region}, with versions; it can be written to", region=place, versioning=True)
 
@@ -92,7 +96,7 @@ def _no_bucket(error: ClientError, name: str, aws: Aws, managed: str) -> Finding
     place = headers.get("x-amz-bucket-region")
     match error.response.get("ResponseMetadata", {}).get("HTTPStatusCode"):
         case 404 if managed == "all":
-            return ok(f"{name} is not there yet: `deployer up` makes it")
+            return ok(f"{name} does not exist yet: `deployer up` creates it")
         case 404:
             remedy = f"create it: aws s3api create-bucket --bucket {name}, or set deployer:aws to all"
             return wrong(f"there is no bucket {name}", remedy)
@@ -173,7 +177,7 @@ def simulated(iam: Any, principal: str, grants: Sequence[Grant]) -> list[str] | 
         return [call for grant in grants for call in _denied(iam, principal, grant)]
     except ClientError as error:
         if code_of(error) in DENIED:
-            what = f"not checked: {principal} may not simulate. `up` names an action that is denied when it needs it"
+            what = f"not checked: {principal} may not simulate. `up` reports a denied action when it runs"
             return warning(what, "allow iam:SimulatePrincipalPolicy on this role or user, and iam:GetRole")
         return warning(f"not checked: {aws_message(error)}", "see the AWS error")
     except NO_ANSWER as error:

@@ -1,4 +1,4 @@
-"""What `doctor` looks at on this machine: Python, packages, Java, the Pulumi CLI and the provider of AWS."""
+"""Checks of `doctor` on this machine: Python, packages, Java, the Pulumi CLI and the provider of AWS."""
 
 from __future__ import annotations
 
@@ -126,13 +126,13 @@ def lake_provider(project: Project | None, engine: str) -> Finding:
         return not_applicable("no Pulumi.yaml was found")
     if engine == "embedded" or shutil.which("pulumi") is None:
         why = "the instance says `engine: embedded`" if engine == "embedded" else "the Pulumi CLI is not on PATH"
-        return not_applicable(f"{why}; the embedded engine has it in its own process")
+        return not_applicable(f"{why}; the embedded engine runs the plugin in its own process")
     try:
         found = find_plugin("lake", project.plugins, project.dir)
     except DeployerError as error:
         return wrong(f"{error.where}: {error.what}", error.remedy)
     if "lake" not in project.plugins and shutil.which(found.name) is None:
-        what = f"{found}: `deployer` has the Pulumi CLI find it, and a plain `pulumi up` does not find it"
+        what = f"{found}: the Pulumi CLI finds it when `deployer` starts it; a plain `pulumi up` does not"
         return warning(what, f"source {found.parent}/activate, or put {found.parent} on PATH")
     return ok(f"{found}")
 
@@ -167,7 +167,7 @@ def aws_provider(project: Project | None, engine: str, needed: str) -> Finding:
     plugin = find_plugin("aws", project.plugins, project.dir, wanted.version if wanted else "")
     version = _plugin_version(plugin, project)
     if not version:
-        return warning(f"{plugin} does not report its version", "version 7 is the one that the program is written for")
+        return warning(f"{plugin} does not report its version", "the program is written for version 7")
     if version.lstrip("v").partition(".")[0] != "7":
         return wrong(f"{version} at {plugin}", "deployer plugin install aws")
     return ok(f"{version} at {plugin}", version=version)

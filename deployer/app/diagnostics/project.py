@@ -1,4 +1,4 @@
-"""What `doctor` looks at in the project: its files, Pulumi's state, the lake's root on a disk, the state store."""
+"""Checks of `doctor` in the project: its files, Pulumi's state, the lake's root on a disk, the state store."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Place:
 
     @property
     def keeps_state_on_s3(self) -> bool:
-        """Whether Pulumi's state is in a bucket."""
+        """Returns whether Pulumi's state is in a bucket."""
         return self.workspace is not None and self.workspace.project.backend_url.startswith("s3://")
 
 
@@ -169,7 +169,7 @@ def judged_root(root: str, kind: str, free: int) -> Finding:
     if free < _TOO_LITTLE:
         return wrong(what_is_there, "free some space: a load writes its rows before it removes anything", **details)
     if _SHARED.fullmatch(kind):
-        what = f"{what_is_there}; several machines may share it, and the state's file works on one at a time"
+        what = f"{what_is_there}; several machines may share it, but the state's file supports one machine at a time"
         return warning(what, _LOCAL_DISK, **details)
     if free < _LITTLE:
         return warning(
@@ -212,7 +212,7 @@ def _locks(folder: Path) -> str:
                     other.execute("BEGIN IMMEDIATE")
                 except sqlite3.OperationalError:
                     return ""
-        return "two can write at a time"
+        return "two processes can write at a time"
     except sqlite3.Error as error:
         return str(error)
 

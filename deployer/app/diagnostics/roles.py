@@ -1,4 +1,5 @@
-"""Whether the roles that jobs on clusters act in may do what jobs need, by IAM's simulation: no call is made."""
+"""The check whether the roles of jobs on clusters have the permissions that jobs need, by IAM's simulation: no call is
+made."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def job_roles(aws: Aws, lake: Lake, root: str) -> Finding:
         except iam.exceptions.NoSuchEntityException:
             if "execution_role" in cluster.options:
                 what = f"the role of cluster {cluster.name} is not in this account: {cluster.options['execution_role']}"
-                return wrong(what, "make it, or name another by `execution_role`")
+                return wrong(what, "create it, or name another role in `execution_role`")
             continue  # `up` makes it
         except ClientError as error:
             return warning(f"not checked: {aws_message(error)}", "allow iam:GetRole on the roles of clusters")
@@ -50,7 +51,7 @@ def job_roles(aws: Aws, lake: Lake, root: str) -> Finding:
         )
         return wrong(f"jobs are denied {count(len(denied), 'call')}: {first_of(denied)}", remedy, denied=denied)
     if not looked_at:
-        return not_applicable("no role of a cluster is there yet: `deployer up` makes them")
+        return not_applicable("the roles of clusters do not exist yet: `deployer up` creates them")
     return ok(f"jobs may read and write the lake on {', '.join(looked_at)}", clusters=looked_at)
 
 

@@ -1,4 +1,4 @@
-"""Which checks concern a project: those of this machine and of the project, and of AWS where the lake is there."""
+"""The checks that concern a project: those of this machine and of the project, and of AWS where the lake is there."""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ def edit_dataset(edits: SpecEdits, item: DriftItem, found: Drift) -> None:
     declared = found.lake.dataset(item.address.partition("/")[2])
     live = found.datasets.get(item.address)
     if declared is None:
-        raise Uneditable("the specs declare it no more", remedy="run `up`")
+        raise Uneditable("the specs no longer declare it", remedy="run `up`")
     whole = declared.sources[""]
     if live is None:
-        remedy = "remove its document by hand, or run `up` to have it as declared"
-        raise Uneditable("a document is not removed by itself", where=whole, remedy=remedy)
+        remedy = "remove its document by hand, or run `up` to restore the declared dataset"
+        raise Uneditable("`drift` removes no document", where=whole, remedy=remedy)
     name = _property(item.change, declared)
     form: dict[str, Any] = dataset_document(live)
     edits.set_property(declared.sources.get(name, whole), name, form.get(name))
@@ -48,9 +48,9 @@ def _property(change: c.Change, declared: DatasetSpec) -> str:
             return "default_blueprint"
         case c.ChangeDefaultBlueprint(after=blueprint) if blueprint is not None:
             raise Uneditable(
-                f"a client set {blueprint.file}, and specs name the file of a blueprint",
+                f"a client set {blueprint.file}, but specs name the file of a blueprint",
                 where=declared.sources[""],
-                remedy="save it as a file and name that, or run `up` to have the declared one",
+                remedy="save it as a file and name that file, or run `up` to restore the declared blueprint",
             )
         case _:
-            raise Uneditable("this is edited by hand only", where=declared.sources[""])
+            raise Uneditable("this can only be edited by hand", where=declared.sources[""])

@@ -228,10 +228,10 @@ def _index_name(change: c.IndexChange) -> str:
 def _unknown_tables(workspace: Workspace, live: LiveLake) -> Iterator[Undeclared]:
     for address, table in sorted(live.tables.items()):
         if address not in live.resources and table.owner in ("", workspace.owner):
-            yield Undeclared(address, "it is in the state store, and this stack's Pulumi state does not know it")
+            yield Undeclared(address, "it is in the state store, but not in this stack's Pulumi state")
     for address, dataset in sorted(live.datasets.items()):  # those without an owner are of the catalog's clients
         if dataset.owner == workspace.owner and dataset.dataset_id not in live.applied_datasets:
-            yield Undeclared(address, "it is in the catalog, and this stack's Pulumi state does not know it")
+            yield Undeclared(address, "it is in the catalog, but not in this stack's Pulumi state")
 
 
 def _plain_datasets(store: StateReader, root: str) -> Iterator[Undeclared]:

@@ -124,8 +124,8 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
     if declared is None:
         raise Uneditable("the specs do not declare it any more", remedy="run `up`, or import it")
     if live is None:
-        remedy = "remove its document by hand, or run `up` to have it as declared"
-        raise Uneditable("only a person removes a document", where=declared.sources[""], remedy=remedy)
+        remedy = "remove its document by hand, or run `up` to restore the declared state"
+        raise Uneditable("documents are only removed by hand", where=declared.sources[""], remedy=remedy)
     if _is_mended(item.change, declared):
         return
     if isinstance(item.change, c.ColumnChange):
@@ -191,7 +191,7 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
             }
             property_name, after = "storage", kept or None
         case _:
-            raise Uneditable("this is edited by hand only", where=declared.sources[""])
+            raise Uneditable("this can only be edited by hand", where=declared.sources[""])
     edits.set_property(_place(declared, property_name), property_name, after)
 
 
@@ -257,13 +257,13 @@ def _edit_instance(
         case c.ChangeRoot(before=before, after=root):
             if resolve_root(workspace.dir, root) != resolve_root(workspace.dir, before):
                 what = f"this lake was applied as root {root}, which is another place than {before}"
-                remedy = f"write `root: {root}` if the lake was moved there, or run `up` to have it as declared"
+                remedy = f"write `root: {root}` if the lake was moved there, or run `up` to restore the declared state"
                 raise Uneditable(what, where=declared.sources.get("root", whole), remedy=remedy)
             property_name, after = "root", root
         case c.DeleteInstance():
-            raise Uneditable("only a person removes a document", where=whole, remedy="run `up` to make it again")
+            raise Uneditable("documents are only removed by hand", where=whole, remedy="run `up` to make it again")
         case _:
-            raise Uneditable("this is edited by hand only", where=whole)
+            raise Uneditable("this can only be edited by hand", where=whole)
     edits.set_property(declared.sources.get(property_name, whole), property_name, after)
 
 

@@ -58,7 +58,7 @@ def adopt_all(
             one = adoptable(root, path, *name.split("."))
             if (declared and diff(one.spec, declared)) or any(name == other.spec.full_name for other in found):
                 raise Refused(
-                    f"there is a table {name} already",
+                    f"table {name} exists already",
                     remedy=f"`deployer import table/{database}.OTHER {shlex.quote(str(path))}`",
                 )
             check_specs(workspace, lake, [] if declared else [one.spec])

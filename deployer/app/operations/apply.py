@@ -76,8 +76,8 @@ class PlanMoved(Refused):
     def __init__(self, file: str | None, moved: Sequence[MovedFact], *, is_applied: bool) -> None:
         self.file, self.moved = file, tuple(moved)
         number = "1 thing" if len(moved) == 1 else f"{len(moved)} things"
-        remedy = "the lake already is as the plan declares it" if is_applied else "preview again with --out"
-        what = f"{number} that the plan read moved since; nothing was changed"
+        remedy = "the lake already has the state that the plan declares" if is_applied else "preview again with --out"
+        what = f"{number} that the plan depends on changed since it was made; nothing was applied"
         super().__init__(what, where=file, remedy=remedy)
 
     def details(self) -> tuple[str, ...]:
@@ -217,7 +217,7 @@ def _apply(workspace: Workspace, planned: Planned, result: PlanResult, reporter:
 
 
 def _record_others(root: str, planned: Planned, reporter: Reporter) -> None:
-    """Record in the tables' logs what was committed to Lance and is not there yet, which the plan counted in."""
+    """Records in the tables' logs the commits to Lance that the plan counted and the logs lack."""
     behind = [table for table in planned.live.tables.values() if not table.recorded]
     if not behind:
         return
@@ -283,4 +283,4 @@ def _remove_unused_code(workspace: Workspace, lake: Lake, engine: Engine, report
         return
     if removed.objects:
         amount = f"{count(removed.objects, 'object')}, {size(removed.bytes)}"
-        reporter.note(f"removed code of jobs that nothing has named for {DAYS} days: {amount}")
+        reporter.note(f"removed code of jobs that no stack has used for {DAYS} days: {amount}")

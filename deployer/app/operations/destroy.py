@@ -37,7 +37,7 @@ class DestroyResult:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there was nothing to delete."""
+        """Returns whether there was nothing to delete."""
         return not self.summary.get("delete")
 
     def to_json(self) -> dict[str, Any]:

@@ -24,12 +24,12 @@ class DoctorResult:
 
     @property
     def counts(self) -> Mapping[Status, int]:
-        """How many checks have each status."""
+        """Returns the number of checks by status."""
         return counts(self.results)
 
     @property
     def is_healthy(self) -> bool:
-        """Whether nothing is wrong. Warnings count as healthy."""
+        """Returns whether nothing is wrong. Warnings count as healthy."""
         return not self.counts[Status.WRONG]
 
     def to_json(self) -> dict[str, Any]:

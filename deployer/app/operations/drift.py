@@ -40,7 +40,7 @@ class DriftResult:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no difference is left, and nothing is undeclared or unreadable."""
+        """Returns whether no difference is left, and nothing is undeclared or unreadable."""
         return not (self.undeclared or self.unreadable) and (self.taken_over or not self.items)
 
     def to_json(self) -> dict[str, Any]:

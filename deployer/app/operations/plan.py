@@ -52,7 +52,7 @@ class PlanResult:
 
     @property
     def totals(self) -> Mapping[Action, int]:
-        """How many resources are created, updated, deleted and left as they are."""
+        """Returns how many resources are created, updated, deleted and left as they are."""
         return self.plan.counts()
 
     @property
@@ -62,12 +62,12 @@ class PlanResult:
 
     @property
     def cost(self) -> MonthlyCost | None:
-        """What changes in the expected monthly cost; None where nothing does, or the root is on a disk."""
+        """The change of the expected monthly cost; None where nothing changes, or the root is on a disk."""
         return self.plan.cost
 
     @property
     def verdict(self) -> Verdict | None:
-        """What the policies of the project say of the plan; None where there are none."""
+        """The verdict of the project's policies on the plan; None without policies."""
         return self.plan.verdict
 
     @property
@@ -77,17 +77,18 @@ class PlanResult:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do. Some tables may be unreadable all the same."""
+        """Returns whether there is nothing to do. Some tables may be unreadable all the same."""
         return self.plan.is_empty
 
     @property
     def is_refused(self) -> bool:
-        """Whether `apply` raises PlanRefused: a change is refused, or a mandatory rule of the policies is broken."""
+        """Returns whether `apply` raises PlanRefused: a change is refused, or a mandatory rule of the policies is
+        broken."""
         return self.plan.is_refused
 
     @property
     def takes_away(self) -> bool:
-        """Whether it destroys data, or deletes or replaces a resource of any provider."""
+        """Returns whether it destroys data, or deletes or replaces a resource of any provider."""
         return self.plan.takes_away
 
     def to_json(self) -> dict[str, Any]:

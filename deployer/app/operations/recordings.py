@@ -1,4 +1,4 @@
-"""What `apply` does with the recordings of declared datasets once these are as declared."""
+"""The work of `apply` on the recordings of declared datasets once these are as declared."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AppliedRecordings:
-    """What was registered with the dataset at `address`. `failures` name each recording that could not be, and each
-    search index that could not be built; the others are there. `indexes` are search indexes that got their first
+    """The registrations of `apply` with the dataset at `address`. `failures` name each recording that could not be, and
+    each search index that could not be built; the others are there. `indexes` are search indexes that got their first
     values."""
 
     address: str

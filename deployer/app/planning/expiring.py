@@ -1,4 +1,4 @@
-"""How many rows a plan's retention lets expire now, as far as files' recorded bounds tell. No row is read."""
+"""The number of rows that a plan's retention lets expire now, by the recorded bounds of files. No row is read."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from deployer.plan import Foreign, Plan
 from deployer.provider.urn import address_of, is_in_no_cloud, type_of
 
 #: Why Pulumi does something to a resource of the lake that is as the specs declare it.
-_LEFT = {"create": "it is there; Pulumi's state of this stack takes it over"}
+_LEFT = {"create": "it exists already; Pulumi's state of this stack takes it over"}
 _USUAL = frozenset(("lake", "aws"))  #: packages of the programs that projects start with
 _CUT_OFF = "left over from an interrupted run"
 

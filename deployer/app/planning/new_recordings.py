@@ -1,4 +1,5 @@
-"""What is below the sources of the declared datasets and not registered, from listings alone: no recording is read."""
+"""Recordings below the sources of the declared datasets that are not registered, from listings alone: no recording is
+read."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a plan deletes and no engine does: tables and datasets that this stack manages and Pulumi's state does not know,
-such as of `deployer table add`, tables that cannot be read, and tables whose deletion was interrupted."""
+"""Deletions of a plan that no engine does: tables and datasets that this stack manages and Pulumi's state does not
+know, such as of `deployer table add`, tables that cannot be read, and tables whose deletion was interrupted."""
 
 from __future__ import annotations
 

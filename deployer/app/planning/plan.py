@@ -195,7 +195,7 @@ def _refuse_unmoved(workspace: Workspace, lake: Lake, recorded: Recorded) -> Non
         return
     if read_live(old).instance is not None:
         raise Refused(
-            f"the lake is at {before}, and the specs say {instance.root}, where there is none; nothing was changed",
+            f"the lake is at {before}, but the specs say {instance.root}, where there is no lake; nothing was changed",
             where=instance.sources.get("root") or instance.address,
             remedy=f"write `root: {before}` again, or {MOVE}",
         )

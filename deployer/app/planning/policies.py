@@ -62,7 +62,7 @@ def judged_at_ref(
         with _loaded(project, ref, reporter) as policies:
             return _judged(workspace, plan, (lake.instance, *lake.tables, *lake.datasets), live, policies, ref, None)
     if has_policies(workspace.dir):
-        note = f"there is no {POLICIES}/ at {ref}: rules take effect once they are there"
+        note = f"there is no {POLICIES}/ at {ref}: its rules take effect once they are merged"
         return replace(plan, verdict=Verdict(notes=(note,), ref=ref))
     return plan
 

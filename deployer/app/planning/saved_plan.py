@@ -116,7 +116,7 @@ def _faults(lake: Lake) -> Iterator[str]:
     for dataset in lake.datasets:
         yield from (f"{dataset.address}: {found.what}" for found in problems_of_dataset(dataset))
         if dataset.address in seen:
-            yield f"{dataset.address} is there twice"
+            yield f"{dataset.address} occurs twice"
         seen.add(dataset.address)
 
 

@@ -1,4 +1,4 @@
-"""What refreshes of the declared views would read and write, from logs and manifests: no row is read."""
+"""The rows that refreshes of the declared views would read and write, from logs and manifests: no row is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the report says of datasets of recordings: what is registered, what is new below their sources, their search."""
+"""Datasets of recordings in the report: their registrations, new recordings below their sources, and their search."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def _require_same_project(repository: Repository, commit: str, project: Path, as
 
 def _linked(place: Path) -> InvalidInput:
     return InvalidInput(
-        "is a link in this branch, and --against follows none to a project or its specs",
+        "is a link in this branch, and --against does not follow links to a project or its specs",
         where=place,
         remedy="replace the link by the folder itself",
     )
@@ -155,7 +155,7 @@ def _lake_before(
         for path in left_out(repository, commit, workspace.dir):
             if specs.is_relative_to(path):
                 raise InvalidInput(
-                    "is a link or a submodule at that commit, and --against follows none",
+                    "is a link or a submodule at that commit, and --against does not follow links or submodules",
                     where=path,
                     remedy="commit the files themselves",
                 )

@@ -46,7 +46,7 @@ def extract_specs(repository: Repository, commit: str, project: Path, target: Pa
             )
         if entry.mode == _LINK:
             raise InvalidInput(
-                "is a link at that commit, and --against follows none",
+                "is a link at that commit, and --against does not follow links",
                 where=entry.path,
                 remedy="commit the file itself",
             )
@@ -118,7 +118,7 @@ def _blobs(repository: Repository, files: Sequence[_Entry]) -> list[bytes]:
         head = answer[at:end].split()
         if len(head) != 3:
             raise InvalidInput(
-                "a file of that commit is not here", where=repository.top, remedy="fetch the whole commit"
+                "this repository lacks a file of that commit", where=repository.top, remedy="fetch the whole commit"
             )
         size = int(head[2])
         found.append(answer[end + 1 : end + 1 + size])

@@ -113,7 +113,7 @@ def find_repository(folder: Path) -> Repository:
     tops = [place for place in (folder, *folder.parents) if os.path.lexists(place / _ENTRY)]
     if not tops:
         raise InvalidInput(
-            "--against needs a Git repository, and this folder is in none",
+            "--against needs a Git repository, and this folder is not in one",
             where=folder,
             remedy="run the command in a clone of the project's repository",
         )

@@ -1,4 +1,5 @@
-"""When a preview need not ask the engine: Pulumi's state holds what the plan starts from, and the program adds nothing.
+"""The conditions under which a preview need not ask the engine: Pulumi's state holds what the plan starts from, and the
+program adds nothing.
 
 Running a program costs the SDK about a millisecond and a half for each resource, most of a preview's time. The program
 that projects start with only declares the lake when its root is on a disk, so that the engine would find the plan's

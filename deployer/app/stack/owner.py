@@ -1,4 +1,4 @@
-"""Whose lake it is: what one stack applied is planned, changed and destroyed by that stack alone, by one name."""
+"""The owner of a lake: what one stack applied is planned, changed and destroyed by that stack alone, by one name."""
 
 from __future__ import annotations
 

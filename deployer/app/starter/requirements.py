@@ -1,4 +1,5 @@
-"""What a project installs: this deployer as a wheel, and every package that it needs, with the hashes of their files.
+"""The packages that a project installs: this deployer as a wheel, and every package that it needs, with the hashes of
+their files.
 
 The wheel lies in the project, so nothing depends on what a package index has by the name of deployer.
 """
@@ -42,7 +43,7 @@ _AWS = """\
 
 """
 _BUILD = """\
-# What PySpark is built by, as the index has it as source only. Installed before the other packages.
+# Packages that build PySpark, of which the index has only the source. Install them before the other packages.
 --require-hashes
 --only-binary :all:
 

@@ -21,7 +21,7 @@ def write_project(folder: Path, name: str | None = None) -> list[Path]:
     Refused for a folder that holds anything but .git and .venv; InvalidInput for a name that no project can have.
     """
     if folder.exists() and not folder.is_dir():
-        raise Refused("there is a file of that name", where=folder, remedy="name another folder")
+        raise Refused("a file of that name exists already", where=folder, remedy="name another folder")
     if folder.exists() and (found := sorted(path.name for path in folder.iterdir() if path.name not in _IGNORED)):
         raise Refused(f"the folder is not empty: {', '.join(found[:3])}", where=folder, remedy="name a new one")
     name = _checked(name) if name else _name_of(folder.resolve().name)

@@ -26,7 +26,7 @@ TABLES = ("layers", "chunks", "tasks")
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """What is to be done. `clean_before`: versions from before that time are removed."""
+    """The work to do. `clean_before`: versions from before that time are removed."""
 
     compact: bool = False
     optimize_indexes: bool = False
@@ -120,7 +120,7 @@ def _compacted(datasets: Datasets, record: DatasetRecord) -> list[str]:
         return []
     reached("catalog:before-naming-compacted")
     if not datasets.is_replaced(record, after):
-        return ["The dataset was changed meanwhile, and its tables were not compacted."]
+        return ["The dataset was changed meanwhile, so its tables were not compacted."]
     changed = [name for name in TABLES if getattr(after, name) != getattr(record, name)]
     return [f"The tables {', '.join(changed)} were compacted."]
 

@@ -40,7 +40,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ReadSource:
-    """What a file holds: its layers, or why it cannot be registered."""
+    """The content of a file: its layers, or why it cannot be registered."""
 
     source: Source
     layers: tuple[NewLayer, ...] = ()

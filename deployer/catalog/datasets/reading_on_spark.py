@@ -76,7 +76,7 @@ def _sharing(layer: NewLayer, schemas: dict[bytes, pa.Schema]) -> NewLayer:
 
 
 class _Task:
-    """What a Spark task does: it reads the parts whose numbers it is given."""
+    """The work of a Spark task: it reads the parts whose numbers it is given."""
 
     def __init__(self, parts: tuple[tuple[Source, ...], ...], kind: Kind) -> None:
         self._parts, self._kind = parts, kind

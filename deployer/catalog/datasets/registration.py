@@ -29,7 +29,7 @@ _ATTEMPTS = 40  #: how often a registration is planned again because others chan
 
 
 class OnDuplicate(IntEnum):
-    """What to do with a layer that a segment has already; the numbers are those of the protocol."""
+    """The action for a layer that a segment has already; the numbers are those of the protocol."""
 
     OVERWRITE = 1
     SKIP = 2

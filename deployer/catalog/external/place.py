@@ -1,4 +1,4 @@
-"""Where an external table lies: a URL of a file system or of S3, in the form in which two of them can be compared."""
+"""The place of an external table: a URL of a file system or of S3, in the form in which two of them can be compared."""
 
 from __future__ import annotations
 

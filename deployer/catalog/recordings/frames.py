@@ -101,7 +101,9 @@ def frames(source: ByteSource) -> Iterator[Frame]:
         offset = place + MESSAGE_HEADER
         if kind not in _KINDS:
             raise InvalidInput(
-                f"the file is damaged: at byte {place:,} is not a message", where=source.url, remedy="record it again"
+                f"the file is damaged: there is no message at byte {place:,}",
+                where=source.url,
+                remedy="record it again",
             )
         if length > source.size - offset:
             raise _truncated(source, place)
@@ -111,7 +113,7 @@ def frames(source: ByteSource) -> Iterator[Frame]:
 
 def _truncated(source: ByteSource, place: int) -> InvalidInput:
     return InvalidInput(
-        f"the file is truncated: the message at byte {place:,} is not whole",
+        f"the file is truncated: the message at byte {place:,} is incomplete",
         where=source.url,
         remedy="copy the recording again",
     )

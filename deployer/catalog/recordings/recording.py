@@ -120,7 +120,7 @@ def _require_within(manifest: pa.RecordBatch, end: int, source: ByteSource) -> N
     offsets, sizes = (manifest[name].to_pylist() for name in ("chunk_byte_offset", "chunk_byte_size"))
     for first, size in zip(offsets, sizes, strict=True):  # most have few: an array would take longer to make
         if not MESSAGE_HEADER <= first <= first + size <= end:
-            raise _damaged(source, f"its footer names bytes {first:,} to {first + size:,}, which are not a chunk's")
+            raise _damaged(source, f"its footer names bytes {first:,} to {first + size:,}, which do not hold a chunk")
 
 
 @dataclass(frozen=True)

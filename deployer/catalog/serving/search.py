@@ -90,14 +90,14 @@ class SearchService:
                 count = min(count, 1) if limit == 0 else count
                 found = self.searches.search_vectors(record, entity, component, _vector(request.query), count)
             case other:
-                raise Unsupported(f"this server has no search by {other or 'an unspecified index'}")
+                raise Unsupported(f"this server does not support searches by {other or 'an unspecified index'}")
         found = tables.projected(found if limit is None else found.slice(0, limit), scan.columns)
         for batch in tables.batches(found):
             yield cloud.SearchDatasetResponse(data=part(batch))
 
 
 def _index(properties: Any) -> TextIndex | VectorIndex:
-    """Returns the index of a request. Raises InvalidInput for settings that there are not, Unsupported."""
+    """Returns the index of a request. Raises InvalidInput for settings that do not exist, Unsupported."""
     match properties.WhichOneof("props"):
         case "inverted":
             tokenizer = properties.inverted.base_tokenizer or "simple"
@@ -113,7 +113,7 @@ def _index(properties: Any) -> TextIndex | VectorIndex:
             sizes = vector.num_sub_vectors or 16, vector.target_partition_num_rows or 8192
             return VectorIndex(_METRICS[vector.distance_metrics], *sizes)
         case other:
-            raise Unsupported(f"this server has no index of {other or 'an unspecified kind'}")
+            raise Unsupported(f"this server does not support indexes of {other or 'an unspecified kind'}")
 
 
 def _config(search: SearchIndex) -> Any:

@@ -59,7 +59,7 @@ class CatalogService:
         return answer
 
     def find_entries(self, request: Any, headers: Mapping[str, str]) -> Any:
-        """Returns the entries that fit the filter. With a kind, an id or name that there is not is an error."""
+        """Returns the entries that fit the filter. With a kind, an id or name that does not exist is an error."""
         wanted = request.filter
         found = list(self.entries.all())
         if wanted.HasField("entry_kind"):

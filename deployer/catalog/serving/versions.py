@@ -1,4 +1,4 @@
-"""Which releases of Rerun's client are served: by the header with which a client says what it is."""
+"""The releases of Rerun's client that are served: by the header with which a client says what it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What belongs where a word is being typed: the kind of name, by the command and the words before it."""
+"""The completion that fits a word being typed: the kind of name, by the command and the words before it."""
 
 from __future__ import annotations
 

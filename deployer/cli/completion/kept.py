@@ -1,4 +1,4 @@
-"""What completion keeps from one press of a key to the next: small JSON files in the user's cache folder.
+"""The data that completion keeps from one press of a key to the next: small JSON files in the user's cache folder.
 
 They only save time: what they say is compared with the project and the state at each use, and a file that is missing,
 damaged or of another version of deployer is made again.

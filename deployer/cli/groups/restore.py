@@ -45,12 +45,17 @@ def restore(
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    preview: Annotated[bool, typer.Option("--preview", help="Say what it would undo, and change nothing.")] = False,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Show what the restore would undo, and change nothing.")
+    ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Undo also what is committed between the preview and the restore.")
+        bool, typer.Option("--force", help="Also undo what is committed between the preview and the restore.")
     ] = False,
     savepoint: Annotated[
-        bool, typer.Option(help="Make a savepoint of how tables are first, `before-restore-…`, to undo it by.")
+        bool,
+        typer.Option(
+            help="First make a savepoint `before-restore-…` of the tables, by which the restore can be undone."
+        ),
     ] = True,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
@@ -190,10 +195,10 @@ def _print_catalog(undone: CatalogUndoing) -> None:
     from deployer.cli.console.output import stdout
 
     if undone.nothing:
-        stdout().print(f"the catalog: it is as it was at savepoint {undone.name}")
+        stdout().print(f"the catalog: the same as at savepoint {undone.name}")
         return
     stdout().print("the catalog: recordings and the data of external tables stay as they are")
-    for names, what in ((undone.removed, "goes"), (undone.back, "comes back"), (undone.changed, "is as it was then")):
+    for names, what in ((undone.removed, "is removed"), (undone.back, "comes back"), (undone.changed, "changes back")):
         for each in names:
             stdout().print(f"  {each} {what}")
 
@@ -204,7 +209,7 @@ def _print(undone: Undoing) -> None:
 
     out = stdout()
     if undone.nothing:
-        out.print(f"{undone.table}: it is as it was at {undone.point.label}")
+        out.print(f"{undone.table}: the same as at {undone.point.label}")
         return
     (rows, then), (files, files_then), (held, held_then), (leaves, leaves_then) = (
         undone.rows,
@@ -219,8 +224,10 @@ def _print(undone: Undoing) -> None:
     )
     point = undone.point
     version = f"{point.dataset}:{point.lance_version}" if undone.versions is None else point.lance_version
-    out.print(f"  goes from version {undone.base.lance_version} to what version {version} had")
-    out.print(f"  files with {count(undone.removed, 'row')} go, files with {count(undone.back, 'row')} come back")
+    out.print(f"  goes from version {undone.base.lance_version} to the content of version {version}")
+    out.print(
+        f"  removes files with {count(undone.removed, 'row')}, brings back files with {count(undone.back, 'row')}"
+    )
     if leaves != leaves_then:
         out.print(f"  {leaves:,} → {count(leaves_then, 'leaf', 'leaves')}")
     for change in undone.changes:

@@ -41,9 +41,12 @@ def create(
     table: Tables = None,
     expires: Annotated[
         str | None,
-        typer.Option(metavar="AGE", help="It is removed after so long, such as 7d or 36h; never by itself by default."),
+        typer.Option(
+            metavar="AGE",
+            help="Remove the savepoint after this long, such as 7d or 36h. By default, it is kept until you delete it.",
+        ),
     ] = None,
-    note: Annotated[str, typer.Option(help="What it is for.")] = "",
+    note: Annotated[str, typer.Option(help="Purpose of the savepoint.")] = "",
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,

@@ -20,7 +20,7 @@ app = typer.Typer(
 @app.command()
 def export(
     file: Annotated[Path, typer.Argument(help="The file to write, such as dev.json.", show_default=False)],
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
@@ -43,7 +43,7 @@ def export(
     if file.exists() and not force:
         raise Refused("the file exists already", where=file, remedy="give another name, or --force")
     if not file.absolute().parent.is_dir():
-        raise InvalidInput("no such folder", where=file.absolute().parent, remedy="make it first")
+        raise InvalidInput("no such folder", where=file.absolute().parent, remedy="create it first")
     exported = engine_for(workspace, workspace.lake()).export(workspace.stack_ref)
     resources = _resources(exported)
     if not resources and not exported["deployment"].get("pending_operations"):
@@ -87,7 +87,7 @@ def import_stack(
         engine = engine_for(workspace, lake)
         there = len(_resources(engine.export(workspace.stack_ref)))
         if there and not yes:
-            confirm(f"Stack {stack} has {count(there, 'resource')} in its state. Put this file in its place?")
+            confirm(f"Stack {stack} has {count(there, 'resource')} in its state. Replace it with this file?")
         engine.restore(workspace.stack_ref, exported)
     resources = len(_resources(exported))
     if as_json:
@@ -168,7 +168,9 @@ def _read(file: Path, prefix: str) -> dict[str, Any]:
     if not isinstance(exported, dict) or not isinstance(version := exported.get("version"), int):
         raise wrong("it has no version")
     if version != 3:
-        raise InvalidInput(f"an export of version {version}, this reads 3", where=file, remedy="use the Pulumi CLI")
+        raise InvalidInput(
+            f"an export of version {version}, this deployer reads version 3", where=file, remedy="use the Pulumi CLI"
+        )
     if not isinstance(deployment := exported.get("deployment"), dict):
         raise wrong("it has no deployment")
     if (fault := fault_of_deployment(deployment)) is not None:

@@ -1,4 +1,4 @@
-"""Where a lake's root is, for commands that read its data: as the specs say, or as it was last applied."""
+"""The place of a lake's root, for commands that read its data: as the specs say, or as it was last applied."""
 
 from __future__ import annotations
 

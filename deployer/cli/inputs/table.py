@@ -1,4 +1,4 @@
-"""What the commands of `deployer table` work on: a table that this stack may change, and its spec."""
+"""The input of the commands of `deployer table`: a table that this stack may change, and its spec."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def run_on(
         if is_started:
             raise
         raise Interrupted(
-            "stopped while the run was being started, and it may run",
+            "stopped while the run was being started; it may be running",
             where=f"cluster {cluster.name}",
             remedy=f"the same command with --job-id {job.job_id} finds it, or starts it if it does not run",
         ) from None

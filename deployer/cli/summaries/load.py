@@ -53,12 +53,12 @@ def print_result(result: IngestResult, bad_rows: object) -> None:
 
 
 def _verb(result: IngestResult) -> str:
-    """Returns what the load did with its rows: `added`, or how many took the place of others."""
+    """Returns what the load did with its rows: `added`, or the number of rows that it replaced."""
     if result.counts is None:
         return "added"
     counts = result.counts
     if result.mode == "overwrite":
-        return f"took the place of {counts.deleted:,}"
+        return f"replaced {counts.deleted:,}"
     more = f", {counts.deleted:,} more deleted that had one of their keys" if counts.deleted else ""
     return f"merged ({counts.inserted:,} inserted, {counts.updated:,} updated{more})"
 

@@ -63,7 +63,7 @@ def _cleaned(done: CleanResult) -> None:
     what += [count(gone.files, "file") + " that no version has"] if gone.files else []
     what += [count(len(gone.datasets), "replaced dataset")] if gone.datasets else []
     what += [count(len(gone.jobs), "unfinished commit")] if gone.jobs else []
-    what += [count(len(gone.savepoints), "savepoint") + " whose time is over"] if gone.savepoints else []
+    what += [count(len(gone.savepoints), "expired savepoint")] if gone.savepoints else []
     if done.dry_run:
         stdout().print(f"{done.table}: would remove {', '.join(what)}: {size(gone.bytes)}")
     else:
@@ -107,7 +107,7 @@ def _ingested(done: IngestFilesResult) -> None:
     if done.set_aside or done.changed:
         note(f"{done.why}: `deployer service files {done.table} --status set-aside` (or changed) lists them")
     if done.messages or done.unknown:
-        outside = f", {done.outside:,} of them of no file of the place" if done.outside else ""
+        outside = f", {done.outside:,} of them about files outside of the place" if done.outside else ""
         outside += f"; {count(done.gone, 'named file is', 'named files are')} gone" if done.gone else ""
         unknown = f"; {done.unknown:,} that are not notifications stay in it" if done.unknown else ""
         note(f"{count(done.messages, 'message')} of the queue{outside}{unknown}")
@@ -147,7 +147,7 @@ def _metasynced(done: MetasyncResult) -> None:
 
 def _note_changes_of_others(each: PublishedEntry) -> None:
     if each.action == "left":
-        note(f"{each.target} was changed by another program, so it is unchanged")
+        note(f"{each.target} was changed by another program, so the run did not change it")
     elif each.changed_by_others:
         note(f"another program changed it: {', '.join(each.changed_by_others)}")
     elif each.failure:

@@ -1,4 +1,4 @@
-"""Whether a cluster has what one call of a function needs, before a job starts."""
+"""The check whether a cluster has what one call of a function needs, before a job starts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORKER_CPUS, WORKER_BYTES = 16.0, 120 * 10**9
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one worker has: CPUs, bytes of memory, GPUs. `name` is the cluster's, or `this machine`."""
+    """The resources of one worker: CPUs, bytes of memory, GPUs. `name` is the cluster's, or `this machine`."""
 
     name: str
     cpus: float
@@ -34,7 +34,7 @@ class Resources:
 
 
 class Needs(Protocol):
-    """What one call of a function needs: a UDF, or what its package says. `memory` is in bytes."""
+    """The needs of one call of a function: a UDF, or what its package says. `memory` is in bytes."""
 
     @property
     def name(self) -> str: ...

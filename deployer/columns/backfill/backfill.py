@@ -77,7 +77,7 @@ def backfill(job: BackfillJob, define: Define, on_progress: OnProgress = no_prog
     table.refuse_view()
     if (done := table.state.jobs.get(job.job_id)) is not None:
         if done.kind != job.kind:
-            raise other_job(table, job.job_id, f"{done.kind} was done under it")
+            raise other_job(table, job.job_id, f"a job of kind {done.kind} had it")
         _refuse_done_otherwise(job, done, define)
         return BackfillJobResult(job.job_id, request.column, already_done=True)
     if not job.is_new:

@@ -24,7 +24,7 @@ Joined = Iterator[tuple["Offsets", pa.RecordBatch]]
 
 @dataclass(frozen=True, slots=True)
 class BlobInputs:
-    """Which inputs are blobs (`top`) or hold some in a nested field (`nested`), and how they are read.
+    """The inputs that are blobs (`top`) or hold some in a nested field (`nested`), and how they are read.
 
     `buffer` bytes of blobs are read at a time; a blob that is larger is read alone. `auto` reads ranges of the blobs'
     files where it can, `range` only so, `legacy` opens each blob by itself.

@@ -1,4 +1,4 @@
-"""Where the rows of error records are now: rows move when files are merged or rows are changed."""
+"""The current places of the rows of error records: rows move when files are merged or rows are changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the values of a column are computed: by SQL, or by a function. A definition can be pickled to workers."""
+"""The computation of the values of a column: by SQL, or by a function. A definition can be pickled to workers."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def choose_engine(wanted: Engine, rows: int) -> tuple[str, str]:
         return wanted, f"as asked for ({amount})"
     if rows > SMALL_ROWS:
         return "spark", f"{amount}: more than {SMALL_ROWS:,}"
-    return "driver", f"{amount}: this process does it before Spark would have"
+    return "driver", f"{amount}: this process finishes before Spark would start"
 
 
 def executor_of(engine: str, table: OpenTable, request: BackfillRequest, cluster: Sizes | None) -> Executor:

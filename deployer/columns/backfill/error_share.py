@@ -27,7 +27,7 @@ INTERVAL = 1.0  #: seconds between two times that a process of tasks stores its 
 
 @dataclass(slots=True)
 class _Counts:
-    """What this process has counted of a job, what was last known of others, and when that was."""
+    """The counts of a job by this process, what was last known of others, and when that was."""
 
     process: str = field(default_factory=lambda: uuid.uuid4().hex)
     rows: int = 0

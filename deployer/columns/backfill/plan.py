@@ -1,4 +1,4 @@
-"""What a backfill would do now: by default from the table's state alone, without opening a data file."""
+"""The plan of a backfill: by default from the table's state alone, without opening a data file."""
 
 from __future__ import annotations
 

@@ -47,12 +47,12 @@ class BackfillRequest:
 
     @property
     def is_of_all(self) -> bool:
-        """Whether all rows are computed again, as `where="1=1"` asks for."""
+        """Returns whether all rows are computed again, as `where="1=1"` asks for."""
         return self.where is not None and _ALWAYS_TRUE.fullmatch(self.where) is not None
 
     @property
     def names_fragments(self) -> bool:
-        """Whether only some fragments are asked for."""
+        """Returns whether only some fragments are asked for."""
         return self.read_version is not None or self.num_frags is not None or self.skip_frags > 0
 
 

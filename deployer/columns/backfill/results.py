@@ -10,7 +10,7 @@ from deployer.state.model.services import Figures, FinalStatus
 
 @dataclass(frozen=True, slots=True)
 class BackfillPlan:
-    """What `backfill` would do now. Nothing is reserved: rows may come and go.
+    """The work that `backfill` would do now. Nothing is reserved: rows may come and go.
 
     `rows` are those to compute. By default these are the rows of the `fragments`, without looking into them: of a
     fragment that no definition is known for, rows with a value are left alone. With a condition they are counted.

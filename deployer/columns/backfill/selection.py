@@ -1,4 +1,4 @@
-"""Which fragments and rows a backfill computes: by what is recorded of files, or by a condition."""
+"""The fragments and rows that a backfill computes: by what is recorded of files, or by a condition."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def alter_transformed(table: OpenTable, alterations: Sequence[Mapping[str, Any]]
                 what, where=table.address, remedy='give {"path": "column", "udf": udf}, rename or others'
             )
         if unknown := [name for name in given if name not in _PARTS]:
-            what = f"an alteration of {given['path']!r} has {unknown[0]!r}"
+            what = f"an alteration of {given['path']!r} has an unknown part {unknown[0]!r}"
             raise InvalidInput(what, where=table.address, remedy=f"use {', '.join(_PARTS[1:])}")
         column = columns[known_column(spec, given["path"])]
         computed = column.computed

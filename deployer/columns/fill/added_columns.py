@@ -28,7 +28,7 @@ def refuse_new_column(table: OpenTable, column: Column) -> None:
     others = (name for name in table.schema.names if name.lower() == column.name.lower())
     if other := next(others, None):
         raise InvalidInput(
-            f"column {column.name} differs from {other} in capitals only",
+            f"column {column.name} differs from {other} only in upper and lower case",
             where=table.address,
             remedy=f"use {other}, or another name",
         )

@@ -1,4 +1,4 @@
-"""How many rows of a fragment are made at a time, and after which time they are saved. Pure."""
+"""The number of rows of a fragment that are made at a time, and the time after which they are saved. Pure."""
 
 from __future__ import annotations
 

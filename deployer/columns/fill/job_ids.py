@@ -22,7 +22,7 @@ def refuse_used_id(table: OpenTable, job_id: str) -> None:
     tables = tables_with_job(table.root, job_id) - {table.entry.table_id}
     if tables:
         entry = table.store.instance().tables.get(min(tables))
-        raise other_job(table, job_id, f"it is one of table {entry.full_name if entry else min(tables)}")
+        raise other_job(table, job_id, f"a job of table {entry.full_name if entry else min(tables)}")
 
 
 def other_job(table: OpenTable, job_id: str, why: str) -> InvalidInput:

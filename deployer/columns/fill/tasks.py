@@ -1,4 +1,4 @@
-"""How the fragments of a run are parted into tasks: large ones are split, small ones are done together. Pure."""
+"""The division of a run's fragments into tasks: large ones are split, small ones are done together. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Piece:
 
     @property
     def is_whole(self) -> bool:
-        """Whether these are all rows of the fragment, so that the task writes its data file too."""
+        """Returns whether these are all rows of the fragment, so that the task writes its data file too."""
         return len(self.rows) == self.work.physical_rows
 
 

@@ -19,4 +19,4 @@ def choose_engine(wanted: Engine, source: LoadSource, table_rows: int) -> tuple[
         return "spark", f"{amount}: more than {SMALL_ROWS:,} rows or {size(SMALL_BYTES)}"
     if table_rows > SMALL_TABLE_ROWS:
         return "spark", f"the table has {table_rows:,} rows: more than {SMALL_TABLE_ROWS:,}"
-    return "driver", f"{amount}: this process does it before Spark would have"
+    return "driver", f"{amount}: this process finishes before Spark would start"

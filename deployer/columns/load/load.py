@@ -87,7 +87,7 @@ def load_columns(
     kind = f"load columns {', '.join(request.columns)}"
     if (done := table.state.jobs.get(job_id)) is not None:
         if done.kind != kind:
-            raise other_job(table, job_id, f"{done.kind} was done under it")
+            raise other_job(table, job_id, f"a job of kind {done.kind} had it")
         return LoadResult(job_id, columns=request.columns, already_done=True)
     if not is_new:
         refuse_used_id(table, job_id)

@@ -18,7 +18,7 @@ class LogStreams:
         self._tokens: dict[str, str | None] = {}
 
     def new_lines(self) -> list[str]:
-        """Returns what came since this was asked last. A group that is not there has none."""
+        """Returns what came since this was asked last. A group that does not exist has none."""
         try:
             if len(self._tokens) < len(self._names):
                 self._find()

@@ -70,7 +70,9 @@ class EmrServerless:
                 return Run(run_id, key, attempt)
             # The answer to this token is a run that failed before: another command started it.
         raise DeployerError(
-            f"{job.title} was tried {MOST_ATTEMPTS} times under this job id", where=self.name, remedy="give another"
+            f"{job.title} was tried {MOST_ATTEMPTS} times under this job id",
+            where=self.name,
+            remedy="give another job id",
         )
 
     def _started(self, job: RemoteJob, key: str) -> tuple[str, datetime]:

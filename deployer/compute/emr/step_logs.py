@@ -1,4 +1,4 @@
-"""What the driver of an EMR step prints, as far as EMR has put it on S3: every few minutes, and when the step ends.
+"""The output of the driver of an EMR step, as far as EMR has put it on S3: every few minutes, and when the step ends.
 
 The step's own output names the application on YARN; the output of that one's first container is the driver's.
 """

@@ -73,7 +73,9 @@ class EmrSteps:
             if self.status(found).state not in (RunState.FAILED, RunState.CANCELLED):
                 return Run(found, key, number)
         raise DeployerError(
-            f"{job.title} was tried {MOST_ATTEMPTS} times under this job id", where=self.name, remedy="give another"
+            f"{job.title} was tried {MOST_ATTEMPTS} times under this job id",
+            where=self.name,
+            remedy="give another job id",
         )
 
     def status(self, run_id: str) -> RunStatus:

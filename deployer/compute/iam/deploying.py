@@ -1,4 +1,4 @@
-"""What the role that runs `deployer up` needs on AWS: the one list, of which `deployer doctor
+"""The permissions on AWS of the role that runs `deployer up`: the one list, of which `deployer doctor
 --write-policy` makes the policies. Pure.
 
 `deployer doctor` asks IAM about every call of it. `tests/stacks/test_recorded_access.py` holds this list and what

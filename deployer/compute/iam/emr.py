@@ -1,4 +1,4 @@
-"""What EMR clusters need of IAM: two roles each, EMR's own and that of its instances, and who makes them. Pure.
+"""The needs of EMR clusters in IAM: two roles each, EMR's own and that of its instances, and who makes them. Pure.
 
 https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-iam-roles.html
 """

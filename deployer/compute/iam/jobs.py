@@ -1,4 +1,4 @@
-"""What jobs are allowed to do on AWS, and what the things that they need are called there. Pure; policies are JSON.
+"""The permissions of jobs on AWS, and the names of the resources that they need. Pure; policies are JSON.
 
 The actions are those of `docs/state-format.md` (Access), less what only making and removing an instance needs, and
 those that EMR Serverless asks for to write logs
@@ -151,7 +151,7 @@ def worker_size(cores: int, memory: str) -> Mapping[str, str]:
 
 
 def worker_gigabytes(cores: int, memory: str) -> int:
-    """Returns the memory of a worker with the tenth more that Spark takes, as EMR Serverless has it for so many vCPU.
+    """Returns the memory of a worker with the tenth more that Spark takes, as EMR Serverless has it for this many vCPU.
 
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-behavior.html#worker-configs
     """

@@ -1,4 +1,5 @@
-"""What `deployer up` needs of IAM for table services on AWS: schedules, alarms, budgets and Glue's databases. Pure.
+"""The permissions that `deployer up` needs for table services on AWS: schedules, alarms, budgets and Glue's databases.
+Pure.
 
 Names that begin with the lake's id belong to this lake, so they suffice where the stack chooses the name. Databases in
 Glue are named for people (`INSTANCE_DATABASE`), so two lakes' names may be alike: there the lake's tag counts.

@@ -1,4 +1,4 @@
-"""Where the code of jobs is on S3, and the settings by which Spark on EMR runs them with it.
+"""The place of the code of jobs on S3, and the settings by which Spark on EMR runs them with it.
 
 The stack uploads what `deployer package` builds, and exports the places as `jobs`, by architecture.
 """
@@ -52,7 +52,7 @@ class JobCode:
         )
 
     def script(self, job: str) -> str:
-        """Returns the program of a job. Raises NotFound for one that is not there."""
+        """Returns the program of a job. Raises NotFound for one that does not exist."""
         if job not in self.scripts:
             there = ", ".join(sorted(self.scripts))
             raise NotFound(f"no job {job!r} was uploaded, there are {there}", remedy="run `deployer up` again")

@@ -54,7 +54,9 @@ def requested(root: str, job_id: str) -> Mapping[str, Any]:
     """Reads the request of a job. Raises NotFound for a job without one."""
     document = _get(root, _request_of(job_id))
     if document is None:
-        raise NotFound(f"nothing is kept of job {job_id}", where=f"{root}/{FOLDER}", remedy="run `deployer up` again")
+        raise NotFound(
+            f"there is no record of job {job_id}", where=f"{root}/{FOLDER}", remedy="run `deployer up` again"
+        )
     return document
 
 

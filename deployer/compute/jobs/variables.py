@@ -56,7 +56,9 @@ def trusted_on_clusters(values: Mapping[str, str]) -> TrustedFunctions:
             )
     every = found.get("trust_udfs", "false")
     if every not in _FLAGS:
-        raise InvalidInput(f"{every!r} is not true or false", where="deployer:trust_udfs", remedy="write true or false")
+        raise InvalidInput(
+            f"{every!r} is neither true nor false", where="deployer:trust_udfs", remedy="write true or false"
+        )
     return TrustedFunctions(names, _listed(found.get("trusted_authors", "")), every == "true")
 
 

@@ -128,7 +128,7 @@ def _checked(wheel: Path, packages: Hashes) -> str:
 
 def _untrusted(what: str) -> DeployerError:
     return DeployerError(
-        f"the package index has another file of {what} than the ones that are trusted: their SHA-256 differs",
+        f"the package index has a different file of {what} than the trusted ones: the SHA-256 differs",
         remedy="do not use it; ask the operator of the index, or pin its hash in requirements.txt once you trust it",
     )
 

@@ -1,4 +1,4 @@
-"""Which files of packages are trusted: their SHA-256, by name and version.
+"""The files of packages that are trusted: their SHA-256, by name and version.
 
 The lock is part of the package (`lock/`, made by `make lock`). What a project's own requirements files say of a version
 counts instead of what the lock says of it.

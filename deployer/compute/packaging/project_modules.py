@@ -70,7 +70,7 @@ def project_modules(
 
 
 class _Modules:
-    """What one function needs: `roots` are the files and folders of the project that become modules of jobs."""
+    """The needs of one function: `roots` are the files and folders of the project that become modules of jobs."""
 
     def __init__(self, project: Path, function: NamedFunction, requirements: Sequence[str]) -> None:
         self._folders, self._requirements = (project, project / "src"), requirements

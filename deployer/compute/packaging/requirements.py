@@ -54,7 +54,8 @@ def pins(names: Iterable[str] = REQUIREMENTS.values()) -> list[str]:
     """`name==version` of the packages and of all that they need, in order.
 
     What a package needs on some machines only is among them when it is installed here: pip judges such conditions by
-    the machine that it runs on, not by the one that it downloads for. Raises NotFound for a package that is not there.
+    the machine that it runs on, not by the one that it downloads for. Raises NotFound for a package that does not
+    exist.
     """
     return list(_pins(tuple(names), tuple(sys.path)))
 

@@ -99,8 +99,8 @@ def _ended(
         raise Interrupted(
             f"the run was cancelled{detail}",
             where=run,
-            remedy="the table is as it was, unless the job had committed: run again with its --job-id, it adds nothing "
-            "twice",
+            remedy="the table is unchanged, unless the job had committed; run it again with its --job-id, which "
+            "adds nothing twice",
         )
     deadline = clock.monotonic() + LAST_LINES
     while clock.monotonic() < deadline:  # CloudWatch hands lines out late

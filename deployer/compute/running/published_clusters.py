@@ -1,4 +1,4 @@
-"""Where the clusters and the job code of a lake on S3 are, as an object below its root.
+"""The addresses of the clusters and the job code of a lake on S3, as an object below its root.
 
 The stack exports it, and `deployer up` copies it there for those who know only the lake's root, such as Python
 programs.
@@ -43,7 +43,7 @@ def published_cluster(root: str, cluster: Cluster) -> RemoteCluster:
     published."""
     document = published_outputs(root)
     if document is None:
-        what = f"nothing below the lake's root says where the cluster {cluster.name} is"
+        what = f"the address of cluster {cluster.name} is not published below the lake's root"
         raise NotFound(what, where=f"{root}/{FILE}", remedy=_REMEDY)
     return connect(cluster, document, f"{root}/{FILE}", document)
 

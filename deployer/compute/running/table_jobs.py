@@ -84,9 +84,9 @@ def published(root: str, instance: InstanceSpec, work: str, where: str) -> Table
     cluster = cluster_of(instance, outputs)
     if cluster is None:
         raise Refused(
-            f"{work} on cluster {declared.name}, and nothing below the root says where that is",
+            f"{work} on cluster {declared.name}, and the address of that cluster is not published below the root",
             where=where,
-            remedy="run `deployer up`, whose plan says where that is done",
+            remedy="run `deployer up`, which publishes it",
         )
     return connected(instance, cluster, outputs)
 
@@ -176,7 +176,7 @@ def _follow(
     except (_Stopped, KeyboardInterrupt):
         _end(cluster, root, started, clock)
         raise Interrupted(
-            f"stopped, and {run} was asked to end; the table is as it was",
+            f"stopped, and {run} was asked to end; the table is unchanged",
             where=started.title,
             remedy=wanted.resumed,
         ) from None

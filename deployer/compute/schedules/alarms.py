@@ -30,7 +30,8 @@ SLACK_HOURS = 6
 
 @dataclass(frozen=True, slots=True)
 class EventRule:
-    """Which events are reported, and how: `pattern` and `template` are JSON, `paths` has the places of the fields."""
+    """The events that are reported, and how: `pattern` and `template` are JSON, `paths` has the places of the
+    fields."""
 
     pattern: str
     paths: Mapping[str, str]

@@ -1,4 +1,5 @@
-"""What jobs need to load files by themselves: to read the places that tables' `ingest` names, and their queues."""
+"""The permissions that jobs need to load files by themselves: to read the places that tables' `ingest` names, and their
+queues."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _GLOB = re.compile(r"[*?\[]")
 
 @dataclass(frozen=True, slots=True)
 class LandingPlaces:
-    """What the runs on one cluster read: addresses of places on S3, and ARNs or URLs of queues."""
+    """The places that the runs on one cluster read: addresses of places on S3, and ARNs or URLs of queues."""
 
     files: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()

@@ -154,7 +154,8 @@ def start_job_run(
 
 
 def _capitals(value: Any) -> Any:
-    """Returns names the members of a request as Scheduler does; keys of an encryption context stay as they are."""
+    """Returns a request with the names that Scheduler gives its members; keys of an encryption context stay as they
+    are."""
     return {
         name[0].upper() + name[1:]: item
         if name == "encryptionContext" or not isinstance(item, dict)

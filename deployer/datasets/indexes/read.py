@@ -70,7 +70,7 @@ class ObservedIndex:
 class RememberedIndex:
     """A declaration, and in which of the table's datasets it was seen last: a rewrite moves to another, without it.
 
-    While it is built or waits, `before` is the index that it takes the place of, and `segments` are that one's.
+    While it is built or waits, `before` is the index that it replaces, and `segments` are that one's.
     """
 
     index: IndexSpec

@@ -27,7 +27,7 @@ Details = tuple[str, bytes]  #: the type's URL, and the message
 def segment_details(location: str, version: int) -> Mapping[str, Details]:
     """Returns the details of all segments of indexes in that version of the dataset, by the segments' ids.
 
-    Raises NotFound when the version is not there.
+    Raises NotFound when the version does not exist.
     """
     data = objects_at(location).get(f"_versions/{manifest_of(location, version)}")
     manifest = _message("Manifest").FromString(_block(data, int.from_bytes(data[-16:-8], "little")))

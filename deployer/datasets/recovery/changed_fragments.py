@@ -1,4 +1,4 @@
-"""Which fragments commits may have changed, from Lance's records of the commits."""
+"""The fragments that commits may have changed, from Lance's records of the commits."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which definitions computed the values of fragments, as the log lacks it: from commit metadata, and from what others
-wrote or removed since."""
+"""The definitions that computed the values of fragments, as the log lacks it: from commit metadata, and from what
+others wrote or removed since."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Stands:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """A restore of several tables that is not recorded: until it is, or is taken back, the table is as it was before.
+    """A restore of several tables that is not recorded: until it is, or is taken back, the table is unchanged before.
 
     `built_on`: others have committed on top of it.
     """
@@ -85,7 +85,7 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class UndoneRestore:
-    """A restore that is not valid: the table is as it was before that version, the dataset's newest."""
+    """A restore that is not valid: the table is unchanged before that version, the dataset's newest."""
 
     version: int
 

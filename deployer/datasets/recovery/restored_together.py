@@ -203,7 +203,7 @@ def _swapped(
     target: RestoreTarget,
     location: Location,
 ) -> TableRestored | None:
-    """Returns the record of a table whose dataset of then takes the place of its own; None while Lance has no commit
+    """Returns the record of a table whose dataset of then replaces its own; None while Lance has no commit
     there."""
     retired = open_dataset(f"{root.rstrip('/')}/{location}")
     version = int(retired.version)

@@ -1,4 +1,4 @@
-"""What the log records of a change of rows: one update, whether its own process or the roll-forward writes it."""
+"""The log's record of a change of rows: one update, whether its own process or the roll-forward writes it."""
 
 from __future__ import annotations
 

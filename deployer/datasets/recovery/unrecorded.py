@@ -1,4 +1,5 @@
-"""What a dataset has and its table's log lacks, as the updates that record it. Nothing here writes anything.
+"""The changes that a dataset has and its table's log lacks, as the updates that record them. Nothing here writes
+anything.
 
 Lance is the truth for data. A commit of ours carries metadata (`deployer.datasets.commit_metadata`) and is recorded as
 its job would have recorded it; all other commits come from other programs and are adopted: new fragments go to the leaf

@@ -171,7 +171,7 @@ def _limits(targets: frozenset[str], leave: frozenset[str]) -> dict[str, Any]:
 
 
 def _open(stack: StackRef, packages: frozenset[str]) -> automation.Stack:
-    """Returns the stack, made where it is not there yet, for a command that changes it."""
+    """Returns the stack, made where it does not exist yet, for a command that changes it."""
     _check_plugins(stack, packages)
     _take_over_journal(stack)
     return _call(

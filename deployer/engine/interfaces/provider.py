@@ -54,7 +54,8 @@ class Live:
 
 @dataclass(frozen=True)
 class Refreshed:
-    """What a preview's refresh read, for the run that applies what was previewed: live state is read once for both.
+    """The live state that a preview's refresh read, for the run that applies what was previewed: live state is read
+    once for both.
 
     By URN and id, the records that providers were asked about, and what they answered.
     """

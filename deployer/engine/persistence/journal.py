@@ -52,7 +52,7 @@ class Journal:
 
     @property
     def is_written(self) -> bool:
-        """Whether any of it may be in the backend."""
+        """Returns whether any of it may be in the backend."""
         return self._synced > 0 or self._failure is not None
 
     def append(self, entry: Entry) -> int:
@@ -157,9 +157,9 @@ def _fault(doc: Mapping[str, Any]) -> str | None:
                 return "it does not have the shape of a step's end"
             keys = [*put, *drop, *([doc["keep"]] if "keep" in doc else [])]
             if not all(isinstance(key, str) and _KEY.fullmatch(key) for key in keys):
-                return "it names a resource by what is not a key"
+                return "it names a resource by an invalid key"
             if not all(isinstance(position, int) for position in resolves):
-                return "it resolves what is not a position"
+                return "it resolves an invalid position"
             resources = [*put.values(), *([doc["add"]] if "add" in doc else [])]
         case _:
             return "it is neither the beginning nor the end of a step"

@@ -1,4 +1,4 @@
-"""Where a journal's bytes are kept: one file that grows in a folder, numbered small objects in a bucket.
+"""The storage of a journal's bytes: one file that grows in a folder, numbered small objects in a bucket.
 
 Objects are never changed: each `append` is one of its own, put when the one before it is known to be there. Their names
 begin with an id of the run, so that a writer that was given up for dead cannot add to another's journal. The first
@@ -35,7 +35,7 @@ class JournalParts(Protocol):
         ...
 
     def append(self, data: bytes) -> None:
-        """Returns when the data is durable. One caller at a time."""
+        """Waits until the data is durable. One caller at a time."""
         ...
 
     def remove(self) -> None: ...

@@ -124,8 +124,8 @@ def _refuse_if_held(files: StackFiles, folder: str, mine: str) -> None:
         raise Conflict(
             "another run holds the stack: " + "; ".join(map(str, others)),
             where=f"{files.project}/{files.stack}",
-            remedy="nothing was changed; wait until it ends. If its machine is gone, so is the run: then delete "
-            + ", ".join(files.backend.where(holder.path) for holder in others),
+            remedy="nothing was changed; wait until it ends. If its machine no longer exists, the run has "
+            "ended: then delete " + ", ".join(files.backend.where(holder.path) for holder in others),
         )
 
 

@@ -63,7 +63,7 @@ def install_plugin(
     on_progress: OnProgress = no_progress,
     on_wait: Callable[[], None] = lambda: None,
 ) -> Installation:
-    """Installs a plug-in that is not there yet, from a file or else from `server`, its package's server, or Pulumi's.
+    """Installs a plug-in that does not exist yet, from a file or else from `server`, its package's server, or Pulumi's.
 
     Raises InvalidInput, NotFound, Refused and Corrupt for what cannot be or is not trusted, DeployerError where no
     server can be reached; then nothing is installed.

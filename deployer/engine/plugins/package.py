@@ -1,4 +1,4 @@
-"""Which plug-in a package of the program needs: its `pulumi-plugin.json` names it, as Pulumi's engine reads it."""
+"""The plug-in that a package of the program needs: its `pulumi-plugin.json` names it, as Pulumi's engine reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Where a plug-in is published, in the order in which Pulumi's engine looks: GitHub's releases, then get.pulumi.com.
+"""The places where a plug-in is published, in the order in which Pulumi's engine looks: GitHub's releases, then
+get.pulumi.com.
 
 A package may name another server, and so may the user. Beside the archives there is a file of their checksums,
 `pulumi-NAME_VERSION_checksums.txt`: Pulumi's release workflow uploads both together.

@@ -209,8 +209,8 @@ class Monitor:
         run.leaks.refuse_name(goal.name, goal.position or goal.type)
         if not is_urn(urn) or type_of(urn) != goal.type:
             raise InvalidInput(
-                f"the program gives a resource the type {goal.type[:100]!r} and the name {goal.name[:100]!r}, of which "
-                "Pulumi makes no URN",
+                f"the program gives a resource the type {goal.type[:100]!r} and the name {goal.name[:100]!r}, "
+                "which do not make a valid URN",
                 where=goal.position or None,
                 remedy="use a type such as my:module:Type and a name without control characters",
             )

@@ -75,12 +75,12 @@ def run_program(stack: StackRef, config: StackConfig, run: Run, *, monitor: Any,
         ended = process.end()
     if early:
         raise EngineFailed(
-            f"the program's process ended before the program came to its end: {ended or 'exit code 0'}",
+            f"the program's process ended before the program did: {ended or 'exit code 0'}",
             where=stack.project.main,
             remedy="let the program run to its last line",
         )
     if ended:
-        run.report("warning", f"the program came to its end, but not its process: {ended}")
+        run.report("warning", f"the program ended, but its process did not: {ended}")
 
 
 class _EndedEarly(Exception):
@@ -115,8 +115,8 @@ class _Served:
             raise _EndedEarly
         except ChannelBroken as broken:
             raise EngineFailed(
-                f"the program does not keep to Pulumi's protocol: {broken}",
-                remedy="let it use Pulumi's SDK, and nothing below that",
+                f"the program violates Pulumi's protocol: {broken}",
+                remedy="use Pulumi's SDK in the program, and no calls below it",
             ) from None
         finally:
             self._executor.shutdown(wait=True, cancel_futures=True)

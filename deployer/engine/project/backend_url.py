@@ -1,4 +1,4 @@
-"""Where a project's state is kept: a folder, or a bucket with the options that Pulumi's own backend takes."""
+"""The place of a project's state: a folder, or a bucket with the options that Pulumi's own backend takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the executable of a provider plugin is looked for: `pulumi-resource-NAME`.
+"""The search for the executable of a provider plugin: `pulumi-resource-NAME`.
 
 Pulumi's state names providers too, and is untrusted. So a name is only ever a name, and a folder of the checkout is
 used where Pulumi.yaml says so under `plugins.providers`, not because it is on PATH or in PULUMI_HOME.

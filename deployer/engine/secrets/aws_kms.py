@@ -133,7 +133,8 @@ def _call(parsed: KmsUrl, operation: str, **arguments: Any) -> dict[str, Any]:
         raise Refused(
             f"KMS does not {operation} the stack's data key: {code}",
             where=f"secretsprovider {parsed.key}",
-            remedy=f"allow kms:{operation.capitalize()} on that key to who runs this, and see that the key is enabled",
+            remedy=f"allow kms:{operation.capitalize()} on that key to the user who runs this, and check that "
+            "the key is enabled",
         ) from None
     except (BotoCoreError, ValueError) as failure:
         raise Refused(

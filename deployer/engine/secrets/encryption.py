@@ -66,12 +66,12 @@ class Secrets:
 
     @property
     def is_moved(self) -> bool:
-        """Whether secrets of the checkpoint have another key than those that are stored from now on."""
+        """Returns whether secrets of the checkpoint have another key than those that are stored from now on."""
         return None not in (self._configured, self._recorded) and self._configured != self._recorded
 
     @property
     def _is_new_provider(self) -> bool:
-        """Whether the configuration names KMS, has no key of it yet, and the checkpoint has another kind."""
+        """Returns whether the configuration names KMS, has no key of it yet, and the checkpoint has another kind."""
         by_passphrase = isinstance(self._recorded, ByPassphrase)
         return self._configured is None and self._keys.provider != PASSPHRASE and by_passphrase
 

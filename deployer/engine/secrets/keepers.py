@@ -1,4 +1,4 @@
-"""What keeps the key of a stack's secrets, in the forms that `Pulumi.STACK.yaml` and checkpoints have."""
+"""The keepers of the key of a stack's secrets, in the forms that `Pulumi.STACK.yaml` and checkpoints have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whether a resource stays, is updated or replaced: the provider's diff under the resource's options."""
+"""The decision whether a resource stays, is updated or is replaced: the provider's diff under the resource's
+options."""
 
 from __future__ import annotations
 

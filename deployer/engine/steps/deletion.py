@@ -18,7 +18,7 @@ Keyed = tuple[str, ResourceState]
 
 
 def delete_unseen(run: Run, is_seen: Callable[[str], bool]) -> None:
-    """Deletes every resource of the state that is left over: not registered any more, or replaced.
+    """Deletes every resource of the state that is left over: no longer registered, or replaced.
 
     What is protected, what a protected or failed resource needs, and what is not among the targets stays; a
     protected one is a failure.

@@ -54,7 +54,7 @@ class Leaks:
         """Raises Refused for the first property that holds a known secret in clear."""
         for leak in self.found(properties, parts=False):
             raise Refused(
-                f"{what} {leak.path} holds the value of {leak.name} in clear, and would be stored so",
+                f"{what} {leak.path} holds the value of {leak.name} in clear, and would be stored without encryption",
                 where=where,
                 remedy="export it with pulumi.Output.secret(…), or read it with config.require_secret",
             )

@@ -10,7 +10,7 @@ from deployer.errors import EngineFailed
 
 
 class Names:
-    """Which URNs the program has registered, and which earlier ones they stand for. Safe for threads."""
+    """The URNs that the program has registered, and the earlier ones that they stand for. Safe for threads."""
 
     def __init__(self, run: Run) -> None:
         self._run = run

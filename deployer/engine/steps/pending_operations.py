@@ -27,7 +27,7 @@ RESOLVE = "delete it by hand, or import it by `import_` in the program"
 
 
 def settle_unfinished(run: Run) -> None:
-    """Clears what was begun and is not wanted any more.
+    """Clears what was begun and is no longer wanted.
 
     A provider that resumes creates finishes the create, so that there is an id, and the resource is then deleted
     with whatever else the program left. Of another provider's the operation stays in the state with a warning, as

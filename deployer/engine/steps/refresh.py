@@ -71,7 +71,7 @@ def _refresh(run: Run, key: str, state: ResourceState) -> None:
     if not live.id:
         if not state.delete:
             with run.lock:
-                run.drift[state.urn] = operation(state, "delete", state, reason="it is gone")
+                run.drift[state.urn] = operation(state, "delete", state, reason="it no longer exists")
         run.end(None, drop=(key,))
         return
     inputs = state.inputs if live.inputs is None else keep_secrecy(live.inputs, state.inputs)

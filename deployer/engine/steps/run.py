@@ -1,4 +1,4 @@
-"""What the steps of one run share: the snapshot and its journal, events, failures, and whether to stop."""
+"""The state that the steps of one run share: the snapshot and its journal, events, failures, and whether to stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which thread carries out a registration.
+"""The choice of the thread that carries out a registration.
 
 The program's calls arrive in one thread. Most registrations find nothing to do, and then the change of threads would
 cost more than the work. So a registration begins in that thread, and moves to a worker when it comes to a step that a

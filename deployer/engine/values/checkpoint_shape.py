@@ -1,4 +1,4 @@
-"""Whether a deployment has the shape of Pulumi's format: text from a backend or a file is untrusted.
+"""The check whether a deployment has the shape of Pulumi's format: text from a backend or a file is untrusted.
 
 A deployment is what a JSON parser makes: its objects are dicts, which are found much faster than other mappings.
 

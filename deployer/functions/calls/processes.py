@@ -173,7 +173,7 @@ class _Child:
             self._connection.send_bytes(pickle.dumps(calls))
 
     def receive(self, timeout: float | None) -> tuple[str, Any]:
-        """Returns the next answer. Raises TimeoutError without one in so many seconds, EOFError when it has ended."""
+        """Returns the next answer. Raises TimeoutError without one in this many seconds, EOFError when it has ended."""
         deadline = None if timeout is None else time.monotonic() + timeout
         if deadline is not None and not self._connection.poll(max(0.0, deadline - time.monotonic())):
             raise TimeoutError
@@ -183,7 +183,7 @@ class _Child:
             raise EOFError from None
 
     def end(self, patience: float) -> str:
-        """Ends the process after so many seconds for its own end; returns how it ended."""
+        """Ends the process after this many seconds for its own end; returns how it ended."""
         self._connection.close()
         try:
             status = self._process.wait(patience) if patience else None

@@ -1,4 +1,5 @@
-"""Where calls run: in the thread (`local`), concurrently (`concurrent`) or in a process of their own (`processes`)."""
+"""The places where calls run: in the thread (`local`), concurrently (`concurrent`) or in a process of their own
+(`processes`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which modules code imports, which packages have them, and which are missing here; nothing is imported."""
+"""The modules that code imports, the packages that have them, and the missing ones; nothing is imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a function needs where it runs, found before it is called: modules, and that it can be carried there."""
+"""The needs of a function at the place where it runs, found before it is called: modules, and that it can be carried
+there."""
 
 from __future__ import annotations
 

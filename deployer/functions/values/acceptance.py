@@ -1,4 +1,4 @@
-"""Which columns a parameter takes: those whose values are of the annotated kind, or fit the exact type."""
+"""The columns that a parameter takes: those whose values are of the annotated kind, or fit the exact type."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def _structs(values: Sequence[Any], fields: tuple[Column, ...], kind: ColumnType
         if found is None and value is not None:
             raise WrongValue(wrong(value, kind))
         if found is not None and (unknown := [name for name in found if name not in names]):
-            raise WrongValue(f"{shortened(value)} has a field `{unknown[0]}`, which {format_type(kind)} has not")
+            raise WrongValue(f"{shortened(value)} has a field `{unknown[0]}`, which {format_type(kind)} does not have")
         rows.append(found)
     arrays = []
     for field in fields:

@@ -1,4 +1,4 @@
-"""How many bytes of a table the values of one column are, from types and row counts alone. Pure."""
+"""The number of bytes that the values of one column have in a table, from types and row counts alone. Pure."""
 
 from __future__ import annotations
 

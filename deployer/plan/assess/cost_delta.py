@@ -1,4 +1,4 @@
-"""What a plan changes in a lake's expected monthly cost: data that every rendering shows. `deployer.cost` makes it."""
+"""The change of a lake's expected monthly cost by a plan: data that every rendering shows. `deployer.cost` makes it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MonthlyCost:
-    """What the lake costs a month before and after, as far as it is known.
+    """The monthly cost of the lake before and after, as far as it is known.
 
     `unknown` names what the plan changes and has no known cost; `region` is None where none is set. `dated` is the day
     of the prices.

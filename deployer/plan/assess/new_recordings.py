@@ -12,7 +12,7 @@ _NAMED = 3  #: files that are named
 
 @dataclass(frozen=True, slots=True)
 class NewRecordings:
-    """What is below the sources of the dataset at `address` and not registered: how many recordings of how many bytes.
+    """The unregistered recordings below the sources of the dataset at `address`: how many recordings of how many bytes.
 
     `changed` are registered recordings whose files changed since, so that their chunks cannot be read any more.
     `unknown` says why a source could not be looked at.
@@ -31,7 +31,7 @@ class NewRecordings:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to say of it."""
+        """Returns whether there is nothing to report."""
         return not (self.recordings or self.changed or self.unknown)
 
 

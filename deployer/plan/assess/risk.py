@@ -1,5 +1,5 @@
-"""What a change does to data: nothing, a rewrite of so many rows and bytes, a publication beyond the lake, or the loss
-of some. One rule a change."""
+"""The effect of a change on data: nothing, a rewrite of this many rows and bytes, a publication beyond the lake, or the
+loss of some. One rule a change."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def assess(
                 Risk.SAFE, why="leaves above it are split after the next load, or by `deployer table split`"
             )
         case c.ChangeEmbedding():
-            return Assessment(Risk.SAFE, why="searches use it from now on; vectors that are there stay as they are")
+            return Assessment(Risk.SAFE, why="searches use it from now on; existing vectors stay as they are")
         case c.ChangeRetention(before=kept, after=keep):
             return _expiring(statistics, kept, keep)
         case c.ChangeHolds(before=held, after=holds):
@@ -107,14 +107,12 @@ def assess(
             return _rebuilt(statistics, made, make)
         case c.ChangeMaxStaleness(after=latest):
             if latest is None:
-                return Assessment(Risk.SAFE, why="no check says that it is late")
-            return Assessment(
-                Risk.SAFE, why=f"checks say when it shows a state that is older than {staleness_text(latest)}"
-            )
+                return Assessment(Risk.SAFE, why="checks no longer report that it is late")
+            return Assessment(Risk.SAFE, why=f"checks report when its state is older than {staleness_text(latest)}")
         case c.SetUnique(unique=True):
             return Assessment(Risk.SAFE, why="existing rows are checked first")
         case c.SetUnique():
-            return Assessment(Risk.SAFE, why="loads do not look for duplicates any more")
+            return Assessment(Risk.SAFE, why="loads no longer check for duplicates")
         case c.ChangeStorage(before=old, after=new):
             if old.data_storage_version == new.data_storage_version and old.stable_row_ids == new.stable_row_ids:
                 return Assessment(Risk.SAFE, why="applies to files written from now on")
@@ -183,11 +181,11 @@ def assess(
 
 
 def _unregistered(statistics: TableStatistics) -> Assessment:
-    """Of a dataset, rows are its layers."""
+    """Returns the assessment of the deletion of a dataset, whose layers count as rows."""
     if statistics.known and not statistics.rows:
         return Assessment(Risk.SAFE, why="nothing is registered with it")
     layers = count(statistics.rows, "layer") if statistics.known else "its layers"
-    return Assessment(Risk.DESTROYS, why=f"what is registered of {layers} is deleted; recordings stay where they are")
+    return Assessment(Risk.DESTROYS, why=f"the registration of {layers} is deleted; recordings stay where they are")
 
 
 def _recomputed(

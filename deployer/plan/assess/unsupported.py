@@ -1,4 +1,4 @@
-"""Which changes are planned but never applied, each with why and what to do instead."""
+"""The changes that are planned but never applied, each with why and what to do instead."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def refusal(change: c.Change, keys: Mapping[str, str] = _NO_KEYS, *, has_rows: b
         case c.ChangeViewQuery(after=None):
             return "a view does not become a table: declare the table under another name, and remove the view"
         case c.ChangeRoot(found=False):
-            return f"no data is moved for you: {MOVE}"
+            return f"deployer does not move data: {MOVE}"
         case c.ChangeStateBackend(found=False):
-            return f"no state is moved for you: {MOVE}"
+            return f"deployer does not move state: {MOVE}"
     return None
 
 

@@ -1,4 +1,5 @@
-"""What refreshes of views would read and write, which a plan shows beside its changes. `up` refreshes nothing."""
+"""The rows that refreshes of views would read and write, which a plan shows beside its changes. `up` refreshes
+nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ RefreshMode = Literal["none", "incremental", "full", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class ViewRefresh:
-    """What the next refresh of the view at `address` would do after the plan, and why.
+    """The next refresh of the view at `address` after the plan, and why.
 
     `rows`, `bytes` and `fragments` are of the tables that the view reads: all of them for a full refresh, else those
     that changed. `written` is the number of rows that it writes at most, None where that is not known before it.

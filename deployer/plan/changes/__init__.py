@@ -1,4 +1,4 @@
-"""What can change in a lake: one frozen class for each kind of change, in one closed union.
+"""The changes that a lake can have: one frozen class for each kind of change, in one closed union.
 
 A change says what is different, never how it is applied (deployer.tables) or how it is shown
 (deployer.plan.render.changes). `kind` is the name of the class in JSON, in policies and in docs/changes.md: it stays

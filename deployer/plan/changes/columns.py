@@ -126,7 +126,8 @@ class ChangeColumnSource:
 
 @dataclass(frozen=True, slots=True)
 class ChangeColumnComputed:
-    """How the values are computed; None: they are not. `before` has the names that its inputs get in the same plan."""
+    """The computation of the values; None: they are not computed. `before` has the names that its inputs get in the
+    same plan."""
 
     kind = "ChangeColumnComputed"
 
@@ -138,7 +139,7 @@ class ChangeColumnComputed:
 
 @dataclass(frozen=True, slots=True)
 class ChangeColumnSensitive:
-    """Whether pages and reports hide the values."""
+    """A flag: pages and reports hide the values."""
 
     kind = "ChangeColumnSensitive"
 

@@ -25,7 +25,7 @@ class DeleteDataset:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSources:
-    """Where new recordings are looked for. What is registered stays."""
+    """The places where new recordings are looked for. What is registered stays."""
 
     kind = "ChangeSources"
 
@@ -74,7 +74,7 @@ class ChangeDefaultBlueprint:
 
 @dataclass(frozen=True, slots=True)
 class ChangeVersionsKept:
-    """How long versions of the dataset's tables are kept that newer ones replaced."""
+    """The time for which replaced versions of the dataset's tables are kept."""
 
     kind = "ChangeVersionsKept"
 
@@ -85,7 +85,7 @@ class ChangeVersionsKept:
 
 @dataclass(frozen=True, slots=True)
 class ChangeDatasetServices:
-    """What the agent does for the dataset, and when."""
+    """The scheduled work of the agent for the dataset."""
 
     kind = "ChangeDatasetServices"
 

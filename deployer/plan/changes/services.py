@@ -24,7 +24,7 @@ class DeleteService:
 
 @dataclass(frozen=True, slots=True)
 class ChangeTrigger:
-    """When a service runs; None: on demand only. `service` is its kind."""
+    """The trigger of a service; None: on demand only. `service` is its kind."""
 
     kind = "ChangeTrigger"
 

@@ -54,7 +54,7 @@ class ChangeRowKeys:
 
 @dataclass(frozen=True, slots=True)
 class SetUnique:
-    """Whether no two rows may have the same row keys; `keys` are those keys where they may not."""
+    """A flag: no two rows may have the same row keys; `keys` are those keys where they may not."""
 
     kind = "SetUnique"
 
@@ -82,7 +82,7 @@ class ChangeSplitPoints:
 
 @dataclass(frozen=True, slots=True)
 class ChangeLeafLimit:
-    """How many rows a leaf may hold before it is split after a load; None: no limit."""
+    """The number of rows that a leaf may hold before it is split after a load; None: no limit."""
 
     kind = "ChangeLeafLimit"
 
@@ -93,7 +93,7 @@ class ChangeLeafLimit:
 
 @dataclass(frozen=True, slots=True)
 class ChangeEmbedding:
-    """Which function makes vectors of texts; None: no function."""
+    """The function that makes vectors of texts; None: no function."""
 
     kind = "ChangeEmbedding"
 
@@ -104,7 +104,7 @@ class ChangeEmbedding:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRetention:
-    """How long rows are kept; None: forever. `before` has the column's name after a rename."""
+    """The time for which rows are kept; None: forever. `before` has the column's name after a rename."""
 
     kind = "ChangeRetention"
 
@@ -115,7 +115,7 @@ class ChangeRetention:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRetainedChanges:
-    """How long the change feed can be read; None: as long as CLEAN keeps versions."""
+    """The time for which the change feed can be read; None: as long as CLEAN keeps versions."""
 
     kind = "ChangeRetainedChanges"
 
@@ -137,7 +137,7 @@ class ChangeHolds:
 
 @dataclass(frozen=True, slots=True)
 class ChangeViewQuery:
-    """How the rows of a view are made; None: they are loaded, as those of a table are."""
+    """The definition of a view's rows; None: they are loaded, as those of a table are."""
 
     kind = "ChangeViewQuery"
 
@@ -148,7 +148,7 @@ class ChangeViewQuery:
 
 @dataclass(frozen=True, slots=True)
 class ChangeMaxStaleness:
-    """How late a view may be, in milliseconds; None: as late as it gets."""
+    """The largest delay of a view, in milliseconds; None: no limit."""
 
     kind = "ChangeMaxStaleness"
 

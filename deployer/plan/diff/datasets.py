@@ -1,4 +1,4 @@
-"""What differs between two declarations of one dataset of recordings. Pure."""
+"""The differences between two declarations of one dataset of recordings. Pure."""
 
 from __future__ import annotations
 

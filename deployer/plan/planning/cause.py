@@ -1,4 +1,4 @@
-"""Which line of which spec file caused a change."""
+"""The line of a spec file that caused a change."""
 
 from __future__ import annotations
 

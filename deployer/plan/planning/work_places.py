@@ -1,4 +1,5 @@
-"""Where the long work of a plan is done: rewrites of whole tables, and builds of indexes of large tables. Pure."""
+"""The places where the long work of a plan is done: rewrites of whole tables, and builds of indexes of large tables.
+Pure."""
 
 from __future__ import annotations
 

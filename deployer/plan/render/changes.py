@@ -226,7 +226,7 @@ def _points(before: c.SplitPoints, after: c.SplitPoints, keys: Sequence[Column])
     documents = [split_point_document(point, keys) for point in points[:_POINTS]]
     shown = [f"({', '.join(map(_value, each))})" if isinstance(each, list) else _value(each) for each in documents]
     more = f" and {len(points) - _POINTS:,} more" if len(points) > _POINTS else ""
-    return f", {'new' if new else 'no more'} at {'; '.join(shown)}{more}"
+    return f", {'new' if new else 'no longer'} at {'; '.join(shown)}{more}"
 
 
 def _value(value: object) -> str:

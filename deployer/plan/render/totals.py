@@ -138,7 +138,8 @@ REMEDY = "`up` changes nothing until they are gone or approved in `policies/`"
 
 
 def verdict_line(verdict: Verdict) -> str:
-    """Whose rules they are and what they found: `5 rules of origin/main; violations: 2 mandatory, 1 approved`.
+    """Returns the source of the rules and what they found: `5 rules of origin/main; violations: 2 mandatory, 1
+    approved`.
 
     Those of the checkout may be a branch's own: `5 rules, 1 disabled of this checkout; nothing breaks them`.
     """

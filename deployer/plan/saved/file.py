@@ -213,7 +213,7 @@ def read_plan(
         document = read_document(data)
     except FileNotFoundError:
         raise NotFound(
-            "this plan file does not exist", where=path, remedy="make it: deployer preview --out FILE"
+            "this plan file does not exist", where=path, remedy="create it: deployer preview --out FILE"
         ) from None
     except OSError as error:
         raise InvalidInput(f"the plan cannot be read: {error.strerror}", where=path, remedy=_AGAIN) from error
@@ -233,7 +233,7 @@ def read_plan(
             remedy=f"use the deployer that wrote it, or {_AGAIN}",
         )
     if document["checksum"] != _checksum(document):
-        raise Corrupt("the plan does not fit its checksum: it was damaged or edited", where=path, remedy=_AGAIN)
+        raise Corrupt("the plan does not match its checksum: it was damaged or edited", where=path, remedy=_AGAIN)
     signed_by = check_signature(document, document["checksum"], key, path)
     if (made_by := document.get("deployer")) != deployer:
         raise Refused(f"the plan was made by deployer {made_by}, this is {deployer}", where=path, remedy=_AGAIN)

@@ -65,7 +65,7 @@ def read_file(path: Path, expected: str | None) -> bytes:
     found = digest_of(data)
     if expected is not None and not hmac.compare_digest(found, expected):
         raise Refused(
-            f"this is not the plan that is expected: its digest is {found}, and {expected} was asked for",
+            f"this is not the expected plan: its digest is {found}, not {expected}",
             where=path,
             remedy="apply the file that was reviewed, or review this one",
         )
@@ -115,7 +115,7 @@ def check_signature(document: Mapping[str, Any], checksum: str, key: Ed25519Publ
         raise Refused(
             f"the plan is not signed, and {PUBLIC_KEY_VARIABLE} asks for a signature",
             where=path,
-            remedy=f"make it where {PRIVATE_KEY_VARIABLE} is set",
+            remedy=f"save it again with {PRIVATE_KEY_VARIABLE} set",
         )
     wanted = key_id(key)
     try:
@@ -125,7 +125,7 @@ def check_signature(document: Mapping[str, Any], checksum: str, key: Ed25519Publ
         named = signature.get("key") if isinstance(signature, dict) else None
         other = isinstance(named, str) and named != wanted
         raise Refused(
-            f"the plan is signed by another key than {wanted}" if other else "the plan's signature does not fit it",
+            f"the plan is signed by another key than {wanted}" if other else "the plan's signature does not match it",
             where=path,
             remedy="apply a plan that the right key signed and that was not changed since",
         ) from None

@@ -27,7 +27,7 @@ class Outside:
 
     @property
     def name(self) -> str:
-        """What policies call it: a host, or `KIND:PLACE`."""
+        """The target's name in policies: a host, or `KIND:PLACE`."""
         return self.place if self.kind == "rest" else f"{self.kind}:{self.place}"
 
     def __str__(self) -> str:

@@ -25,7 +25,7 @@ _Names = frozenset[str]  #: all addresses of one resource: as declared, as live,
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What a run is limited to.
+    """The resources that a run is limited to.
 
     `given` are the addresses and globs as the user wrote them, `addresses` all names of the resources that take part.
     `needed` is the instance's address where it takes part only because the targets need it, else empty. `others` counts

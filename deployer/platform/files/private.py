@@ -122,7 +122,7 @@ def create_file(path: Path, *, shared: bool, flags: int = os.O_RDWR) -> int:
 
 
 def open_lock(path: Path) -> int:
-    """Returns the descriptor of a lock file in a folder that deployer made; the file is made when it is not there.
+    """Returns the descriptor of a lock file in a folder that deployer made; the file is made when it does not exist.
 
     Raises OSError for a link, for what is not a regular file, and, unless a group shares the folder, for a file of
     another user, who could keep everybody waiting.
@@ -152,7 +152,7 @@ def _check_lock(path: Path, found: os.stat_result) -> None:
 
 @contextmanager
 def replacing(path: Path, *, keeps_mode: bool = False) -> Iterator[IO[bytes]]:
-    """Yields a file to write to, which takes the place of `path` when the block ends well; else nothing is left of it.
+    """Yields a file to write to, which replaces `path` when the block ends well; else nothing is left of it.
 
     `keeps_mode`: it gets the permissions of a file of this user that it replaces. Raises InvalidInput when `path` is
     something else than a file, such as a link or a pipe; OSError when it cannot be written.
@@ -195,7 +195,7 @@ def _refuse_other_kinds(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISREG(mode):
-        raise InvalidInput(f"{kind_of(mode)} is there, and not a file", where=path, remedy="give the path of a file")
+        raise InvalidInput(f"{kind_of(mode)} is there instead of a file", where=path, remedy="give the path of a file")
 
 
 def kind_of(mode: int) -> str:

@@ -31,7 +31,7 @@ def error_of(data: bytes) -> DeployerError:
     """
     document = masked_values(json_of(data))
     if not isinstance(document, dict):
-        return EngineFailed("the program failed, and its process did not say how")
+        return EngineFailed("the program failed, and its process reported no error")
     what, remedy = text_of(document.get("what")) or "no message", text_of(document.get("remedy"))
     where = text_of(document.get("where")) or None
     listed = document.get("problems")

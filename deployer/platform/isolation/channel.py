@@ -47,7 +47,7 @@ class Channel:
                 raise ChannelBroken("a message is incomplete")
             (length,) = _HEADER.unpack(header)
             if length > self._limit:
-                raise ChannelBroken(f"a message has {length:,} bytes, and at most {self._limit:,} are taken")
+                raise ChannelBroken(f"a message has {length:,} bytes, and the limit is {self._limit:,}")
             frame = self._read(length, until)
         except TimeoutError:
             raise

@@ -126,7 +126,7 @@ class _Host:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it is this process's, which a fork's is not, and runs."""
+        """Returns whether the process runs and belongs to this process; that of a fork does not."""
         return self.owner == os.getpid() and self._process.poll() is None
 
     def load(self, modules: Sequence[str]) -> None:

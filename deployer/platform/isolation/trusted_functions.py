@@ -2,8 +2,8 @@
 
 A lake's state names such functions, and anyone who can write the state chooses the names. So the names count for
 nothing until a person or a program that runs here allows them. A packaged function is known by its hash, by the author
-that it names, or all are allowed. Anyone who can write the lake can write any author's name: trusting an author means
-to trust all who can write there.
+that it names, or all are allowed. Anyone who can write to the lake can write any author's name: trusting an author
+means to trust all who can write there.
 """
 
 from __future__ import annotations
@@ -70,8 +70,9 @@ class TrustedFunctions:
             f"`{visible(name)}` is code that {visible(author)} packaged in the lake, and not trusted here, so it does "
             "not run",
             where=where,
-            remedy=f"if you know its code, allow it: --trust-function {package_hash}; if you trust all who can write "
-            f"the lake, allow its author by {AUTHORS_VARIABLE}=NAME, or all of them by `deployer --trust-udfs` or "
+            remedy=f"if you know its code, allow it: --trust-function {package_hash}; if you trust all who can "
+            f"write to the lake, allow its author by {AUTHORS_VARIABLE}=NAME, or all of them by `deployer "
+            "--trust-udfs` or "
             f"{PACKAGES_VARIABLE}=1",
         )
 

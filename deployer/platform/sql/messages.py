@@ -17,9 +17,9 @@ _FAILED = re.compile(r"^Error during planning: ")
 def in_plain_words(message: str) -> str:
     """Returns what the message says to a person; one that is understood without that as it is."""
     if found := _AGGREGATE.search(message):
-        return f"{found[1].lower()} is a function of many rows, and the value has to be of one row"
+        return f"{found[1].lower()} is a function of many rows, but the value may depend on one row only"
     if _WINDOW.search(message):
-        return "a window function reads many rows, and the value has to be of one row"
+        return "a window function reads many rows, but the value may depend on one row only"
     if found := _LITERAL.search(message):
         value = found["value"] if found["value"] is not None else found["other"]
         return f"the value {value!r} cannot be converted to {found['type']}"

@@ -1,4 +1,4 @@
-"""Whether a text is one SQL expression up to its last character, so that it can be put into brackets.
+"""The check that a text is one SQL expression up to its last character, so that it can be put into brackets.
 
 Lance reads a condition as the end of a statement: it takes the WHERE and leaves what follows unread, such as `)`, `; x`
 or `LIMIT 1`. So `1=1) OR (1=1` ends the brackets around it. Here the text is cut into tokens as Lance and DataFusion

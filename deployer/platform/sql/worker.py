@@ -34,7 +34,7 @@ def write_frame(stream: IO[bytes], header: Mapping[str, Any], tables: Sequence[p
 
 
 def read_frame(read: Any) -> tuple[dict[str, Any], list[pa.Table]]:
-    """Returns the header and the tables of one frame; `read` gives exactly so many bytes, or raises EOFError."""
+    """Returns the header and the tables of one frame; `read` gives exactly this many bytes, or raises EOFError."""
     length, count = HEAD.unpack(read(HEAD.size))
     header: dict[str, Any] = json.loads(read(length))
     tables = []

@@ -35,7 +35,7 @@ def unseal(data: bytes, where: str) -> bytes:
     """Returns the payload. Raises Corrupt when it fails its checksum, Refused when its format is newer than this
     library."""
     if len(data) < _HEAD or data[:3] != MAGIC:
-        raise Corrupt("this is not what the state store wrote there", where=where, remedy=RECOVERY)
+        raise Corrupt("the state store did not write this content", where=where, remedy=RECOVERY)
     refuse_newer(data[3], where)
     payload = data[_HEAD:]
     if digest(payload) != data[5:_HEAD]:
@@ -50,7 +50,7 @@ def _inflated(payload: bytes, where: str) -> bytes:
     try:
         found = inflating.decompress(payload, limit)
     except zlib.error:
-        raise Corrupt("this is not what the state store wrote there", where=where, remedy=RECOVERY) from None
+        raise Corrupt("the state store did not write this content", where=where, remedy=RECOVERY) from None
     if not inflating.eof:
         what = f"its body has more than {limit:,} bytes, or is cut off"
         raise Corrupt(what, where=where, remedy=RECOVERY)

@@ -33,7 +33,7 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 @contextmanager
 def opened(root: Path, parts: Iterable[str]) -> Iterator[int]:
-    """Yields a descriptor of a folder below `root`. Raises FileNotFoundError when it is not there, Refused for a
+    """Yields a descriptor of a folder below `root`. Raises FileNotFoundError when it does not exist, Refused for a
     link."""
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     way = root

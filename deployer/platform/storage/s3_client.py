@@ -85,7 +85,7 @@ class Bucket:
             raise DeployerError(
                 f"the credentials cannot be read: {error.strerror}",
                 where=error.filename,
-                remedy="look at the path (AWS_WEB_IDENTITY_TOKEN_FILE) and its rights",
+                remedy="check the path (AWS_WEB_IDENTITY_TOKEN_FILE) and its permissions",
             ) from error
         with self._lock:
             if self._client is None or self._client[0] != frozen:

@@ -33,7 +33,7 @@ def refusal_in(message: str) -> Refusal | None:
     if any(code in message for code in _BUSY):
         return Refusal(
             "S3 is too busy for this prefix: SlowDown",
-            "try again in a minute; S3 makes room for a prefix that is used much",
+            "try again in a minute; S3 adds capacity for a busy prefix",
             is_final=False,
         )
     return None

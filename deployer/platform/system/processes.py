@@ -1,4 +1,4 @@
-"""Who runs this process, and whether another one of this machine still runs.
+"""The user of this process, and whether another process of this machine still runs.
 
 A number does not say that: in containers they are soon used again.
 """

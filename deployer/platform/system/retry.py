@@ -27,11 +27,12 @@ class Backoff:
     longest: float
 
     def wait(self, failures: int, clock: Clock = _SYSTEM, left: float = math.inf) -> None:
-        """Pauses after so many failures (from 1), for `left` seconds at most."""
+        """Pauses after this many failures (from 1), for `left` seconds at most."""
         clock.sleep(min(left, self.pause(failures, clock)))
 
     def pause(self, failures: int, clock: Clock = _SYSTEM) -> float:
-        """Returns the seconds of a pause after so many failures (from 1), for those who cannot sleep in the thread."""
+        """Returns the seconds of a pause after this many failures (from 1), for those who cannot sleep in the
+        thread."""
         limit = min(self.longest, self.first * 2.0 ** min(failures - 1, _MOST_DOUBLINGS))
         return clock.uniform(0, limit)
 
@@ -44,5 +45,5 @@ class Backoff:
 
 
 def steady(longest: float) -> Backoff:
-    """Pauses of at most so many seconds, however often it failed."""
+    """Pauses of at most this many seconds, however often it failed."""
     return Backoff(longest, longest)

@@ -38,7 +38,7 @@ _REMEMBERED = 10_000  #: characters whose form is kept
 
 
 class _Forms(dict[int, str]):
-    """How each character is shown, for `str.translate`."""
+    """The visible form of each character, for `str.translate`."""
 
     def __init__(self, kept: str, escaped: Callable[[int], str]) -> None:
         super().__init__((ord(character), character) for character in kept)

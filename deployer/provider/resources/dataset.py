@@ -87,7 +87,7 @@ class DatasetKind:
             raise Refused(
                 f"Pulumi's state has the id of {found.spec.address} for it, so it is not deleted",
                 where=address,
-                remedy="`pulumi refresh`, then look at what it is called",
+                remedy="`pulumi refresh`, then check its name",
             )
         allowed = not stores.allow_destroy.isdisjoint((found.spec.address, address_of(urn) or ""))
         _declared(stores, root).delete(id, allow_destroy=allowed)

@@ -1,4 +1,4 @@
-"""What a run may delete, datasets among it, and which tables it may rename: what its plan showed.
+"""The resources that a run may delete, and the tables that it may rename: those that its plan showed.
 
 Pulumi's state is an untrusted file: a resource in it names a root and a table's id. So the provider deletes
 nothing that the plan of the run did not have. Where Pulumi is run without deployer this plan file does not exist.

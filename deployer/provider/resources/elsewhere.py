@@ -1,4 +1,5 @@
-"""Where a provider does the long work on a table: on the instance's cluster on AWS, by Spark here, or in this process.
+"""The place where a provider does the long work on a table: on the instance's cluster on AWS, by Spark here, or in this
+process.
 
 What that needs is imported when there is such work.
 """

@@ -1,4 +1,4 @@
-"""How an index of a large table is built: in parts, as tasks of Spark, where a cluster for it is declared.
+"""The build of an index of a large table: in parts, as tasks of Spark, where a cluster for it is declared.
 
 `up` and calls of a program send the build to a declared cluster on AWS. Services and loads, which build indexes that
 waited for rows, do so where they run.
@@ -44,7 +44,7 @@ class IndexSession:
     def plan(
         self, location: str, rows: int, parts: int | None = None, options: Mapping[str, Any] | None = None
     ) -> BuildPlan:
-        """Returns how an index of the dataset with so many rows is built. Without `parts`: in one for each PART_ROWS
+        """Returns how an index of the dataset with this many rows is built. Without `parts`: in one for each PART_ROWS
         rows, up to as many as run at a time."""
         by_rows = max(1, min(self.at_once, rows // PART_ROWS))
         return BuildPlan(parts or by_rows, partial(_run, self.start, location), options or {})
@@ -56,7 +56,7 @@ def session_of(spark: SparkSession) -> IndexSession:
 
 
 def declared_session(instance: InstanceState, rows: int) -> IndexSession | None:
-    """Returns the session that builds indexes of a table with so many rows; None where this process does.
+    """Returns the session that builds indexes of a table with this many rows; None where this process does.
 
     That of the cluster on which this process is a job, else one on the local cluster that the instance declares.
     """
@@ -73,8 +73,8 @@ def declared_session(instance: InstanceState, rows: int) -> IndexSession | None:
 
 
 def declared_there(instance: InstanceState, root: str, where: str, rows: int) -> TableCluster | None:
-    """Returns the cluster on AWS that builds indexes of a table with so many rows: the instance's only one, or the one
-    called `default`.
+    """Returns the cluster on AWS that builds indexes of a table with this many rows: the instance's only one, or the
+    one called `default`.
 
     None where there is none, for a small table, and in a job. Raises Refused where it is declared and not published.
     """

@@ -68,7 +68,7 @@ class Rewriting(Protocol):
         """Returns the new fragments of each task, with Spark where a session is given."""
 
     def is_better(self, table: OpenTable, task: Task, made: Sequence[WrittenFragment]) -> bool:
-        """Returns whether the new fragments of a task are to take the place of the old ones."""
+        """Returns whether the new fragments of a task are to replace the old ones."""
 
 
 @dataclass(frozen=True, slots=True)

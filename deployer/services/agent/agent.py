@@ -103,7 +103,7 @@ class Agent:
 
     @property
     def is_well(self) -> bool:
-        """Whether its last successful look is recent enough."""
+        """Returns whether the last successful check is recent enough."""
         return self.is_ending or self.silent_for <= max(LATE, 4 * self._settings.every)
 
     def end(self) -> None:
@@ -225,7 +225,7 @@ class Agent:
 
     @property
     def _running(self) -> int:
-        """How many processes run."""
+        """Returns the number of processes that run."""
         return len(self.workers) + len(self._beside)
 
     def _reap(self) -> None:

@@ -51,7 +51,7 @@ def served(agent: Agent, listen: str, limits: Limits = LIMITS) -> Iterator[str]:
         except OSError as error:
             raise InvalidInput(
                 f"--listen {listen}: {error.strerror or error}",
-                remedy="give another address; port 0 takes a free one, and `off` none",
+                remedy="give another address; port 0 takes any free one, and `off` disables the server",
             ) from None
         yield f"{f'[{host}]' if ':' in host else host}:{found}"
 
@@ -83,13 +83,13 @@ class AgentMetrics:
     def _own(self) -> Iterator[Metric]:
         agent, look = self._agent, self._agent.last
         yield _counter("deployer_agent_looks", "Checks of the instance.", agent.looks)
-        yield _counter("deployer_agent_failed_looks", "Looks that failed.", agent.failed_looks)
+        yield _counter("deployer_agent_failed_looks", "Checks that failed.", agent.failed_looks)
         yield _counter("deployer_agent_dead_runs", "Runs of dead holders that it ended.", agent.dead)
         ended = CounterMetricFamily("deployer_agent_runs", "Runs that it started and that ended.", labels=["status"])
         for status, number in sorted(agent.workers.ended.items()):
             ended.add_metric([status], number)
         yield ended
-        yield _gauge("deployer_agent_runs_in_progress", "Runs in its processes.", len(agent.workers))
+        yield _gauge("deployer_agent_runs_in_progress", "Runs that its processes execute now.", len(agent.workers))
         yield _gauge("deployer_agent_draining", "1 once it was asked to end.", int(agent.is_ending))
         yield _gauge("deployer_agent_last_look_seconds", "Duration of its last check.", look.seconds)
         yield _gauge("deployer_agent_last_look_timestamp_seconds", "Time of its last check.", look.at / 1000)

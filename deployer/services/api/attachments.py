@@ -105,7 +105,7 @@ def reset_services(
 def pause_service(store: StateStore, table_id: str, kind: ServiceKind, *, author: str | None = None) -> Service:
     """Pauses a service: no run of it starts, and the holder of a running one is asked to wait.
 
-    Raises Conflict when it is not there; nothing changes for one that is paused.
+    Raises Conflict when it does not exist; nothing changes for one that is paused.
     """
     state = store.commit(table_id, [PauseService(kind)], to_pause_service(kind), author=author)
     return state.services[kind]
@@ -118,5 +118,5 @@ def resume_service(store: StateStore, table_id: str, kind: ServiceKind, *, autho
 
 
 def remove_service(store: StateStore, table_id: str, kind: ServiceKind, *, author: str | None = None) -> None:
-    """Detaches a service; its runs stay. Raises Conflict when one is queued or running, or it is not there."""
+    """Detaches a service; its runs stay. Raises Conflict when one is queued or running, or it does not exist."""
     store.commit(table_id, [RemoveService(kind)], to_remove_service(kind), author=author)

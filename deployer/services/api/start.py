@@ -20,7 +20,7 @@ from deployer.tables.open_table import OpenTable
 def start_on_demand(table: OpenTable, kind: ServiceKind, *, author: str | None = None) -> tuple[Run, RunningWork]:
     """Queues a run of the service, attached or not, and starts it. Gives the run, and where it works.
 
-    Raises as `management.queue` does, and NotFound for a cluster that is not there, before anything is queued. A run
+    Raises as `management.queue` does, and NotFound for a cluster that does not exist, before anything is queued. A run
     that cannot be started has FAILED, and the error is raised.
     """
     found = _cluster_of(table, kind)

@@ -75,7 +75,7 @@ def values_of(table: OpenTable, where: str) -> Values:
 
 
 def _refuse_held_before(table: OpenTable, where: str, scans: Sequence[DatasetScan], run_tasks: RunTasks) -> None:
-    """Raises Refused where versions have such rows under a hold which the newest version has not."""
+    """Raises Refused where versions have such rows under a hold which the newest version does not have."""
     held = [each for each in scans if each.holding and each.versions]
     for hold in holds_of(table.state) if held else ():
         both = f"({where}) AND ({hold.where})"

@@ -30,7 +30,7 @@ OTHERS = ("_jobs", "_runs", "_uploads", "_job-logs", "__manifest")
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """How many files were searched for how many values; those `found` have one, relative to the root."""
+    """The numbers of searched files and values; the files `found` have one, relative to the root."""
 
     files: int
     values: int

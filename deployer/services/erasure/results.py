@@ -31,7 +31,7 @@ class ErasurePlan:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing holds such rows."""
+        """Returns whether nothing holds such rows."""
         return not (self.rows or self.stored_rows or self.versions or self.datasets or self.unreached)
 
     def as_json(self) -> dict[str, JSON]:
@@ -68,7 +68,7 @@ class ErasureResult:
 
     @property
     def is_proven(self) -> bool:
-        """Whether nothing of the rows was found afterwards, and nothing is left to be reached."""
+        """Returns whether nothing of the rows was found afterwards, and nothing is left to be reached."""
         return not (self.rows_left or self.files_with_values or self.unreached)
 
     def as_json(self) -> dict[str, JSON]:

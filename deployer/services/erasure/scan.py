@@ -1,4 +1,5 @@
-"""What of a dataset holds rows of a condition: data files by reading them, rows that are deleted in them included."""
+"""The parts of a dataset that hold rows of a condition: data files by reading them, rows that are deleted in them
+included."""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ CHUNK = 64 * 2**20  #: bytes of a file on a disk that are in memory at once
 
 @dataclass(frozen=True, slots=True)
 class VersionFiles:
-    """What a version refers to: data files, and parts of indexes. `rows` are those of the condition in its data files,
-    deleted ones included; None where the version lacks a column of the condition, and no other version tells."""
+    """The files that a version refers to: data files, and parts of indexes. `rows` are those of the condition in its
+    data files, deleted ones included; None where the version lacks a column of the condition, and no other version
+    tells."""
 
     version: int
     rows: int | None

@@ -41,7 +41,7 @@ class CleanOptions:
 
 @dataclass(frozen=True, slots=True)
 class StorageUse:
-    """What a table uses of storage: versions of its dataset, and files with their bytes, retired datasets included."""
+    """The storage that a table uses: versions of its dataset, and files with their bytes, retired datasets included."""
 
     versions: int
     files: int
@@ -100,7 +100,7 @@ def clean(
     yet. `now` is in seconds since 1970.
     """
     started = time.monotonic()
-    on_progress(Progress("looking at what there is", 0, None, "files"))
+    on_progress(Progress("listing versions and files", 0, None, "files"))
     before = StorageUse.of(table)
     versions = OldVersions(options.older_than, options.keep_versions, run_id)
     removed = collect(table, grace=grace, versions=versions, dry_run=options.dry_run, on_progress=on_progress, now=now)
@@ -144,9 +144,9 @@ def _forecast(table: ReadTable) -> str:
     what = [count(gone.versions, "version")] if gone.versions else []
     what += [count(gone.files, "file") + " that no version has"] if gone.files else []
     what += [count(len(gone.datasets), "replaced dataset")] if gone.datasets else []
-    what += [count(len(gone.savepoints), "savepoint") + " whose time is over"] if gone.savepoints else []
+    what += [count(len(gone.savepoints), "expired savepoint")] if gone.savepoints else []
     what += [count(len(gone.jobs), "unfinished commit")] if gone.jobs else []
-    would = "only says that it would remove" if options.dry_run else "removes"
+    would = "only reports that it would remove" if options.dry_run else "removes"
     return f"{would} {', '.join(what)}: {size(gone.bytes)}"
 
 

@@ -1,4 +1,4 @@
-"""What a restore would undo of the catalog: its datasets of recordings and its entries of external tables.
+"""The changes of the catalog that a restore would undo: its datasets of recordings and its entries of external tables.
 
 Recordings and the data of external tables are not the instance's, and stay as they are.
 """
@@ -27,8 +27,8 @@ _OF_RESTORES = ("sources", "restored")  #: fields of a record in which a restore
 
 @dataclass(frozen=True, slots=True)
 class CatalogUndoing:
-    """What going back to the savepoint would undo: the names of entries that go, come back, or are as they were then
-    again. `base` is a hash of the catalog that the preview was made on."""
+    """The changes that a return to the savepoint would undo: the names of entries that go, come back, or are as they
+    were then again. `base` is a hash of the catalog that the preview was made on."""
 
     name: str
     base: str
@@ -53,7 +53,7 @@ def preview_catalog(store: StateStore, name: str) -> CatalogUndoing | None:
     taken = sorted(each for each in _names(savepoint.records).values() if taken_by_table(instance, each))
     if taken:
         raise Refused(
-            f"savepoint {name} has entries of the catalog whose names tables have got since",
+            f"savepoint {name} has catalog entries whose names now belong to tables",
             where=", ".join(taken),
             remedy="rename these tables, or leave the catalog out with --table",
         )

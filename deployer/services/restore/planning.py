@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What a preview was made on: who commits to the table afterwards changes it."""
+    """The state that a preview was made on; each later commit to the table changes it."""
 
     dataset: int
     lance_version: int
@@ -40,7 +40,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Undoing:
-    """What going back to a savepoint or a version would undo of one table.
+    """The changes of one table that a return to a savepoint or a version would undo.
 
     `rows` and the like are as they are and as they would be. `removed` and `back`: rows of files that would go, and of
     files that would come back; a compaction's are in both. `jobs` would be forgotten, `jobs_back` known again;
@@ -122,7 +122,7 @@ def state_then(table: OpenTable, point: RestorePoint) -> TableState:
         then = table.store.table(table.entry.table_id, at=point.state_version)
     except NotFound as failure:
         raise Refused(
-            f"the state that {point.label} is of is not kept: {failure.what}",
+            f"the state of {point.label} is no longer kept: {failure.what}",
             where=table.address,
             remedy="choose another savepoint (`deployer savepoint list`) or version (`deployer history`)",
         ) from failure
@@ -159,8 +159,7 @@ def _gone(table: OpenTable, point: RestorePoint) -> Refused:
             f"{point.label} was removed", where=table.address, remedy="choose one that `deployer history` lists"
         )
     return Refused(
-        f"{point.label} is of version {point.lance_version} of dataset {point.dataset}, which was "
-        "removed by other means than deployer's",
+        f"{point.label} is of version {point.lance_version} of dataset {point.dataset}, which another program removed",
         where=table.address,
         remedy="put its folder back from a backup, choose another savepoint, or leave the table out with --table",
     )

@@ -70,7 +70,8 @@ def version_point(table: OpenTable, at: str) -> RestorePoint:
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """What the log had at one of its entries: the newest version of a dataset. `at` (ms) is the time of the entry."""
+    """The state of the log at one of its entries: the newest version of a dataset. `at` (ms) is the time of the
+    entry."""
 
     lance_version: int
     state_version: int

@@ -100,7 +100,7 @@ def restore_all(
 
 
 def _skipped(table: OpenTable, undone: Undoing, run_id: str) -> Restored:
-    why = f"it is as it was at {undone.point.label}"
+    why = f"the same as at {undone.point.label}"
     return Restored(undone.table, run_id, "SKIPPED", why, undone, table.state.lance_version, 0.0)
 
 

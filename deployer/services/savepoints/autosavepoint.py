@@ -23,7 +23,7 @@ PREFIX = "auto-"  #: of names; the service leaves savepoints of other names alon
 
 @dataclass(frozen=True, slots=True)
 class AutosavepointOptions:
-    """How long a savepoint is kept, and how many of them."""
+    """The time for which a savepoint is kept, and the number of savepoints."""
 
     expires_after: dt.timedelta = dt.timedelta(days=30)
     keep: int = 30

@@ -166,7 +166,8 @@ def tables_with(
     if not having and not catalog:
         known = sorted({each for table in tables for each in table.state.savepoints})
         raise NotFound(
-            f"there is no savepoint {name}", remedy=f"there are {', '.join(known)}" if known else "there is none at all"
+            f"there is no savepoint {name}",
+            remedy=f"there are {', '.join(known)}" if known else "there are no savepoints",
         )
     return having
 

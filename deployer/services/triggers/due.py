@@ -1,5 +1,5 @@
-"""Which services of a table are due: by what was written since their last run, and by their schedules. Pure, from the
-table's state and a clock.
+"""The services of a table that are due: by what was written since their last run, and by their schedules. Pure, from
+the table's state and a clock.
 
 A load runs at its end what is due by conditions, so such triggers need no agent. An agent looks at schedules too.
 """

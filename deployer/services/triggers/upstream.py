@@ -1,4 +1,5 @@
-"""What triggers of REFRESH count: what was written to the sources of a view that its rows do not reflect."""
+"""The changes that triggers of REFRESH count: what was written to the sources of a view that its rows do not
+reflect."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class FeedSource:
 
 @dataclass(frozen=True, slots=True)
 class FeedTask:
-    """What one task reads: commits, each with the part of it that is read (None: all)."""
+    """The input of one task: commits, each with the part of it that is read (None: all)."""
 
     reading: Reading
     commits: tuple[tuple[Commit, Selection | None], ...]

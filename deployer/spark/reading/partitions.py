@@ -1,4 +1,4 @@
-"""How the fragments of a reading are divided among tasks: in the order of leaves and keys, of equal bytes."""
+"""The division of a reading's fragments among tasks: in the order of leaves and keys, of equal bytes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """What one task reads of a plan, in this order, and the rows of one batch."""
+    """The part of a plan that one task reads, in this order, and the rows of one batch."""
 
     plan: ScanPlan
     pieces: tuple[Piece, ...]

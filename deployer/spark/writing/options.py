@@ -15,11 +15,11 @@ from deployer.tables.ingest.rows.bad_rows import BadRowLimit
 #: What each option means, for its documentation. Letter case and underscores in names do not count.
 OPTIONS: Mapping[str, str] = {
     "root": "The lake: a path or `s3://bucket/prefix`. Required.",
-    "path": "The table, `database.name`; what `save` or `start` is given.",
+    "path": "The table, `database.name`; the argument of `save` or `start`.",
     "upsert": "`true`: a row replaces the row of the table that has the same row keys; others are added. `false` "
     "by default.",
-    "job_id": "Name of this write: run again with the same one, it adds nothing. Not for streams, which have one for "
-    "each batch.",
+    "job_id": "Id of this write. A second write with the same id adds nothing. Not for streams, which have one "
+    "for each batch.",
     "bad_rows": "Set rows that do not fit aside with the reasons, and write the others: a new file, here or on S3 "
     "(`.parquet`, else JSON lines). For a stream a folder, where each batch with bad rows has a file.",
     "max_bad_rows": "With `bad_rows`: write nothing if more rows are bad than this number, or this share, such as "

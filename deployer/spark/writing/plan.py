@@ -65,7 +65,7 @@ class WritePlan:
 
     @property
     def listed(self) -> int | None:
-        """How many bad rows of a task are described; None for all of them, which are then kept."""
+        """The most bad rows of a task that are described; None for all of them, which are then kept."""
         return LISTED if self.options.bad_rows is None else None
 
 

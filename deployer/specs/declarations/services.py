@@ -29,8 +29,8 @@ Nodes = Mapping[str, Node]
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What an instance declares for its tables' services. `clusters` is None where not all are known. `root` is the
-    lake's, absolute; empty where it is not known."""
+    """The declaration of an instance for its tables' services. `clusters` is None where not all are known. `root` is
+    the lake's, absolute; empty where it is not known."""
 
     services: Node | None = None
     clusters: Collection[str] | None = ()

@@ -78,7 +78,7 @@ def named(items: Any, name: str) -> Any:
 
 
 def insert_named(items: Any, form: Mapping[str, Any], after: str | None) -> None:
-    """Adds an item to a list of named things: behind `after`, first when that is None, last when it is not there."""
+    """Adds an item to a list of named things: behind `after`, first when that is None, last when it does not exist."""
     names = [item.get("name") for item in items]
     place = names.index(after) + 1 if after in names else 0 if after is None else len(names)
     flow = any(isinstance(other, CommentedMap) and other.fa.flow_style() for other in items)

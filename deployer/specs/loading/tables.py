@@ -284,7 +284,7 @@ def _unique(document: Document, label: str, report: Report) -> bool:
     if node is None or node.value is not True:
         return False
     if not document.get("row_keys") and "row_keys" not in document.invalid:
-        what = f"{label} is to have unique row keys and has no row keys"
+        what = f"{label} is declared with unique row keys, but has no row keys"
         report(node.at, Rule.UNIQUE_WITHOUT_KEYS, what, "add `row_keys:`, or remove `unique`")
         return False
     return True

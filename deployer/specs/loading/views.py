@@ -36,7 +36,8 @@ Report = Callable[[Position, Rule, str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class ViewReader:
-    """What the views of a lake are read with. `incomplete`: tables may be declared in what could not be read."""
+    """The context in which the views of a lake are read. `incomplete`: tables may be declared in what could not be
+    read."""
 
     schemas: Schemas
     defaults: Defaults

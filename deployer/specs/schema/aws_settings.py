@@ -16,11 +16,12 @@ _KEY_HINT = "write a key's ARN: arn:aws:kms:REGION:ACCOUNT:key/ID"
 
 AWS_SETTINGS = object_schema(
     "AWS settings",
-    "What the stack makes for a root on S3. It has no effect for a root on a disk.",
+    "Resources that the stack creates for a root on S3. It has no effect for a root on a disk.",
     (),
     {
         "kms_key": text(
-            "What encrypts bucket, state, logs, alarms and disks of clusters: `managed` for a KMS key of the lake's "
+            "The key that encrypts bucket, state, logs, alarms and disks of clusters: `managed` for a KMS key "
+            "of the lake's "
             "own, which the stack makes and AWS renews each year, or the ARN of one that is there, of the same "
             "account. AWS's own keys unless set.",
             pattern="^(managed|arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/.+)$",
@@ -118,8 +119,8 @@ AWS_SETTINGS = object_schema(
         ),
         "only_from": object_schema(
             "Access only from",
-            "Conditions on everybody who reads or writes the bucket's objects, in the bucket's policy. Who deploys is "
-            "bound by them too.",
+            "Conditions on everybody who reads or writes the bucket's objects, in the bucket's policy. The role "
+            "that deploys must satisfy them too.",
             (),
             {
                 "organization": text(

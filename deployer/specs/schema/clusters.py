@@ -150,7 +150,7 @@ def cluster_schemas(named: bool) -> list[Json]:
             f"Cluster of kind {kind}",
             description,
             (*name, "kind", *required),
-            {**name, "kind": constant(kind, "What the cluster is."), **options},
+            {**name, "kind": constant(kind, "Kind of the cluster."), **options},
         )
         for kind, (description, required, options) in _CLUSTER_KINDS.items()
     ]

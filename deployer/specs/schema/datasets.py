@@ -74,7 +74,7 @@ DATASET_SERVICE = object_schema(
 
 DATASET_SERVICES = object_schema(
     "Dataset services",
-    "What the agent does for a dataset by a schedule.",
+    "Scheduled work of the agent for a dataset.",
     (),
     {
         "register": ref("dataset_service", "Registers what is new below the sources."),
@@ -89,7 +89,7 @@ DATASET = object_schema(
     {
         "kind": constant("Dataset", "Declares a dataset of recordings."),
         "name": ref("dashed_name", "Name of the dataset; no other entry of the catalog has the same."),
-        "description": text("What the recordings are."),
+        "description": text("Description of the recordings."),
         "sources": list_of("Where its recordings are.", ref("recording_source"), default=[]),
         "register": choice(
             "`auto`: `up` registers recordings that are new below the sources. `manual`: `preview` reports them, and "
@@ -116,7 +116,7 @@ DATASET = object_schema(
             pattern=SPEC_DURATION,
             patternErrorMessage="write a number and d for days or h for hours, such as 7d",
         ),
-        "services": ref("dataset_services", "What the agent does for the dataset by a schedule.") | {"default": {}},
+        "services": ref("dataset_services", "Scheduled work of the agent for the dataset.") | {"default": {}},
         "deletion_protection": flag("Whether a dataset with recordings is protected from deletion.", True),
     },
     patternProperties={"^x-": True},

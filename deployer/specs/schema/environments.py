@@ -23,7 +23,7 @@ _STACKS: Json = {
 
 INCLUDE = object_schema(
     "Include",
-    "Reads other spec files as if they stood here.",
+    "Reads other spec files as if their text were here.",
     ("include",),
     {
         "include": list_of(
@@ -57,7 +57,7 @@ VARIABLES = object_schema(
                 {
                     "type": choice("Type of the value; else that of the default, else string.", VARIABLE_TYPES),
                     "default": {**_ANY_SCALAR, "description": "The value where a stack sets none."},
-                    "description": text("What the variable is for."),
+                    "description": text("Purpose of the variable."),
                 },
             ),
         },
@@ -84,7 +84,7 @@ OVERLAY = object_schema(
         "kind": constant("Overlay", "Declares an overlay."),
         "stack": _STACKS,
         "target": text(
-            "What it changes.",
+            "The resource that it changes.",
             pattern=rf"^(table/{NAME}\.{NAME}|schema/{NAME}|(instance|dataset)/{DASHED_NAME})$",
             patternErrorMessage="write table/DATABASE.NAME, schema/NAME, dataset/NAME or instance/NAME",
             examples=["table/nyc.flights", "instance/nyc"],

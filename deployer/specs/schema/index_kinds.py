@@ -40,7 +40,8 @@ NUM_BITS = 8  #: bits of a code of product quantization, unless declared otherwi
 _METRICS = ("l2", "cosine", "dot")
 _PARTITIONS: Mapping[str, Json] = {
     "num_partitions": count(
-        "Into how many parts vectors are clustered when the index is built; by the number of rows unless set. Lance "
+        "Number of parts into which vectors are clustered when the index is built; by the number of rows unless "
+        "set. Lance "
         "joins and splits parts later on, as rows come.",
         1,
         1_000_000,
@@ -68,7 +69,7 @@ _GRAPH: Mapping[str, Json] = {
 }
 _FULL_TEXT: Mapping[str, Json] = {
     "base_tokenizer": choice(
-        "How text is parted into words: at blanks and punctuation, at blanks, not at all, into pieces of a few "
+        "How text is split into words: at blanks and punctuation, at blanks, not at all, into pieces of a few "
         "characters, or as Unicode says.",
         ("simple", "whitespace", "raw", "ngram", "icu"),
         default="simple",
@@ -80,7 +81,7 @@ _FULL_TEXT: Mapping[str, Json] = {
     "custom_stop_words": list_of("Stop words instead of the language's own.", text("A word.", minLength=1)),
     "ascii_folding": flag("Whether accents are ignored.", True),
     "max_token_length": count("Longer words are left out.", 1, 32_766, default=40),
-    "with_position": flag("Whether phrases can be searched; the index grows by much.", False),
+    "with_position": flag("Whether phrases can be searched; the index becomes much larger.", False),
     "min_ngram_length": count("Shortest piece of ngram, in characters.", 1, 100, default=3),
     "max_ngram_length": count("Longest piece of ngram, in characters.", 1, 100, default=3),
     "prefix_only": flag("Whether ngram takes only the beginnings of words.", False),
@@ -125,7 +126,7 @@ def index_schemas() -> list[Json]:
             description,
             ("columns", "kind"),
             {
-                "kind": constant(kind, "What the index is."),
+                "kind": constant(kind, "Kind of the index."),
                 "columns": list_of(
                     "The column; Lance's indexes have one. A field of a struct is `column.field`.",
                     ref("column_path"),

@@ -22,7 +22,7 @@ _FILES: Mapping[str, Any] = {
 INGEST_OPTIONS: Mapping[str, Json] = {
     "files": {
         "type": ["string", "array"],
-        "description": "Where files come to: a folder or a glob, or a list of them, on S3 "
+        "description": "The place where files arrive: a folder or a glob, or a list of them, on S3 "
         "(`s3://landing/trips/*.parquet`) or on the disk. It lies outside of the lake's own root.",
         **_FILES,
         "items": text("A folder or a glob.", **_FILES),
@@ -35,19 +35,19 @@ INGEST_OPTIONS: Mapping[str, Json] = {
     },
     "format": choice("Format of the files; by their names unless set.", ("parquet", "csv", "json", "arrow", "lance")),
     "mode": choice(
-        "What becomes of their rows: they are added, take the place of those with their keys, or of all rows.",
+        "How their rows are loaded: they are added, replace the rows with their keys, or replace all rows.",
         ("append", "upsert", "overwrite"),
         default="append",
     ),
     "on": list_of("Columns by which `upsert` finds rows; the row keys unless set.", ref("column_name"), minItems=1),
     "on_error": choice(
-        "What becomes of a file that cannot be loaded: it is set aside with its reason, or the run fails and loads "
+        "How a file that cannot be loaded is handled: it is set aside with its reason, or the run fails and loads "
         "nothing more.",
         ("set_aside", "fail"),
         default="set_aside",
     ),
     "on_change": choice(
-        "What becomes of a loaded file that has changed since: it is reported, or loaded again. Rows that it gave "
+        "How a loaded file that has changed since is handled: it is reported, or loaded again. Rows that it gave "
         "before stay, unless an upsert or overwrite replaces them.",
         ("report", "reload"),
         default="report",
@@ -59,12 +59,14 @@ INGEST_OPTIONS: Mapping[str, Json] = {
         patternErrorMessage="write the ARN or the URL of a queue, without credentials",
         examples=["arn:aws:sqs:eu-central-1:123456789012:landing"],
     ),
-    "max_files": count("So many files become one commit at most.", 1, 1_000_000, default=100_000),
-    "max_bytes": size("Files of so many bytes together become one commit at most.", default="10GB"),
+    "max_files": count("The largest number of files of one commit.", 1, 1_000_000, default=100_000),
+    "max_bytes": size("The most bytes of the files of one commit.", default="10GB"),
     "ignore_extra": flag("Whether fields of files that the table has no column for are left out.", False),
     "missing_as_null": flag("Whether columns that a file does not have are null in its rows.", False),
     "null_values": list_of("Texts that mean null in text files; the empty text unless set.", text("A text.")),
-    "delimiter": text("What separates the values of a CSV line; detected unless set.", minLength=1, maxLength=10),
+    "delimiter": text(
+        "Character that separates the values of a CSV line; detected unless set.", minLength=1, maxLength=10
+    ),
     "encoding": text("Encoding of text files.", minLength=1, maxLength=40, default="utf-8"),
     "header": flag("Whether the first line of CSV files has the names of the columns.", True),
     "timezone": text("Time zone of times in text files that have no offset.", minLength=1, maxLength=100),

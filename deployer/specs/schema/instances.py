@@ -27,7 +27,7 @@ INSTANCE = object_schema(
             minLength=1,
             examples=["lakes/nyc", "s3://my-bucket/lakes/nyc"],
         ),
-        "description": text("What the lake is for."),
+        "description": text("Purpose of the lake."),
         "state": {
             "description": "The store of the lake's state; `sqlite` for a root on a disk, `dynamodb` for s3://.",
             "oneOf": [
@@ -35,13 +35,14 @@ INSTANCE = object_schema(
                     f"State in {name}",
                     description,
                     ("backend",),
-                    {"backend": constant(name, "Which store."), **options},
+                    {"backend": constant(name, "Kind of the store."), **options},
                 )
                 for name, (description, options) in STATE_BACKENDS.items()
             ],
         },
         "engine": choice(
-            "What runs the Pulumi program: the official CLI, the engine in this package, or the CLI where it is there.",
+            "Engine that runs the Pulumi program: the official CLI, the engine in this package, or the CLI if "
+            "it is installed.",
             ("auto", "embedded", "cli"),
             default="auto",
         ),
@@ -77,9 +78,7 @@ INSTANCE = object_schema(
             ),
             default=[],
         ),
-        "services": ref(
-            "services", "Services of all tables; what a table declares goes over it, property by property."
-        ),
+        "services": ref("services", "Services of all tables. Properties that a table declares take precedence."),
         "aws": AWS_SETTINGS,
         "tags": TAGS,
     },

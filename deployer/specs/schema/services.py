@@ -51,7 +51,7 @@ _KINDS: Mapping[str, _Kind] = {
                 "Files are written up to this many rows; the table's `max_rows_per_file` unless set.", 1, 2**31 - 1
             ),
             "strategy": choice(
-                "Which files are merged: all that are small, files of about the same size (each row is rewritten "
+                "The files that are merged: all that are small, files of about the same size (each row is rewritten "
                 "less often), or level by level.",
                 ("size", "tiered", "leveled"),
                 default="size",
@@ -61,7 +61,8 @@ _KINDS: Mapping[str, _Kind] = {
                 "A file of which a larger share of the rows is deleted is rewritten, however large.", default=0.1
             ),
             "portion_bytes": size(
-                "So much is rewritten between two commits: less shows results earlier, more commits less often.",
+                "Bytes that are rewritten between two commits. A smaller value shows results earlier, a larger "
+                "one commits less often.",
                 default="1GB",
             ),
         },
@@ -82,10 +83,11 @@ _KINDS: Mapping[str, _Kind] = {
             "incremental": flag("Whether only what is not clustered yet is rewritten.", True),
             "target_file_bytes": _FILE_BYTES,
             "portion_bytes": size(
-                "So much of a leaf is arranged at once and committed: more clusters better, less shows results early.",
+                "Bytes of a leaf that are arranged and committed at once. A larger value clusters better, a "
+                "smaller one shows results earlier.",
                 default="10GB",
             ),
-            "dry_run": flag("Whether it only says how well the table is clustered and what would be rewritten.", False),
+            "dry_run": flag("Whether it only reports the clustering of the table and what it would rewrite.", False),
         },
         {"rows": 10_000_000},
     ),
@@ -93,8 +95,8 @@ _KINDS: Mapping[str, _Kind] = {
         "Removes old versions, and files that no version needs. Never what a savepoint, a tag or a reader needs.",
         {
             "older_than": duration("Versions younger than this are kept.", default="7d"),
-            "keep_versions": count("So many of the newest versions are kept, however old.", 1, 1_000_000, default=1),
-            "dry_run": flag("Whether it only says what would go.", False),
+            "keep_versions": count("Number of newest versions that are kept, however old.", 1, 1_000_000, default=1),
+            "dry_run": flag("Whether it only reports what it would remove.", False),
         },
         {"schedule": "30 3 * * *"},
     ),
@@ -103,7 +105,7 @@ _KINDS: Mapping[str, _Kind] = {
         {
             "targets": {
                 "type": "array",
-                "description": "Where to; the lake's own directory namespace unless set.",
+                "description": "Catalogs to publish to; the lake's own directory namespace unless set.",
                 "items": {"oneOf": TARGET_SCHEMAS},
                 "minItems": 1,
                 "default": [{"type": "directory"}],
@@ -118,7 +120,7 @@ _KINDS: Mapping[str, _Kind] = {
     ),
     "EXPIRE": _Kind(
         "Removes rows that are older than the table's `retention`. Tables with retention have it; others cannot.",
-        {"dry_run": flag("Whether it only says what would go.", False)},
+        {"dry_run": flag("Whether it only reports what it would remove.", False)},
         {"schedule": "0 2 * * *"},
     ),
     "BACKFILL": _Kind(
@@ -130,8 +132,8 @@ _KINDS: Mapping[str, _Kind] = {
                 ("keep", "recompute"),
                 default="keep",
             ),
-            "commit_granularity": count("So many files become visible together.", 1, 1_000_000, default=64),
-            "concurrency": count("At most so many files are computed at the same time.", 1, 100_000, default=8),
+            "commit_granularity": count("Number of files that become visible together.", 1, 1_000_000, default=64),
+            "concurrency": count("The most files that are computed at the same time.", 1, 100_000, default=8),
         },
         {"rows": 100_000},
     ),
@@ -140,7 +142,7 @@ _KINDS: Mapping[str, _Kind] = {
         {
             "full": flag("Whether all rows are computed again, whatever changed.", False),
             "max_rows_per_fragment": count(
-                "A file that is written has at most so many rows; as the view's storage says unless set.",
+                "The most rows of a file that is written; as the view's storage says unless set.",
                 1,
                 1_000_000_000,
             ),
@@ -151,7 +153,7 @@ _KINDS: Mapping[str, _Kind] = {
         "Makes savepoints: named states of the table that `restore` goes back to and that are not cleaned away.",
         {
             "expires_after": duration("A savepoint is removed after this long.", default="30d"),
-            "keep": count("So many savepoints are kept; the oldest goes first.", 1, 10_000, default=30),
+            "keep": count("Number of savepoints that are kept; the oldest is removed first.", 1, 10_000, default=30),
         },
         {"schedule": "0 0 * * *"},
     ),
@@ -160,10 +162,10 @@ _KINDS: Mapping[str, _Kind] = {
 KINDS = cast("tuple[ServiceKind, ...]", tuple(_KINDS))
 
 _CONDITIONS: Mapping[str, Json] = {
-    "commits": count("Runs after so many commits.", 1, 1_000_000_000),
-    "rows": count("Runs after so many rows were written.", 1, 2**53),
-    "bytes": size("Runs after so much was written."),
-    "small_files": count("Runs when COMPACT would merge so many small files.", 1, 1_000_000_000),
+    "commits": count("Runs after this many commits.", 1, 1_000_000_000),
+    "rows": count("Runs after this many rows were written.", 1, 2**53),
+    "bytes": size("Runs after this many bytes were written."),
+    "small_files": count("Runs when COMPACT would merge this many small files.", 1, 1_000_000_000),
     "deleted_share": share("Runs when this share of the rows is deleted in files."),
 }
 _TRIGGER = object_schema(
@@ -183,7 +185,8 @@ _TRIGGER = object_schema(
 CONDITIONS = tuple(_CONDITIONS)
 
 _OPTIONS = (
-    "What it does. Sizes are bytes, or such as `256MB` (decimal) or `1GiB` (binary); times are days or hours, such as "
+    "Options of the service. Sizes are bytes, or such as `256MB` (decimal) or `1GiB` (binary); times are days "
+    "or hours, such as "
     "`7d` or `36h`."
 )
 _COMMON: Mapping[str, Json] = {
@@ -220,7 +223,7 @@ def services_schema(*, in_specs: bool = False) -> Json:
     `services` declares."""
     return object_schema(
         "Services",
-        "What keeps the table healthy, one of each kind.",
+        "Services that maintain the table, one of each kind.",
         (),
         {kind.lower(): _service_schema(kind) for kind in KINDS if not (in_specs and kind in OWN_PROPERTY)},
     )
@@ -235,7 +238,7 @@ def raw_service_schema() -> Json:
         {
             **_COMMON,
             "trigger": ref("trigger", "When it runs; the kind's own trigger unless set."),
-            "unsafe_raw": constant(True, "Options are not checked; the plan says so."),
+            "unsafe_raw": constant(True, "Options are not checked; the plan shows this."),
             "options": {
                 "type": "object",
                 "description": "Texts by name.",

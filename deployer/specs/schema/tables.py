@@ -35,8 +35,8 @@ COLUMN = object_schema(
         "description": text("What the column means, with its unit. Kept in the table's schema, where readers see it."),
         "renamed_from": ref("column_name", "The name before a rename, so that the data is kept."),
         "default": text(
-            "SQL for rows that come without the column, such as `0`, `'none'` or `distance * 2`; those that are there "
-            "when it is added get it too. Not inside of structs."
+            "SQL for rows that come without the column, such as `0`, `'none'` or `distance * 2`; rows that "
+            "exist when it is added get it too. Not inside of structs."
         ),
         "using": text(
             "SQL that gives each row's value when the type changes so that values may be lost: "
@@ -73,7 +73,7 @@ COMPUTED = object_schema(
         "inputs": list_of("The columns that the function gets, in order.", ref("column_name")),
         "version": text(
             "The version of the function. Another one makes the column stale, so that a backfill computes it again. "
-            "Not given: a hash of the module's source text, where the project has the file.",
+            "If omitted, a hash of the module's source text, if the project has the file.",
             pattern=f"^{VERSION}$",
             patternErrorMessage="use up to 64 letters, digits and . _ + -",
         ),
@@ -136,7 +136,7 @@ STORAGE = object_schema(
             "it costs about 4 bytes a row of metadata once rows are sorted."
         ),
         "keep_replaced_for": duration(
-            "How long the old data stays after a rewrite took its place, for those who still read it and for "
+            "How long the old data stays after a rewrite replaced it, for programs that still read it and for "
             "`query --at`; the next `up` after that removes it.",
             default="7d",
         ),
@@ -157,7 +157,8 @@ PARTITIONS = object_schema(
             default=[],
         ),
         "max_rows_per_leaf": count(
-            "A leaf with more rows is split after a load, as `deployer table split` does. Not given: only when asked.",
+            "A leaf with more rows is split after a load, as `deployer table split` does. If omitted, leaves "
+            "are only split on request.",
             1,
             2**53,
         ),
@@ -206,7 +207,7 @@ HOLD = object_schema(
     ("name",),
     {
         "name": ref("dashed_name", "Name of the hold, by which refusals refer to it."),
-        "where": text("SQL condition of the rows that it covers, such as `account = 'A-17'`. Not given: every row."),
+        "where": text("SQL condition of the rows that it covers, such as `account = 'A-17'`. If omitted, every row."),
         "reason": text("Why it is held, such as the number of a case."),
     },
 )
@@ -233,7 +234,7 @@ TABLE = object_schema(
         "kind": constant("Table", "Declares a table."),
         "database": ref("name", "Database of the table; the first half of its full name."),
         "name": ref("name", "Name of the table within its database."),
-        "description": text("What a row is."),
+        "description": text("Description of a row."),
         "schemas": list_of("Schemas whose columns come first, in this order.", ref("name"), default=[]),
         "columns": list_of("The table's own columns, in order.", ref("column"), default=[]),
         "row_keys": list_of(
@@ -256,7 +257,10 @@ TABLE = object_schema(
             "default": [],
         },
         "embedding": EMBEDDING,
-        "services": ref("services", "What keeps the table healthy; over what the instance declares for all tables."),
+        "services": ref(
+            "services",
+            "Services of the table. They take precedence over those that the instance declares for all tables.",
+        ),
         "retention": ref("retention", "How long rows are kept; forever unless set."),
         "ingest": ref("ingest", "Files that are loaded by themselves as they come, each once; none unless set."),
         "holds": list_of("Legal holds: rows that no request deletes or changes.", ref("hold"), default=[]),

@@ -18,7 +18,7 @@ TARGET_SCHEMAS: list[Json] = [
         "The AWS Glue Data Catalog: a database of the instance, an entry for each table.",
         ("type",),
         {
-            "type": constant("glue", "Which catalog."),
+            "type": constant("glue", "Kind of the catalog."),
             "database": text(
                 "Name of the Glue database; of the names of the instance and the table's database unless set.",
                 pattern="^[a-z0-9_]{1,255}$",
@@ -39,7 +39,7 @@ TARGET_SCHEMAS: list[Json] = [
         "A Lance directory namespace, in which LanceDB and others find tables by name.",
         ("type",),
         {
-            "type": constant("directory", "Which catalog."),
+            "type": constant("directory", "Kind of the catalog."),
             "root": text(
                 "The namespace's folder or s3:// URI, above the tables; the lake's root unless set.", **_FOLDER
             ),
@@ -50,7 +50,7 @@ TARGET_SCHEMAS: list[Json] = [
         "A Lance REST namespace.",
         ("type", "uri"),
         {
-            "type": constant("rest", "Which catalog."),
+            "type": constant("rest", "Kind of the catalog."),
             "uri": text(
                 "Address of the server: https://, or http:// where it is this machine. Which hosts a process publishes "
                 f"to is set in its own environment, in `{HOSTS_VARIABLE}`.",
@@ -77,12 +77,15 @@ TARGET_SCHEMAS: list[Json] = [
         "A catalog that a separate package implements, installed beside deployer where jobs run.",
         ("type", "name"),
         {
-            "type": constant("plugin", "Which catalog."),
+            "type": constant("plugin", "Kind of the catalog."),
             "name": ref("dashed_name", "Name of the package's entry point in the group `deployer.metasync_targets`."),
             "options": {
                 "type": "object",
                 "description": "Options for the plug-in. They are kept in the state, so do not put credentials here.",
-                "additionalProperties": {"type": ["string", "number", "boolean"], "description": "Text, number, flag."},
+                "additionalProperties": {
+                    "type": ["string", "number", "boolean"],
+                    "description": "A text, number or flag.",
+                },
             },
         },
     ),

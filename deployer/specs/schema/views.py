@@ -56,7 +56,7 @@ VIEW = object_schema(
         "kind": constant("View", "Declares a materialized view."),
         "database": ref("name", "Database of the view; the first half of its full name."),
         "name": ref("name", "Name of the view within its database; no table has the same."),
-        "description": text("What a row is."),
+        "description": text("Description of a row."),
         "query": text(
             "One SELECT in DataFusion's SQL, with tables and views by their full names, such as `nyc.flights`. "
             "docs/views.md says what it may have.",

@@ -1,4 +1,4 @@
-"""Which spec files there are: a folder or one file, and what they include. Each is read once."""
+"""The spec files of a project: a folder or one file, and what they include. Each is read once."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _is_spec(entry: os.DirEntry[str]) -> bool:
 
 
 class _Place(NamedTuple):
-    """Where a file is, links followed; its name in positions, whether it may be read, and whether it is a link."""
+    """The place of a file, links followed; its name in positions, whether it may be read, and whether it is a link."""
 
     real: Path
     label: str
@@ -275,7 +275,7 @@ class _Reader:
 
 
 def _nearest_path(folder: Path, text: str) -> str:
-    """Advice for a path that is not there: the same with its first wrong part fixed, where that is near another."""
+    """Advice for a path that does not exist: the same with its first wrong part fixed, where that is near another."""
     parts = Path(text).parts
     for index, part in enumerate(parts):
         if WILD & set(part) or not folder.is_dir():

@@ -38,7 +38,7 @@ class SubstitutedText:
 
     @property
     def is_over(self) -> bool:
-        """Whether no more values may be written."""
+        """Returns whether no more values may be written."""
         return self.characters > MAX_SUBSTITUTED
 
 

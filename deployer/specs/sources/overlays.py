@@ -120,7 +120,7 @@ def _removes(item: Node) -> bool:
 
 
 def _without_removals(node: Node, problems: list[Problem]) -> Node:
-    """Returns a list that takes the place of another, or of none, where nothing can be removed."""
+    """Returns a list that replaces another, or of none, where nothing can be removed."""
     if not isinstance(node.value, list) or not any(map(_removes, node.value)):
         return node
     problems += [_not_there(item, ()) for item in node.value if _removes(item)]

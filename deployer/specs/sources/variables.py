@@ -24,7 +24,8 @@ Scalar = bool | int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Which stack the specs are read for, and what its Pulumi configuration sets: texts by variable, which `file` has.
+    """The stack that the specs are read for, and the values that its Pulumi configuration sets: texts by variable,
+    which `file` has.
 
     Without a stack, variables have their defaults and no overlay applies.
     """

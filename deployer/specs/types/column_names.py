@@ -1,4 +1,4 @@
-"""Which names columns and fields may have, how texts name them, and how SQL does.
+"""The names that columns and fields may have, how texts name them, and how SQL does.
 
 Lance stores almost any text (tests/specs/test_column_names.py tries it). It refuses a dot at the top level, cannot
 change a field with a dot in its name, and does not find a column with a backtick in its name or without a name: those
@@ -34,7 +34,7 @@ _ITEM = re.compile(r'\s*(?:"((?:[^"]|"")*)"\s*|([^",][^,]*?|)\s*)(?=,|\Z)')
 
 @dataclass(frozen=True, slots=True)
 class NameFault:
-    """Why a text cannot be the name of a column. `what` names it: "the name `a.b` has a dot, which …"."""
+    """The reason why a text cannot be the name of a column. `what` names it: "the name `a.b` has a dot, which …"."""
 
     rule: Rule
     what: str

@@ -1,4 +1,4 @@
-"""How the values of a computed column are made: by SQL over columns of its table, or by a Python function of them.
+"""The definition of the values of a computed column: by SQL over columns of its table, or by a Python function of them.
 
 The definition is in the metadata of the column's field in Lance (`deployer:computed`, as JSON), so it travels with
 renames, restores and copies of the table. `identity` names a version of it, with which what filled a data file is
@@ -106,7 +106,7 @@ def with_renamed_inputs(computed: Computed, renames: Mapping[str, str]) -> Compu
 
 
 def succeeding(before: Computed | None, after: Computed) -> Computed:
-    """Returns the definition that takes the place of another: with its identity where both compute the same values."""
+    """Returns the definition that replaces another: with its identity where both compute the same values."""
     same: bool
     match before, after:
         case ComputedBySql(), ComputedBySql():

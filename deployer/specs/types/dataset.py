@@ -20,7 +20,7 @@ SERVICES: tuple[ServiceName, ...] = ("register", "maintain")
 
 @dataclass(frozen=True, slots=True)
 class RecordingSource:
-    """Where recordings of a dataset are: a folder or a prefix in S3, and the layer that they are of."""
+    """The place of a dataset's recordings: a folder or a prefix in S3, and the layer that they are of."""
 
     prefix: str
     layer: str = BASE
@@ -55,7 +55,7 @@ class BlueprintFile:
 
 @dataclass(frozen=True, slots=True)
 class DatasetService:
-    """What an agent does for a dataset by a schedule: `register` registers new recordings, `maintain` keeps its tables
+    """The scheduled work of an agent for a dataset: `register` registers new recordings, `maintain` keeps its tables
     up."""
 
     name: ServiceName

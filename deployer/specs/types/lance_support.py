@@ -1,4 +1,5 @@
-"""Which types Lance stores, as tried on pylance 14 in file versions 2.1 and 2.2 (tests/specs/test_stored_types.py)."""
+"""The types that Lance stores, as tried on pylance 14 in file versions 2.1 and 2.2
+(tests/specs/test_stored_types.py)."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ _OFFSET = re.compile(r"[+-](0[0-9]|1[0-4]):[0-5][0-9]")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong with a type, wherever it is declared."""
+    """The fault of a type, at any place of its declaration."""
 
     rule: Rule
     what: str

@@ -43,7 +43,7 @@ from deployer.specs.types.types import (
 
 @dataclass(frozen=True, slots=True)
 class BadType:
-    """Why a text is not a valid type: the rule that it breaks, what is wrong and what to do."""
+    """The reason why a text is not a valid type: the rule that it breaks, what is wrong and what to do."""
 
     rule: str
     what: str

@@ -1,4 +1,4 @@
-"""How the rows of a materialized view are made: a query over other tables, which a refresh brings up to date.
+"""The definition of the rows of a materialized view: a query over other tables, which a refresh brings up to date.
 
 The state keeps the definition in what is declared of the view's table, in the form that `deployer.views` reads.
 """

@@ -1,4 +1,4 @@
-"""The formats of texts in our JSON Schemas: whether a text has one, and what to say of a text that has not."""
+"""The formats of texts in our JSON Schemas: whether a text has one, and what to say of a text that does not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deployer.specs.values.target_server import server_of
 
 
 class FormatFault(NamedTuple):
-    """What is wrong with a text, which `what` calls by its label, and what to do."""
+    """The fault of a text, which `what` calls by its label, and what to do."""
 
     what: str
     remedy: str

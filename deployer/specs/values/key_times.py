@@ -30,7 +30,7 @@ _EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class BadValue:
-    """Why something is not a key value: the rule it breaks, what is wrong and what to write."""
+    """The reason why something is not a key value: the rule it breaks, what is wrong and what to write."""
 
     rule: Rule
     what: str

@@ -1,4 +1,4 @@
-"""Where an instance's root is: relative roots start from the project's folder, whatever the current one is."""
+"""The place of an instance's root: relative roots start from the project's folder, whatever the current one is."""
 
 from __future__ import annotations
 

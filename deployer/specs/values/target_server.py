@@ -44,7 +44,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where a REST catalog is. `host` is in lower case: a DNS name, or an IP address without brackets."""
+    """The address of a REST catalog. `host` is in lower case: a DNS name, or an IP address without brackets."""
 
     scheme: str
     host: str
@@ -60,7 +60,7 @@ class Server:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the host is this machine by its name alone, whatever DNS says."""
+        """Returns whether the host is this machine by its name alone, whatever DNS says."""
         address = self.address
         return self.host == "localhost" if address is None else is_this_machine(address)
 

@@ -48,16 +48,16 @@ def state_differences(held: State, folded: State) -> list[str]:
                 lines.append(f"{name}: {_mapping_difference(one, other)}")
             continue
         shown = (_plain(one), _plain(other))
-        lines.append(f"{name} is {shown[0]}, and the log makes it {shown[1]}" if all(shown) else f"{name} differs")
+        lines.append(f"{name} is {shown[0]}, but {shown[1]} by the log" if all(shown) else f"{name} differs")
     return lines
 
 
 def _mapping_difference(held: Mapping[K, object], folded: Mapping[K, object]) -> str:
     parts = []
     for change, keys in (
-        ("only here", [key for key in held if key not in folded]),
-        ("only by the log", [key for key in folded if key not in held]),
-        ("otherwise", [key for key in held if key in folded and held[key] != folded[key]]),
+        ("only in the stored state:", [key for key in held if key not in folded]),
+        ("only in the log:", [key for key in folded if key not in held]),
+        ("different:", [key for key in held if key in folded and held[key] != folded[key]]),
     ):
         if keys:
             more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""

@@ -35,7 +35,7 @@ POLL_SECONDS = 0.05  #: poll interval while waiting; the holder may have died wi
 
 @dataclass(slots=True)
 class Ticket:
-    """How the waiting ended.
+    """The result of waiting.
 
     `waited`: others held the lock, and may have changed the state since. `answer`: another writer took the request
     and says what came of it. `taker_gone`: another took it and ended without an answer. `in_doubt`: another took it and

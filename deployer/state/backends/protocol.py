@@ -105,7 +105,7 @@ class Backend(LogReader, Protocol):
         ...
 
     def flush(self) -> None:
-        """Returns when all that was put before is durable. OutcomeUnknown: whether writes since the last flush are
+        """Waits until all that was put before is durable. OutcomeUnknown: whether writes since the last flush are
         durable is unknown.
 
         Writers that do so at once share the disk's work, so it is not for those who hold others up meanwhile.

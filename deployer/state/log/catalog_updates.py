@@ -1,4 +1,4 @@
-"""What a transaction changes of the catalog's records as a whole: a savepoint of them, and a return to one."""
+"""The changes of a transaction to the catalog's records as a whole: a savepoint of them, and a return to one."""
 
 from __future__ import annotations
 

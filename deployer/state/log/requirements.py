@@ -1,4 +1,4 @@
-"""What must hold of the state for a transaction to be committed: a closed union of values.
+"""The requirements on the state for a transaction to be committed: a closed union of values.
 
 Each requirement checks itself: `failure(state)` is None when it holds, else words that say what is the case instead.
 """

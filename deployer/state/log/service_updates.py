@@ -1,4 +1,5 @@
-"""What a transaction changes of a table's services, runs and savepoints. Times that they record are the entry's own."""
+"""The changes of a transaction to a table's services, runs and savepoints. Times that they record are the entry's
+own."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from deployer.state.model.times import TIME
 
 @dataclass(frozen=True, slots=True)
 class PutService:
-    """Attaches a service, or takes the place of the one of that kind."""
+    """Attaches a service, or replaces the one of that kind."""
 
     TAG = "put-service"
 
@@ -88,7 +89,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRenewed:
-    """The lease of a running run ends `lease_ms` after the entry's time; `progress` takes the place of the last."""
+    """The lease of a running run ends `lease_ms` after the entry's time; `progress` replaces the last."""
 
     TAG = "lease-renewed"
 

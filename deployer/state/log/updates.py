@@ -1,4 +1,4 @@
-"""What a transaction changes: two closed unions of values, one for each kind of log."""
+"""The changes of a transaction: two closed unions of values, one for each kind of log."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class RewriteStarted:
 
 @dataclass(frozen=True, slots=True)
 class TableRewritten:
-    """The new dataset takes the place of the current one, which is kept at `retired_location` until it is removed.
+    """The new dataset replaces the current one, which is kept at `retired_location` until it is removed.
 
     Everything recorded of the dataset is replaced; `lance_version` counts the new one's versions. Jobs stay done,
     unless `forgets_jobs`, and commits under way are forgotten: they were to the old dataset.
@@ -252,7 +252,7 @@ class TableRestored:
     """The table is as it was at an earlier moment: version `lance_version` of dataset `number` holds the rows of then.
 
     `savepoint` is the savepoint's name, or `version-DATASET.VERSION` of a restore to a version.
-    Everything recorded of then takes the place of what there is; jobs done since are forgotten, so that they can be run
+    Everything recorded of then replaces what there is; jobs done since are forgotten, so that they can be run
     again. Where `number` is not the current dataset's, that one is retired at `retired_location`. Runs and savepoints
     stay. `job_id` is the run that restored it, done from now on.
     """
@@ -276,7 +276,7 @@ class TableRestored:
 class TableRebuilt:
     """Everything recorded of the table, as read from its dataset after the state store was lost (`state rebuild`).
 
-    It takes the place of what there is, runs and savepoints aside, and may be the first update of a log.
+    It replaces what there is, runs and savepoints aside, and may be the first update of a log.
     """
 
     TAG = "table-rebuilt"

@@ -131,7 +131,7 @@ REARRANGES = frozenset({"compact", "cluster"})  #: kinds of jobs whose rows the 
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """How many rows a change of rows inserted, gave other values, and deleted."""
+    """The numbers of rows that a change inserted, updated and deleted."""
 
     inserted: int = 0
     updated: int = 0

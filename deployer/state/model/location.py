@@ -1,4 +1,4 @@
-"""Where a dataset lies below an instance's root: the only form in which state, plans and commands name it.
+"""The place of a dataset below an instance's root: the only form in which state, plans and commands name it.
 
 deployer makes `DATABASE/NAME-ID.lance`, with the first eight digits of the table's id, and `DATABASE/NAME-ID-gN.lance`
 for its dataset number N. A dataset that was imported in place keeps the path that it has below the root.

@@ -68,7 +68,7 @@ RUNS_KEPT = 100  #: ended runs of each service that a table's state keeps
 class Service:
     """A service of a table, of which there is at most one of each kind.
 
-    `trigger` says when an AUTOMATIC one runs: `schedule` (cron) with `timezone`, or after so many `commits`, `rows`,
+    `trigger` says when an AUTOMATIC one runs: `schedule` (cron) with `timezone`, or after this many `commits`, `rows`,
     `bytes`, `small_files`, or at a `deleted_share`. `unsafe_raw`: options were taken as they are. `declared`: by specs.
     `since` is when its trigger began to count: when it was attached, its trigger was changed, or it was resumed. The
     state records it for every way to create the service, and two services that differ by it alone are equal (0:
@@ -135,7 +135,7 @@ class Run:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is queued or running."""
+        """Returns whether it is queued or running."""
         return bool(TRANSITIONS[self.status])
 
     @property

@@ -1,4 +1,4 @@
-"""Which locations the tables of an instance may have: no two share data, and the datasets of one lie together.
+"""The locations that the tables of an instance may have: no two share data, and the datasets of one lie together.
 
 Each function returns what is wrong, and None when nothing is. The reducer asks them of each entry, a snapshot's
 reader of the whole state, and every process that opens a table or removes its data checks them again.
@@ -47,7 +47,7 @@ def fault_of_entry(entry: TableEntry) -> str | None:
 
 
 def fault_of_move(entry: TableEntry, location: Location) -> str | None:
-    """Returns a dataset that takes the place of the table's current one and is not one of its own."""
+    """Returns a dataset that replaces the table's current one and is not one of its own."""
     id, now = entry.table_id, entry.location
     if location.base(id) == now.base(id) and (location.carries(id) or not (now.carries(id) and now.number is None)):
         return None  # without its id only where the table was imported

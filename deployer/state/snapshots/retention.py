@@ -1,4 +1,4 @@
-"""When snapshots are taken, and what is removed of a log once they stand for it, never before."""
+"""The times of snapshots, and the removal of the log entries that snapshots replace."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPolicy:
-    """When a snapshot is due, and how long snapshots are kept. Times in ms.
+    """The time when a snapshot is due, and the time for which snapshots are kept. Times in ms.
 
     Due after `entries` entries, or 1% of the state's size if that is more (at most 10,000), so that what snapshots
     cost a commit does not grow with the table; or when the log has outgrown the last snapshot and `log_bytes`.

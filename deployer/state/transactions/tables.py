@@ -1,4 +1,4 @@
-"""What each kind of transaction requires, and so which of two concurrent ones is refused.
+"""The requirements of each kind of transaction, which decide which of two concurrent ones is refused.
 
 Two transactions are concurrent when the second was decided on the state before the first. The second commits on top
 of the first when its requirements still hold, and is a Conflict otherwise. Who writes data requires it with the intent,

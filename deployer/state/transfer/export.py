@@ -190,14 +190,14 @@ def import_store(path: Path, backend: Backend, objects: ObjectStore) -> Export:
             ]
             first = records[0].version if records else logs[log]["version"] + 1
             if first > 1 and not backend.begin_at(log, first - 1):
-                raise InvalidInput(f"log {log} holds something already", where=path, remedy="import into an empty root")
+                raise InvalidInput(f"log {log} is not empty", where=path, remedy="import into an empty root")
             below = [each for each in described if each["version"] < first]
             pointers += _add_snapshots(archive, below, backend, objects)
             if first > 1:
                 backend.truncate(log, first - 1)
             for record in records:
                 if not backend.put([record]) and backend.find(log, record.txn_id) != record.version:
-                    raise InvalidInput(f"log {log} holds something already", where=path, remedy="use an empty root")
+                    raise InvalidInput(f"log {log} is not empty", where=path, remedy="use an empty root")
             pointers += _add_snapshots(archive, described[len(below) :], backend, objects)
             entries += len(records)
     backend.flush()

@@ -1,4 +1,4 @@
-"""Whether an export of a state store has its shape: the file may come from elsewhere, checksums included.
+"""The check whether an export of a state store has its shape: the file may come from elsewhere, checksums included.
 
 Names in it become paths here, so only those pass that the state store itself would give.
 """

@@ -1,4 +1,4 @@
-"""What each commit did to the fragments of a table, from its manifests alone: no data file is opened."""
+"""The changes of each commit to the fragments of a table, from its manifests alone: no data file is opened."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Commits:
                 yield found
 
     def _swap(self, former: Segment, segment: Segment, since: Position) -> Commit | None:
-        """Returns what it changed that another dataset took the place of the one before."""
+        """Returns the changes that a new dataset made when it replaced the former one."""
         if segment.origin == "rewritten":
             return None
         if segment.origin == "unknown":

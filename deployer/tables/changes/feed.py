@@ -56,7 +56,7 @@ def open_feed(
     `where` is judged of the rows before and after a change: a row that begins to hold it is inserted, one that no
     longer does is deleted. The names are those of the options, for errors.
 
-    Raises InvalidInput for what does not fit the table, NotFound for versions that there are not or that were removed;
+    Raises InvalidInput for what does not fit the table, NotFound for versions that do not exist or that were removed;
     that error names the oldest version that changes can be read since.
     """
     line = timeline(table)

@@ -1,4 +1,4 @@
-"""Which rows that a commit took out and put in are the same row: an update is both.
+"""The pairs of rows that a commit took out and put in and that are the same row: an update is both.
 
 Keys are compared in blocks, so that memory holds one block of keys and a byte for each row of the fragments that the
 commit touched, however many rows that are.

@@ -34,7 +34,7 @@ PairedBy = Literal["keys", "row ids", "nothing"]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is read of a table's changes, as processes without access to the state store need it.
+    """The part of a table's changes that is read, as processes without access to the state store need it.
 
     `columns` are those of the feed, `keys` the row keys; with `paired_by` row ids, the feed has the column `_rowid`.
     """

@@ -119,7 +119,7 @@ def position_of(table: ReadTable, line: Timeline, at: At, option: str) -> Positi
     """Returns the position that `at` names, the value of `option`: a version, such as `3` or `1:3`, 0 for the one
     before the first commit, or a time.
 
-    Raises InvalidInput for what is neither, NotFound for a version that there is not or that is not kept.
+    Raises InvalidInput for what is neither, NotFound for a version that does not exist or that is not kept.
     """
     if isinstance(at, str) and at.strip().isdecimal():
         at = int(at)

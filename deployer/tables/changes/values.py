@@ -1,4 +1,4 @@
-"""Which rows have other values, where a commit wrote values of columns in place."""
+"""The rows that have other values, where a commit wrote values of columns in place."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def cast_nested(values: Any, target: Any, cast: Cast, *, leave_out: bool = False
     """Returns the values (an Array) as `target`; `cast` converts what is inside. Raises ValueError when a value does
     not fit.
 
-    `leave_out`: fields that the target has not are left out.
+    `leave_out`: fields that the target does not have are left out.
     """
     if pa.types.is_struct(target):
         return _struct(values, target, cast, leave_out)

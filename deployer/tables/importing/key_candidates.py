@@ -1,4 +1,5 @@
-"""Which columns of rows could be their row keys: unique together, never null, and of the kind that identifies rows."""
+"""The columns of rows that could be their row keys: unique together, never null, and of the kind that identifies
+rows."""
 
 from __future__ import annotations
 

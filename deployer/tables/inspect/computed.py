@@ -54,7 +54,7 @@ class ComputedColumnInfo:
 
     @property
     def is_stale(self) -> bool:
-        """Whether some rows have values of another definition."""
+        """Returns whether some rows have values of another definition."""
         return any(each.version and not each.is_current for each in self.computed)
 
     @property
@@ -64,7 +64,7 @@ class ComputedColumnInfo:
 
     @property
     def summary(self) -> str:
-        """Which versions the rows have: `82% by version 3, 18% by version 2`."""
+        """Returns the versions that the rows have: `82% by version 3, 18% by version 2`."""
         return ", ".join(_share(each, self.rows) for each in self.computed) or "no rows"
 
 

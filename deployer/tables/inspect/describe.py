@@ -131,7 +131,7 @@ class ViewInfo:
 
 @dataclass(frozen=True, slots=True)
 class ColumnLineage:
-    """Where a column of a view comes from, as `database.table.column`, and the indexes that it goes into."""
+    """The origin of a column of a view, as `database.table.column`, and the indexes that it goes into."""
 
     column: str
     sources: tuple[str, ...]

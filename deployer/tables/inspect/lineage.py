@@ -1,4 +1,4 @@
-"""Of which columns of tables the columns of a view are made, as its query has it now."""
+"""The columns of tables that the columns of a view are made of, by its current query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the rows of a table are: its leaves and its indexes.
+"""The places of the rows of a table: its leaves and its indexes.
 
 The rest of `deployer.tables` and every layer above `deployer.tables` may import it.
 """

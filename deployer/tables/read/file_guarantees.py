@@ -1,4 +1,5 @@
-"""Which files can hold a row for which an Arrow condition holds, by the ranges of columns that are kept of each file.
+"""The files that can hold a row for which an Arrow condition holds, by the ranges of columns that are kept of each
+file.
 
 Arrow itself decides: each file is given to it as a partition of which these ranges are guaranteed.
 """

@@ -51,7 +51,7 @@ class ScanPlan:
 
     @property
     def reads_all_rows(self) -> bool:
-        """Whether there is no condition."""
+        """Returns whether all rows are read, as there is no condition."""
         return self.predicate.is_empty and self.condition is None
 
     def open(self) -> LanceDataset:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KeySpans:
-    """Where keys lie: a range of the columns at `places` among the row keys, or one for each leaf that has some.
+    """The place of keys: a range of the columns at `places` among the row keys, or one for each leaf that has some.
 
     `ranges` is None where nothing is known of them, so that any file can hold one.
     """

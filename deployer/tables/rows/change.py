@@ -25,7 +25,7 @@ class LeafChange:
 
 @dataclass(frozen=True, slots=True)
 class FragmentCounts:
-    """How many fragments a change of rows deletes rows of, removes and adds."""
+    """The numbers of fragments that a change of rows changes, removes and adds."""
 
     changed: int = 0
     removed: int = 0

@@ -1,6 +1,6 @@
 """Commits the rows of a load as an upsert, or in the place of all rows. The load has written them, sorted into place.
 
-A loaded row is a whole row: it takes the place of all rows that have its key. Of the table only the columns of the keys
+A loaded row is a whole row: it replaces all rows that have its key. Of the table only the columns of the keys
 are read, of the files whose ranges can hold a key, one range of keys after the other.
 """
 

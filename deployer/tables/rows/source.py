@@ -42,7 +42,7 @@ class KnownTable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RepeatedKeys:
-    """How many keys are in more than one row, and the first of them as messages name them."""
+    """The number of keys that are in more than one row, and the first of them as messages name them."""
 
     count: int = 0
     examples: tuple[str, ...] = ()

@@ -1,4 +1,5 @@
-"""Which rows of a query's first table are affected by changes of its small tables, and by keys that are not unique."""
+"""The rows of a query's first table that are affected by changes of its small tables, and by keys that are not
+unique."""
 
 from __future__ import annotations
 

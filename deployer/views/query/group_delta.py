@@ -1,4 +1,4 @@
-"""What changes of its sources do to a group view: states take over what came and went, or are computed again."""
+"""The effect of changes of its sources on a group view: states take over what came and went, or are computed again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def group_delta(
         kept = pa.concat_tables([kept, computed.cast(kept.schema)])
     rows = kept.column(program.states[0].name)
     if (pc.min(rows).as_py() or 0) < 0:
-        raise FullRefreshNeeded("the view has fewer rows of some groups than went")
+        raise FullRefreshNeeded("the view has fewer rows of some groups than were removed")
     if not program.single:
         kept = kept.filter(pc.greater(rows, 0))
     schema = pa.schema([query.stored_schema.field(name) for name in query.identity])

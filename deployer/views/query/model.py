@@ -41,7 +41,7 @@ class SourceSchema:
 
 @dataclass(frozen=True, slots=True)
 class FunctionSignature:
-    """What a query has to know of a function to be checked, without its code.
+    """The facts about a function by which a query is checked, without its code.
 
     A call of a function with several outputs has a struct of them. `parameters` is empty for a function of batches.
     """
@@ -111,7 +111,7 @@ class ViewQuery:
 
     @property
     def grouped(self) -> bool:
-        """Whether it is a group view."""
+        """Returns whether this is a group view."""
         return isinstance(self.program, GroupProgram)
 
     @property

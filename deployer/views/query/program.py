@@ -1,4 +1,5 @@
-"""How a query is computed: the tables it scans and looks up, the functions it calls, and the states of its aggregates.
+"""The computation of a query: the tables it scans and looks up, the functions it calls, and the states of its
+aggregates.
 
 Expressions are texts in DataFusion's SQL whose columns are flat names: `"f.distance"` is the column `distance` of the
 table with the alias `f`, so that every step reads one relation, however many tables the query names.
@@ -88,7 +89,7 @@ class Unnest:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a row of the first table is known by, in its own columns. `unique`: no other row has the same."""
+    """The columns that identify a row of the first table. `unique`: no other row has the same."""
 
     columns: tuple[str, ...] = ()
     unique: bool = False

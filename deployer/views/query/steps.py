@@ -20,7 +20,7 @@ class SqlStep:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it only chooses columns."""
+        """Returns whether it only chooses columns."""
         return not self.conditions and all(each.value.sql == quoted(each.name) for each in self.columns)
 
 

@@ -158,7 +158,7 @@ def _refuse_repeated(table: OpenTable, written: Sequence[WrittenFragment]) -> No
         shown = ", ".join(describe_keys(keys.take(pa.array(repeated[:SHOWN]))))
         raise Refused(
             f"the view's query gives {count(len(repeated), 'row')} with a key that another row has (first: {shown}), "
-            "and its row keys are unique; the view stays as it was",
+            "and its row keys are unique; the view is unchanged",
             where=table.address,
             remedy="choose other row keys, or leave `unique` out",
         )
@@ -199,7 +199,7 @@ def fitted(schema: pa.Schema, batches: Iterable[pa.RecordBatch], address: str) -
             if values.null_count and not each.nullable:
                 raise Refused(
                     f"column {each.name} of the view cannot be null, and is in {count(values.null_count, 'row')} that "
-                    "its query gives; the view stays as it was",
+                    "its query gives; the view is unchanged",
                     where=address,
                     remedy="leave these rows out by a condition in the query, or use other row keys",
                 )

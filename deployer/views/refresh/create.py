@@ -55,7 +55,7 @@ def create_view(store: StateStore, root: str, view: NewView, queries: Queries, o
 def check_view(store: StateReader, root: str, view: NewView, queries: Queries) -> TableSpec:
     """Returns the table that the view is to be. Nothing is written.
 
-    Raises InvalidInput for a query that cannot be maintained, that reads tables or columns that there are not, or that
+    Raises InvalidInput for a query that cannot be maintained, that reads tables or columns that do not exist, or that
     reads the view itself, and as `check_new`; Conflict where the name is that of a table, or of a view with another
     query.
     """

@@ -82,7 +82,7 @@ def _value_codes(values: Any) -> NDArray[np.int64]:
 
 
 def _beyond(codes: NDArray[np.int64], limits: NDArray[np.int64]) -> Any:
-    """Returns which rows come after so many others with their code."""
+    """Returns which rows come after this many others with their code."""
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]
     starts = np.searchsorted(ordered, ordered)

@@ -117,7 +117,7 @@ def decide(
         source = sources[read.table]
         since = known.get(source.table.entry.table_id)
         if since is None:
-            return Decision("full", f"another table is called {read.table} since", base)
+            return Decision("full", f"another table has the name {read.table} now", base)
         moves |= (since.dataset, since.lance_version) != (source.position.dataset, source.position.version)
         found = _change_of(source, read, since)
         if isinstance(found, str):

@@ -81,7 +81,7 @@ def _chosen(source: Source, where: str) -> tuple[Condition | None, list[Any] | N
 
 @dataclass
 class Changes:
-    """What changed in the sources, net, as far as it is read. Raises NotFound for versions that were removed."""
+    """The net changes of the sources, as far as they are read. Raises NotFound for versions that were removed."""
 
     by_name: Mapping[str, SourceChange]
     on_rows: OnRows = lambda _rows: None
@@ -194,6 +194,6 @@ class Identities:
 
 
 def _a_value(column: Any) -> Any:
-    """Returns a value of the column that takes the place of null; None where all are null."""
+    """Returns a value of the column that replaces null; None where all are null."""
     valid = column.drop_null()
     return valid[0] if len(valid) else None

@@ -1,4 +1,4 @@
-"""What the refreshes of a view have recorded, and whether anything else has changed its rows since."""
+"""The record of a view's refreshes, and whether anything else has changed its rows since."""
 
 from __future__ import annotations
 

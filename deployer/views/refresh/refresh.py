@@ -77,7 +77,7 @@ def done_before(table: ReadTable, job_id: str) -> RefreshJobResult | None:
         return None
     if done.kind != KIND:
         raise InvalidInput(
-            f"{job_id} is the id of another job: one of kind {done.kind} was done under it",
+            f"{job_id} is the id of another job: a job of kind {done.kind} had it",
             where=table.address,
             remedy="give this job another job id",
         )

@@ -124,7 +124,7 @@ def require_online(source: Source) -> None:
 
 
 def at_version(source: Source, version: int | str) -> Source:
-    """Returns the source at an earlier version. Raises InvalidInput and NotFound for one that there is not."""
+    """Returns the source at an earlier version. Raises InvalidInput and NotFound for one that does not exist."""
     if version in (0, "0"):  # to change feeds, the version before the first commit
         raise InvalidInput(
             "src_version is 0, and versions of a table begin with 1",

@@ -162,7 +162,7 @@ def test_a_name_that_a_table_has_got_since_is_refused(tmp_path: Path) -> None:
         save(store, lake.root, "then")
         catalog.client.delete(catalog.client.entry("air.flights"))
         lake.table()
-        with pytest.raises(Refused, match="names tables have got since"):
+        with pytest.raises(Refused, match="names now belong to tables"):
             preview_catalog(store, "then")
 
 

@@ -181,7 +181,7 @@ def test_searches_and_indexes_that_do_not_fit_are_refused(catalog: Catalog) -> N
         create(catalog, dataset, "/log", TEXT, inverted={"base_tokenizer": "none"})
     with refused("INVALID_ARGUMENT", "not compared by that metric"):
         create(catalog, dataset, "/emb", VECTOR, vector={"distance_metrics": 4})
-    with refused("UNIMPLEMENTED", "no index of btree"):
+    with refused("UNIMPLEMENTED", "does not support indexes of btree"):
         create(catalog, dataset, "/log", TEXT, btree={})
     create(catalog, dataset, "/emb", VECTOR, vector={"num_sub_vectors": 1})
     with refused("INVALID_ARGUMENT", "top_k is 0"):

@@ -78,7 +78,7 @@ def test_a_blueprint_that_was_taken_away_and_one_that_a_client_set(applied: Path
     assert summaries(deployer) == ["default blueprint drives.rbl → blueprint of a client"]
     refused = deployer("drift", "--write-spec")
     assert refused.code != 0
-    assert "a client set blueprint of a client, and specs name the file of a blueprint" in refused.out + refused.err
+    assert "a client set blueprint of a client, but specs name the file of a blueprint" in refused.out + refused.err
     with datasets() as found:
         found.set_default_blueprint(drives().dataset_id, None)
     assert deployer("drift", "--write-spec").code == 0

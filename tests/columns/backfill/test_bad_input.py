@@ -255,12 +255,12 @@ def test_a_function_that_makes_several_columns(table: Table) -> None:
 def test_ids_of_other_jobs(table: Table, lake: Lake) -> None:
     table.backfill("score", job_id="monday")
     assert table.backfill("score", job_id="monday").already_done
-    with pytest.raises(InvalidInput, match="monday is the id of another job: backfill score was done under it"):
+    with pytest.raises(InvalidInput, match="monday is the id of another job: a job of kind backfill score had it"):
         table.backfill("km", job_id="monday")
     lake.table(pa.schema([*SCHEMA]), row_keys=("id",), splits=(), name="others")
     other = lake.open("others").opened.entry
     JobFolder(lake.root, other.table_id, "tuesday").begin({}, "here")
-    with pytest.raises(InvalidInput, match=r"tuesday is the id of another job: it is one of table air\.others"):
+    with pytest.raises(InvalidInput, match=r"tuesday is the id of another job: a job of table air\.others"):
         table.backfill("km", job_id="tuesday")
 
 

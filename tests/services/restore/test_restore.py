@@ -182,7 +182,7 @@ def test_a_dataset_or_version_that_others_removed_is_told_and_nothing_changes(la
     reinitialise_table(lake.store, lake.root, entry(lake).table_id, allow_destroy=True)
     erase_dataset(lake.root, old)
     state = lake.open().opened.state
-    with pytest.raises(Refused, match="savepoint then is of version 2 of dataset 1, which was removed"):
+    with pytest.raises(Refused, match="savepoint then is of version 2 of dataset 1, which another program removed"):
         preview(lake)
     assert lake.open().opened.state == state
     del dataset
@@ -312,7 +312,7 @@ def test_it_does_not_run_beside_a_compaction(lake: Lake) -> None:
 
 def test_a_table_that_is_as_it_was_is_skipped_and_no_savepoint_is_made(lake: Lake) -> None:
     saved, done = restore(lake)
-    assert (saved, done.status, done.why) == ("", "SKIPPED", "it is as it was at savepoint then")
+    assert (saved, done.status, done.why) == ("", "SKIPPED", "the same as at savepoint then")
     with pytest.raises(NotFound, match="there is no savepoint other; there are then"):
         preview(lake, "other")
 

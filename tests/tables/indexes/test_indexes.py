@@ -198,7 +198,7 @@ def test_a_load_stands_when_indexes_cannot_be_brought_up_and_the_next_one_tries_
     folder.write_text("no folder to write an index into")
     result = table.add(100, 100)
     assert (result.rows, result.indexes.updated) == (100, ())
-    assert result.indexes.failure == "Lance left id_btree as it was (its warning is above)"
+    assert result.indexes.failure == "Lance left id_btree unchanged (its warning is above)"
     assert lake.open().count() == 200
     assert table.infos()[TREE.name].unindexed_rows == 100
     folder.unlink()

@@ -144,7 +144,7 @@ def test_foreign_files_are_placed_when_they_fit(lake: Lake) -> None:
 
 def test_a_limit_is_needed(lake: Lake) -> None:
     lake.table()
-    with pytest.raises(InvalidInput, match="nothing says how many rows a leaf may hold"):
+    with pytest.raises(InvalidInput, match="the number of rows that a leaf may hold is not given"):
         split(lake)
     with pytest.raises(InvalidInput, match="must hold a row"):
         split(lake, 0)

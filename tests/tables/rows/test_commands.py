@@ -79,7 +79,7 @@ def test_ingest_upserts_and_overwrites(loaded: Run) -> None:  # noqa: F811
     assert code == 0 and "2 rows merged (1 inserted, 1 updated) in 2 files" in out
     assert rows(loaded) == ["AA,1", "DL,3", "DL,700", "UA,5", "ZZ,9"]
     code, out, _ = loaded("ingest", "flights", "more.csv", "--mode", "overwrite", "--job-id", "o")
-    assert code == 0 and "2 rows took the place of 5 in 2 files" in out
+    assert code == 0 and "2 rows replaced 5 in 2 files" in out
     assert told(loaded, "ingest", "flights", "more.csv", "--mode", "overwrite", "--job-id", "o")["already_done"]
     assert rows(loaded) == ["AA,1", "ZZ,9"]
     code, out, _ = loaded("history", "flights", "--json")
@@ -93,7 +93,7 @@ def test_ingest_upserts_and_overwrites(loaded: Run) -> None:  # noqa: F811
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["delete", "flights"], "which rows are to be deleted is not given; give --where CONDITION, or --all"),
+        (["delete", "flights"], "no rows to delete are named; give --where CONDITION, or --all"),
         (["delete", "flights", "--all", "--where", "true"], "--where and --all are both given"),
         (["delete", "flihts", "--all"], "did you mean 'flights'?"),
         (["delete", "flights", "--where", "flight = 1"], "stdin is not a terminal, so nothing can be confirmed"),

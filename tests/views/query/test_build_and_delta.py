@@ -229,7 +229,7 @@ def test_deletes_read_the_source_only_for_groups_whose_extreme_went() -> None:
 def test_a_view_that_has_not_what_went_is_refreshed_in_full() -> None:
     lake = docs("a", "a")
     kept = Kept.built(lake.parse("SELECT body, count(*) AS n FROM d.docs GROUP BY body"), docs("a"))
-    with pytest.raises(FullRefreshNeeded, match="the view has fewer rows of some groups than went"):
+    with pytest.raises(FullRefreshNeeded, match="the view has fewer rows of some groups than were removed"):
         kept.refresh(lake, docs())
 
 

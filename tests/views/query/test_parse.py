@@ -120,7 +120,7 @@ def test_what_cannot_be_maintained_is_named_with_what_can(query: str, named: str
     with pytest.raises(InvalidInput) as error:
         parsed(query)
     assert named in error.value.what
-    assert error.value.what.startswith("the query has what cannot be maintained from changes: ")
+    assert error.value.what.startswith("the query has parts that cannot be maintained from changes: ")
     assert error.value.remedy.endswith(POSSIBLE)
     assert error.value.remedy != POSSIBLE  # it says what to do instead
 

@@ -424,7 +424,7 @@ def test_another_table_under_the_name(views: Views) -> None:
     drop(views)
     views.lake.table(SCHEMA, ("id",), splits=())
     views.add(rows(7, 30))
-    assert views.plan().reason == "another table is called air.flights since"
+    assert views.plan().reason == "another table has the name air.flights now"
     assert views.refresh().mode == "full" and views.rows() == views.expected()
 
 

@@ -60,7 +60,7 @@ def live_of(record: DatasetRecord) -> LiveDataset:
         return LiveDataset(spec, record.dataset_id, text(declared, OWNER, ""), record.layers.rows)
     except InvalidInput as error:
         raise Corrupt(
-            f"what the log has of the dataset's declaration is not valid: {error}", where=record.name, remedy=FORGED
+            f"the log's entry of the dataset's declaration is not valid: {error}", where=record.name, remedy=FORGED
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Who made a dataset what it is, from the instance's log."""
+"""The origin of a dataset's state, from the instance's log."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _values(store: StateReader, dataset_id: str) -> Iterator[tuple[LogEntry, JSO
 
 
 def _aspect(value: JSON, change: c.Change) -> object:
-    """Returns what a record says of the change's subject; None for one that is not there or cannot be read."""
+    """Returns what a record says of the change's subject; None for one that does not exist or cannot be read."""
     try:
         record: DatasetRecord = decode(DatasetRecord, value)
     except (Mismatch, TypeError):

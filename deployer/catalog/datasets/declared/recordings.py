@@ -53,7 +53,7 @@ def declared_recordings(root: str, record: DatasetRecord) -> FoundRecordings:
 
 def find_recordings(root: str, record: DatasetRecord | None, spec: DatasetSpec, project: Path) -> FoundRecordings:
     """Looks below the sources of a dataset; relative ones are those of the `project`. `record` is None for a dataset
-    that is not there yet."""
+    that does not exist yet."""
     places = {each.prefix: resolve_root(project, each.prefix) for each in spec.recordings}
     return _found(root, record, spec.recordings, places)
 

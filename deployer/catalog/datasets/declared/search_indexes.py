@@ -16,7 +16,7 @@ _METRICS: Mapping[object, str] = {"L2": "L2", "cosine": "COSINE", "dot": "DOT"}
 
 
 def build_index(searches: Searches, dataset_id: str, index: SearchIndexSpec) -> None:
-    """Builds an index; it takes the place of one of the same component. Raises InvalidInput for values and settings
+    """Builds an index; it replaces one of the same component. Raises InvalidInput for values and settings
     that do not fit, NotFound where no value has a time of the index."""
     wanted = NewSearch(index.entity, index.component, index.timeline, _settings(index), _config(index))
     try:

@@ -1,4 +1,4 @@
-"""What is stored of a dataset: its record in the log, the rows of its tables, and the commits that change them.
+"""The stored parts of a dataset: its record in the log, the rows of its tables, and the commits that change them.
 
 The rest of `deployer.catalog.datasets`, the rest of `deployer.catalog`, `deployer.app`, `deployer.cli` and
 `deployer.provider` may import it.

@@ -18,7 +18,7 @@ CLEAR = "Clear:is_recursive"
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """What chunks say of one timeline, in the order of the chunks: `place` is the chunk's."""
+    """The data of chunks about one timeline, in the order of the chunks: `place` is the chunk's."""
 
     place: Places
     first: Numbers

@@ -35,7 +35,7 @@ class ChangedSource(DeployerError):
 def chunks(datasets: Datasets, indexes: Indexes, keys: Sequence[ChunkKey]) -> Iterator[list[memoryview]]:
     """Yields the stored messages (ArrowMsg) of chunks, some at a time, in the order of the keys.
 
-    Raises NotFound for a dataset or source that there is not; InvalidInput for bytes that are not in a file;
+    Raises NotFound for a dataset or source that does not exist; InvalidInput for bytes that are not in a file;
     ChangedSource, which names the file.
     """
     opened = dict[str, DatasetIndex]()
@@ -104,7 +104,7 @@ def _changed(url: str, what: str) -> ChangedSource:
 
 
 def _runs(keys: Sequence[ChunkKey], most: int) -> Iterator[list[ChunkKey]]:
-    """Yields chunks that are read at once: they follow each other in the file, and have at most so many bytes, unless
+    """Yields chunks that are read at once: they follow each other in the file, and have at most this many bytes, unless
     it is one."""
     run, start, end = list[ChunkKey](), 0, 0
     for each in keys:

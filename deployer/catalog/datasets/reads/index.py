@@ -1,4 +1,4 @@
-"""What a dataset holds, in memory: its layers, columns and chunks at one version, read from its tables."""
+"""The content of a dataset, in memory: its layers, columns and chunks at one version, read from its tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whether objects in S3 are as they were registered. Many of one folder are listed, not asked for one by one."""
+"""The check whether objects in S3 are as they were registered. Many of one folder are listed, not asked for one by
+one."""
 
 from __future__ import annotations
 

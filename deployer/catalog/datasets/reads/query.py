@@ -1,4 +1,4 @@
-"""Which chunks a query of a dataset needs, and the keys by which they are fetched."""
+"""The chunks that a query of a dataset needs, and the keys by which they are fetched."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True)
 class ChunkQuery:
-    """What a query asks for: of all segments and entities where none is named; of all times without ranges.
+    """The request of a query: of all segments and entities where none is named; of all times without ranges.
 
     `static_alone`: chunks without a timeline, and no others.
     """
@@ -76,7 +76,7 @@ def answer(index: DatasetIndex, places: Places) -> pa.Table:
 
 
 def needed(index: DatasetIndex, query: ChunkQuery) -> Places:
-    """Returns the places of the chunks that the query needs. Raises NotFound for a segment that there is not."""
+    """Returns the places of the chunks that the query needs. Raises NotFound for a segment that does not exist."""
     chunks = index.chunks
     codes, _ = index.segment_codes
     if query.segments:
@@ -116,7 +116,7 @@ def _keys(index: DatasetIndex, chunks: ChunkIndex, places: Places) -> pa.Array:
 
 
 class ChunkKey(NamedTuple):
-    """Where a chunk is: a range of bytes in a source of a dataset."""
+    """The place of a chunk: a range of bytes in a source of a dataset."""
 
     dataset_id: str
     source: int

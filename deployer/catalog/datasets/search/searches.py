@@ -50,7 +50,7 @@ class Searches:
     indexes: Indexes
 
     def create(self, dataset_id: str, wanted: NewSearch) -> SearchIndex:
-        """Builds an index; it takes the place of one of the same component.
+        """Builds an index; it replaces one of the same component.
 
         Raises NotFound for the dataset, and where no value has a time of the index; InvalidInput for values that are
         neither texts nor vectors of one length, and for settings that do not fit.

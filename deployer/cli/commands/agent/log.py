@@ -60,9 +60,9 @@ def _describe(event: str, about: Mapping[str, Any]) -> str:
         case "dead":
             return f"{where}: run {about['run']} is FAILED: {why}"
         case "draining":
-            return f"asked to end: waiting for {about['runs']} to end, starting none"
+            return f"asked to end: waiting for {about['runs']} to end, no new run starts"
         case "stopping":
-            return f"stopping {about['runs']}: what they have committed stands"
+            return f"stopping {about['runs']}: what they have committed is kept"
         case "left":
             return f"{where}: not run: {why}"
         case "not started":

@@ -30,14 +30,14 @@ Where = Annotated[
     str | None,
     typer.Option(
         metavar="SQL",
-        help="Compute the rows for which this is true; those that are not computed yet by default. '1=1': all.",
+        help="SQL condition of the rows to compute; '1=1' is all rows. By default, the rows that are not computed yet.",
         show_default=False,
     ),
 ]
 NumFrags = Annotated[
-    int | None, typer.Option(metavar="N", help="At most so many fragments of the table.", show_default=False)
+    int | None, typer.Option(metavar="N", help="Compute at most this many fragments of the table.", show_default=False)
 ]
-SkipFrags = Annotated[int, typer.Option(metavar="N", help="Leave out so many fragments of the table at the beginning.")]
+SkipFrags = Annotated[int, typer.Option(metavar="N", help="Skip this many fragments at the beginning of the table.")]
 TrustFunction = Annotated[
     list[str] | None,
     typer.Option(
@@ -63,7 +63,7 @@ def backfill(
             show_default=False,
         ),
     ] = None,
-    concurrency: Annotated[int, typer.Option(help="At most so many tasks at the same time.")] = 8,
+    concurrency: Annotated[int, typer.Option(help="Run at most this many tasks at the same time.")] = 8,
     engine: Annotated[
         EngineName, typer.Option(help="auto: up to 20 million rows in this process, more with Spark.")
     ] = EngineName.AUTO,
@@ -80,7 +80,7 @@ def backfill(
     job_id: Annotated[
         str | None,
         typer.Option(
-            help="Resumes the job of that id, and does nothing when it is done; random by default.",
+            help="Id of the job. A job with this id is resumed, or does nothing if it is done. Random by default.",
             show_default=False,
         ),
     ] = None,
@@ -216,15 +216,17 @@ def plan(
 def errors(
     table: TableName,
     job_id: Annotated[
-        str | None, typer.Option(help="Only of this job; of all jobs by default.", show_default=False)
+        str | None, typer.Option(help="Only errors of this job; by default, of all jobs.", show_default=False)
     ] = None,
     column: Annotated[
-        str | None, typer.Option("--column", "-c", metavar="NAME", help="Only of this column.", show_default=False)
+        str | None,
+        typer.Option("--column", "-c", metavar="NAME", help="Only errors of this column.", show_default=False),
     ] = None,
     error_type: Annotated[
-        str | None, typer.Option("--type", metavar="NAME", help="Only of this type of exception.", show_default=False)
+        str | None,
+        typer.Option("--type", metavar="NAME", help="Only errors of this type of exception.", show_default=False),
     ] = None,
-    limit: Annotated[int, typer.Option(help="Show at most so many; 0 for all that are kept.", min=0)] = 20,
+    limit: Annotated[int, typer.Option(help="Show at most this many; 0 for all that are kept.", min=0)] = 20,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,

@@ -138,7 +138,7 @@ def _column(
     assert udf is not None  # noqa: S101
     if kind is None or inputs is None:
         missing = "type" if kind is None else "inputs"
-        what = f"`--{missing}` is missing, and the function is not imported to look"
+        what = f"`--{missing}` is missing, and the function is not imported to find it out"
         remedy = "give the type, such as --type float64" if kind is None else "name its columns: --inputs a,b"
         raise InvalidInput(what, where=address, remedy=remedy)
     found = version or source_versions(target.workspace.project.dir)(udf)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Missing(StrEnum):
-    """What rows get that the source has no value for."""
+    """The value for rows that the source has no value for."""
 
     CARRY = "carry"
     NULL = "null"
@@ -57,13 +57,13 @@ def load(
     ] = Missing.CARRY,
     source_format: Annotated[
         SourceFormat | None,
-        typer.Option("--format", help="Known from the names of the files by default.", show_default=False),
+        typer.Option("--format", help="By default, the format that the names of the files show.", show_default=False),
     ] = None,
     commit_granularity: Annotated[
         int | None,
         typer.Option(metavar="N", help="Commit after every N fragments, not once at the end.", show_default=False),
     ] = None,
-    concurrency: Annotated[int, typer.Option(help="At most so many fragments at the same time.")] = 8,
+    concurrency: Annotated[int, typer.Option(help="Write at most this many fragments at the same time.")] = 8,
     engine: Annotated[
         EngineName, typer.Option(help="auto: small sources in this process, large ones with Spark.")
     ] = EngineName.AUTO,
@@ -83,7 +83,7 @@ def load(
     job_id: Annotated[
         str | None,
         typer.Option(
-            help="Resumes the job of that id, and does nothing when it is done; random by default.",
+            help="Id of the job. A job with this id is resumed, or does nothing if it is done. Random by default.",
             show_default=False,
         ),
     ] = None,

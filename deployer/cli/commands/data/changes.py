@@ -30,8 +30,8 @@ def changes(
         str,
         typer.Option(
             metavar="VERSION|TIME",
-            help="Changes of the versions after this one, which `history` lists; 0 is before the first. Or a time (ISO "
-            "8601, UTC).",
+            help="Show the changes after this version, which `history` lists (0: before the first), or after "
+            "this time (ISO 8601, UTC).",
         ),
     ],
     until: Annotated[
@@ -41,8 +41,8 @@ def changes(
     where: Annotated[
         str | None,
         typer.Option(
-            help="SQL condition: changes of the rows that hold it. A row that begins to hold it is inserted, one that "
-            "no longer does is deleted.",
+            help="SQL condition: only changes of rows that match it. A row that begins to match counts as "
+            "inserted, and one that no longer matches as deleted.",
             show_default=False,
         ),
     ] = None,
@@ -84,7 +84,7 @@ def changes(
 
 
 def _first(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """Yields at most so many rows; what follows is not read."""
+    """Yields at most this many rows; what follows is not read."""
     left = limit
     for batch in batches:
         if left is None:

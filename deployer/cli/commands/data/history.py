@@ -14,7 +14,9 @@ _WORDS = {"merge": "add or rewrite columns", "project": "drop or alter columns",
 
 def history(
     table: TableName,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="At most so many versions; 0 means all.")] = 20,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=0, help="Show at most this many versions; 0 means all.")
+    ] = 20,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,

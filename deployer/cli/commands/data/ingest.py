@@ -48,7 +48,7 @@ class FileFormat(StrEnum):
 
 
 class Mode(StrEnum):
-    """What becomes of the rows that the table has."""
+    """The handling of the rows that the table has."""
 
     APPEND = "append"
     UPSERT = "upsert"
@@ -56,7 +56,7 @@ class Mode(StrEnum):
 
 
 class OnDuplicate(StrEnum):
-    """What becomes of rows whose unique keys are there."""
+    """The handling of rows whose unique keys exist already."""
 
     REJECT = "reject"
     SKIP = "skip"
@@ -69,7 +69,8 @@ def ingest(
         typer.Argument(help="Files, folders or globs, here or at s3:// addresses; - is stdin.", metavar="FILE…"),
     ],
     format: Annotated[
-        FileFormat | None, typer.Option("--format", "-f", help="Known from the suffix by default.", show_default=False)
+        FileFormat | None,
+        typer.Option("--format", "-f", help="By default, the format that the suffix shows.", show_default=False),
     ] = None,
     null_value: NullValues = None,
     delimiter: Delimiter = None,
@@ -77,7 +78,9 @@ def ingest(
     no_header: NoHeader = False,
     date_format: DateFormats = None,
     timezone: TimeZone = None,
-    ignore_extra: Annotated[bool, typer.Option("--ignore-extra", help="Leave out columns the table lacks.")] = False,
+    ignore_extra: Annotated[
+        bool, typer.Option("--ignore-extra", help="Ignore columns of the files that the table does not have.")
+    ] = False,
     rename: Annotated[
         list[str] | None,
         typer.Option(
@@ -117,8 +120,8 @@ def ingest(
     mode: Annotated[
         Mode,
         typer.Option(
-            help="append: rows are added; upsert: they take the place of rows with their keys, others are added; "
-            "overwrite: they take the place of all rows."
+            help="append: rows are added; upsert: rows replace those with their keys, others are added; "
+            "overwrite: the rows replace all others."
         ),
     ] = Mode.APPEND,
     on: Annotated[
@@ -138,7 +141,7 @@ def ingest(
     ] = OnDuplicate.REJECT,
     job_id: Annotated[
         str | None,
-        typer.Option(help="Name of this load: run again with the same one, it adds nothing.", show_default=False),
+        typer.Option(help="Id of this load. A second load with the same id adds nothing.", show_default=False),
     ] = None,
     engine: Annotated[
         EngineName, typer.Option(help="auto: small files in this process, large ones with Spark.")
@@ -153,7 +156,7 @@ def ingest(
         ),
     ] = None,
     no_indexes: Annotated[
-        bool, typer.Option("--no-indexes", help="Leave the table's indexes to a later load.")
+        bool, typer.Option("--no-indexes", help="Do not update the table's indexes; a later load does.")
     ] = False,
     no_services: Annotated[
         bool, typer.Option("--no-services", help="Do not run the table's services that are due afterwards.")

@@ -23,7 +23,7 @@ SHOWN = 20  #: rows that are shown to people unless they ask for another number
 
 
 class RowFormat(StrEnum):
-    """How rows are written."""
+    """The format of written rows."""
 
     TABLE = "table"
     CSV = "csv"
@@ -56,7 +56,7 @@ Columns = Annotated[
 Limit = Annotated[
     int | None,
     typer.Option(
-        "--limit", "-n", min=0, max=MOST_ROWS, help=f"At most so many rows; a table shows {SHOWN}, 0 means all."
+        "--limit", "-n", min=0, max=MOST_ROWS, help=f"Show at most this many rows; a table shows {SHOWN}, 0 means all."
     ),
 ]
 
@@ -68,7 +68,7 @@ def query(
         typer.Option(
             "--keys",
             metavar="VALUE[,VALUE…]",
-            help="Rows with this row key, or whose row key starts so; repeatable.",
+            help="Rows with this row key, or whose row key starts with these values; repeatable.",
             show_default=False,
         ),
     ] = None,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SearchType(StrEnum):
-    """How a query is searched."""
+    """The way a query is searched."""
 
     AUTO = "auto"
     VECTOR = "vector"
@@ -49,9 +49,9 @@ def search(
         str | None, typer.Option(help="Only rows for which this SQL condition is true.", show_default=False)
     ] = None,
     columns: Columns = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many rows.")] = 10,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="Show at most this many rows.")] = 10,
     vector_column: Annotated[
-        str | None, typer.Option(help="The column of vectors, where there are several.", show_default=False)
+        str | None, typer.Option(help="The column of vectors to search, if the table has several.", show_default=False)
     ] = None,
     text_columns: Annotated[
         str | None,
@@ -61,14 +61,15 @@ def search(
         ),
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(help="l2, cosine, dot or hamming. That of the index by default.", show_default=False)
+        str | None,
+        typer.Option(help="l2, cosine, dot or hamming. By default, the metric of the index.", show_default=False),
     ] = None,
     nprobes: Annotated[
         int | None, typer.Option(help="Partitions of a vector index to read. 20 by default.", show_default=False)
     ] = None,
     refine_factor: Annotated[
         int | None,
-        typer.Option(help="Read so many times as many rows, and order them by exact distance.", show_default=False),
+        typer.Option(help="Read this many times as many rows, and order them by exact distance.", show_default=False),
     ] = None,
     trust_function: Annotated[
         list[str] | None,
@@ -111,7 +112,7 @@ def search(
     if text is not None and numbers is not None:
         if search_type not in (SearchType.AUTO, SearchType.HYBRID):
             raise InvalidInput(
-                f"--type {search_type} takes words or a vector, and there are both",
+                f"--type {search_type} takes words or a vector, and both are given",
                 remedy="leave one out, or search both with --type hybrid",
             )
         builder = search_table(target, None, vector_column, "hybrid", None, of_text).vector(numbers).text(text)

@@ -1,4 +1,4 @@
-"""What to do about an error of AWS that a provider passes on, by the code that AWS gave it.
+"""Remedies for errors of AWS that a provider passes on, by the code that AWS gave it.
 
 The codes stand in the messages of the official provider and of boto3 alike: `api error AccessDenied: …`,
 `(AccessDenied)`.

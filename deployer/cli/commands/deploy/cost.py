@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CostFormat(StrEnum):
-    """How costs are shown."""
+    """The format of costs."""
 
     TABLE = "table"
     JSON = "json"
@@ -41,7 +41,8 @@ def cost(
         typer.Option(
             "--assume",
             metavar="NAME=NUMBER",
-            help="Assume otherwise, such as runs_per_day=4; repeatable, over `deployer:assume` of the stack.",
+            help="Change an assumption, such as runs_per_day=4; repeatable. Takes precedence over "
+            "`deployer:assume` of the stack.",
             show_default=False,
         ),
     ] = None,
@@ -76,7 +77,7 @@ def print_estimate(instance: str, found: Estimate, form: CostFormat) -> None:
     from deployer.cost import rendering
 
     if form is not CostFormat.JSON and not found.lines:
-        note(f"the root of {instance} is on a disk, so nothing is paid for")
+        note(f"the root of {instance} is on a disk, so it costs nothing")
         return
     match form:
         case CostFormat.JSON:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """How a plan is shown."""
+    """The format of a plan."""
 
     TREE = "tree"
     JSON = "json"

@@ -30,8 +30,8 @@ Out = Annotated[
     typer.Option(
         "--out",
         dir_okay=False,
-        help="Save the plan to this file too, and show its digest; `up FILE --expect DIGEST` applies exactly it, or "
-        "says what moved. It is signed with the key in DEPLOYER_PLAN_KEY, where that is set.",
+        help="Save the plan to this file too, and show its digest; `up FILE --expect DIGEST` applies exactly "
+        "this plan, or reports what changed since. It is signed with the key in DEPLOYER_PLAN_KEY, where that is set.",
         show_default=False,
     ),
 ]

@@ -28,8 +28,9 @@ SavedPlanFile = Annotated[
     Path | None,
     typer.Argument(
         metavar="[PLAN]",
-        help="A plan that `preview --out` saved: applied as it is, unless anything that it read moved. Asks before it "
-        "takes anything away. Has to be signed where DEPLOYER_PLAN_PUBLIC_KEY is set.",
+        help="A plan that `preview --out` saved. It is applied exactly, unless the state that it was made from "
+        "has changed. `up` asks before it deletes anything. If DEPLOYER_PLAN_PUBLIC_KEY is set, the plan must "
+        "be signed.",
         show_default=False,
     ),
 ]
@@ -91,7 +92,7 @@ def up(
             project=project,
             stack=stack if given is not None and given.name == "COMMANDLINE" else None,
             expect=expect,
-            approve=_approval("Apply this plan? It takes away what is shown.", yes=yes),
+            approve=_approval("Apply this plan? It deletes what is shown.", yes=yes),
             new_state=new_state,
             lock_timeout=lock_timeout,
             on_plan=on_plan,
@@ -159,7 +160,7 @@ def _print(done: ApplyResult, *, as_json: bool) -> None:
     elif not done.plan.is_empty:
         stdout().print(summary_line(done.operations))
     for old in done.old_datasets:
-        gone = "a rewrite that is not wanted any more" if old.given_up else "the table was rewritten since"
+        gone = "it belongs to a rewrite that is no longer needed" if old.given_up else "the table was rewritten since"
         note(f"{old.table}: {old.location} is {f'kept: {old.why}' if old.why else f'removed: {gone}'}")
     for each in done.recordings:
         registered = [f"{count(each.registered, 'recording')} registered"] if each.registered else []

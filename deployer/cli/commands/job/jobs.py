@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The id of the job.")]
 OfTable = Annotated[
     str | None,
-    typer.Option("--table", metavar="TABLE", help="Only of this table; of all tables by default.", show_default=False),
+    typer.Option(
+        "--table", metavar="TABLE", help="Only jobs of this table; by default, of all tables.", show_default=False
+    ),
 ]
 
 
 def list_jobs(
     table: OfTable = None,
-    limit: Annotated[int, typer.Option(help="Show at most so many; 0 for all that are kept.", min=0)] = 20,
+    limit: Annotated[int, typer.Option(help="Show at most this many; 0 for all that are kept.", min=0)] = 20,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
@@ -82,7 +84,9 @@ def _list(table: str | None, limit: int, project: Path | None, stack: str, specs
 def show(
     job: JobId,
     table: OfTable = None,
-    wait: Annotated[bool, typer.Option("--follow", "-f", help="Show it until it has ended.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--follow", "-f", help="Show the progress of the job until it has ended.")
+    ] = False,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
@@ -149,7 +153,7 @@ def cancel(
 
 
 def _status(job: Job) -> str:
-    return f"{job.status} (cancel asked)" if job.cancel_requested and not job.is_over else job.status
+    return f"{job.status} (cancel requested)" if job.cancel_requested and not job.is_over else job.status
 
 
 def _line(job: Job) -> str:

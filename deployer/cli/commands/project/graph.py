@@ -12,7 +12,7 @@ from deployer.cli.options import DEFAULT_STACK, ProjectDir, SpecsPath, StackName
 
 
 class GraphFormat(StrEnum):
-    """How the graph is given."""
+    """The format of the graph."""
 
     MERMAID = "mermaid"
     SVG = "svg"

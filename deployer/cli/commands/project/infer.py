@@ -30,7 +30,7 @@ def infer(
     encoding: Encoding = "utf-8",
     no_header: NoHeader = False,
     date_format: DateFormats = None,
-    rows: Annotated[int, typer.Option(min=1, help="Look at so many rows at most.")] = 1_000_000,
+    rows: Annotated[int, typer.Option(min=1, help="Read at most this many rows.")] = 1_000_000,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the spec here, not to stdout.")] = None,
     as_json: AsJson = False,
 ) -> int:

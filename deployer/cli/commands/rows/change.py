@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class WhenMatched(StrEnum):
-    """What becomes of rows whose key the table has."""
+    """The action for rows whose key the table has."""
 
     UPDATE = "update"
     DELETE = "delete"
@@ -51,14 +51,14 @@ class WhenMatched(StrEnum):
 
 
 class WhenNotMatched(StrEnum):
-    """What becomes of rows whose key the table does not have."""
+    """The action for rows whose key the table does not have."""
 
     INSERT = "insert"
     IGNORE = "ignore"
 
 
 class WhenNotMatchedBySource(StrEnum):
-    """What becomes of rows of the table whose key no row has."""
+    """The action for rows of the table whose key no row has."""
 
     KEEP = "keep"
     DELETE = "delete"
@@ -92,7 +92,7 @@ def delete(
     from deployer.tables.rows.delete import delete_rows
 
     if (where is None) != all_rows:
-        what = "--where and --all are both given" if all_rows else "which rows are to be deleted is not given"
+        what = "--where and --all are both given" if all_rows else "no rows to delete are named"
         raise InvalidInput(what, remedy="give --where CONDITION, or --all")
 
     def change(opened: OpenTable, is_dry: bool, on_progress: OnProgress) -> RowChange:
@@ -117,7 +117,7 @@ def update(
         typer.Option(
             "--set",
             metavar="COLUMN=EXPR",
-            help="Give the column the value of this SQL expression over the row as it was, such as "
+            help="Set the column to the value of this SQL expression over the old row, such as "
             '"delay=delay + 1"; repeatable.',
             show_default=False,
         ),
@@ -173,13 +173,13 @@ def merge(
         ),
     ] = None,
     when_matched: Annotated[
-        WhenMatched, typer.Option(help="What becomes of rows whose key the table has.")
+        WhenMatched, typer.Option(help="Action for rows whose key the table has.")
     ] = WhenMatched.UPDATE,
     when_not_matched: Annotated[
-        WhenNotMatched, typer.Option(help="What becomes of rows whose key the table does not have.")
+        WhenNotMatched, typer.Option(help="Action for rows whose key the table does not have.")
     ] = WhenNotMatched.INSERT,
     when_not_matched_by_source: Annotated[
-        WhenNotMatchedBySource, typer.Option(help="What becomes of the table's rows whose key no row of the files has.")
+        WhenNotMatchedBySource, typer.Option(help="Action for the table's rows whose key no row of the files has.")
     ] = WhenNotMatchedBySource.KEEP,
     where: Annotated[
         str | None,
@@ -189,7 +189,8 @@ def merge(
         ),
     ] = None,
     format: Annotated[
-        FileFormat | None, typer.Option("--format", "-f", help="Known from the suffix by default.", show_default=False)
+        FileFormat | None,
+        typer.Option("--format", "-f", help="By default, the format that the suffix shows.", show_default=False),
     ] = None,
     null_value: NullValues = None,
     delimiter: Delimiter = None,

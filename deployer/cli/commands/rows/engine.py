@@ -1,4 +1,5 @@
-"""Where the parts of a change of rows are done: in this process, or by Spark on the declared local cluster."""
+"""The place where the parts of a change of rows are done: in this process, or by Spark on the declared local
+cluster."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def erase(
     allow_destroy: AllowDestroy = None,
     engine: Engine = EngineName.AUTO,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what holds the rows and would go, and change nothing.")
+        bool, typer.Option("--dry-run", help="Show what holds the rows and would be removed, and change nothing.")
     ] = False,
     yes: Yes = False,
     project: ProjectDir = None,
@@ -102,14 +102,14 @@ def _print_plan(plan: ErasurePlan) -> None:
     from deployer.platform.text.formatting import count
 
     hidden = max(0, plan.stored_rows - plan.rows)
-    also = f", and {count(hidden, 'row')} that its files hold though they are deleted" if hidden else ""
+    also = f", and {count(hidden, 'row')} that are deleted but still in its files" if hidden else ""
     stdout().print(f"{plan.table}: {count(plan.rows, 'row')}{also}")
     for label, found in (
-        ("versions that hold the rows go", [str(each) for each in plan.versions]),
-        ("savepoints go with them", list(plan.savepoints)),
-        ("tags of other programs go with them", list(plan.tags)),
-        ("replaced datasets go", list(plan.datasets)),
-        ("indexes are built again", list(plan.indexes)),
+        ("removes versions that hold the rows", [str(each) for each in plan.versions]),
+        ("removes savepoints of these versions", list(plan.savepoints)),
+        ("removes tags of other programs at these versions", list(plan.tags)),
+        ("removes replaced datasets", list(plan.datasets)),
+        ("rebuilds indexes", list(plan.indexes)),
     ):
         if found:
             more = f" and {len(found) - 20} more" if len(found) > 20 else ""
@@ -135,7 +135,7 @@ def _print_done(done: ErasureResult) -> None:
         out.print(f"  removed {', '.join(gone)}")
     if done.rewritten_files or done.indexes:
         built = f", indexes {', '.join(done.indexes)}" if done.indexes else ""
-        out.print(f"  wrote again {count(done.rewritten_files, 'file')}{built}")
+        out.print(f"  rewrote {count(done.rewritten_files, 'file')}{built}")
     out.print(
         f"  read {count(done.versions_read, 'version')}: {count(done.rows_left, 'row')} left; searched "
         f"{count(done.files_searched, 'file')} for {count(done.values, 'value')}: found in "

@@ -102,7 +102,9 @@ def move(
     ] = None,
     reset: Annotated[
         bool,
-        typer.Option("--reset", help="Undo a move: each service on the cluster that the specs say, else the default."),
+        typer.Option(
+            "--reset", help="Undo a move: run each service on the cluster that the specs name, or on the default one."
+        ),
     ] = False,
     write_spec: WriteSpec = False,
     project: ProjectDir = None,

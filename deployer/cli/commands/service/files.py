@@ -27,7 +27,7 @@ def files(
     which: Annotated[
         Which, typer.Option("--status", help="Only files that were loaded, set aside, or changed since.")
     ] = Which.ALL,
-    limit: Annotated[int, typer.Option(help="Show at most so many; 0 for all.", min=0)] = 50,
+    limit: Annotated[int, typer.Option(help="Show at most this many; 0 for all.", min=0)] = 50,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,

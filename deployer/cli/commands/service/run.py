@@ -55,7 +55,8 @@ def run(
         bool,
         typer.Option(
             "--dry-run",
-            help="With --all: only show what would run, and why. Else, of CLUSTER and CLEAN: what it would do.",
+            help="With --all: only show what would run, and why. Without --all, for CLUSTER and CLEAN: show "
+            "what the run would do.",
         ),
     ] = False,
     option: Annotated[
@@ -64,8 +65,8 @@ def run(
             "--option",
             "-o",
             metavar="NAME=VALUE",
-            help="An option of the service, such as target_file_bytes=512MB; repeatable. Without any, those of the "
-            "table's own service hold, else the defaults.",
+            help="An option of the service, such as target_file_bytes=512MB; repeatable. If omitted, the "
+            "options of the table's own service apply, or the defaults.",
             show_default=False,
         ),
     ] = None,
@@ -75,8 +76,8 @@ def run(
     cluster: Annotated[
         str | None,
         typer.Option(
-            help="Declared cluster that the run is on, which may be on AWS: that of the declared service by default. "
-            "Else Spark runs on the only local one, or the one called `default`.",
+            help="Declared cluster for the run, which may be on AWS. By default, the cluster of the declared "
+            "service, or else the only local one, or the one called `default`.",
             metavar="NAME",
             show_default=False,
         ),
@@ -117,7 +118,7 @@ def run(
     elif table is None or service is None:
         raise InvalidInput("TABLE and SERVICE are missing", remedy="give both, or --all for what is due on all tables")
     if option and service is None:
-        raise InvalidInput("options are of one service", remedy="give it: `service run --all SERVICE -o …`")
+        raise InvalidInput("options belong to one service", remedy="give it: `service run --all SERVICE -o …`")
     kind = runnable(service) if service is not None else None
     options = options_from_text(kind, pairs(option) or {}) if option and kind is not None else None
     workspace = open_workspace(project, stack, specs)
@@ -191,7 +192,7 @@ def _dry(root: str, table: str, kind: str, options: Mapping[str, Any] | None) ->
     able = [each for each in KINDS if "dry_run" in option_names(each)]
     if kind not in able:
         raise InvalidInput(
-            f"{kind} has no --dry-run of a single table", remedy=f"{', '.join(able[:-1])} and {able[-1]} have one"
+            f"{kind} has no --dry-run for a single table", remedy=f"{', '.join(able[:-1])} and {able[-1]} have one"
         )
     with closing(open_store(root)) as store:
         state = store.table(find_entry(store.instance().tables.values(), table).table_id)

@@ -164,7 +164,7 @@ def runs(
     service: Annotated[
         str | None, typer.Argument(metavar="SERVICE", help="One service; all by default.", show_default=False)
     ] = None,
-    limit: Annotated[int, typer.Option(help="Show at most so many; 0 for all that are kept.", min=0)] = 20,
+    limit: Annotated[int, typer.Option(help="Show at most this many; 0 for all that are kept.", min=0)] = 20,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
@@ -204,7 +204,7 @@ def runs(
         shown.add_row(
             run.run_id,
             run.service,
-            run.status if run.wish is None else f"{run.status} ({run.wish} asked)",
+            run.status if run.wish is None else f"{run.status} ({run.wish} requested)",
             utc(run.started_at or run.queued_at),
             "" if run.ended_at is None or run.started_at is None else f"{(run.ended_at - run.started_at) / 1000:.1f}",
             f"{done.rows_in:,}",

@@ -25,7 +25,9 @@ def log(
         int | None,
         typer.Option("--after", min=0, metavar="VERSION", help="Entries after this version, the oldest first."),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="At most so many entries; 0 means all.")] = 20,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=0, help="Show at most this many entries; 0 means all.")
+    ] = 20,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,

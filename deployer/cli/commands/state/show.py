@@ -171,7 +171,7 @@ def _print_table(name: str, state: TableState) -> None:
         "online": "yes" if properties.online else "no",
         "partitions": f"{count(len(state.leaves()), 'leaf', 'leaves')} of {len(state.partitions)}",
         "jobs done": f"{len(state.jobs):,}",
-        "under way": ", ".join(f"{each.job_id} ({each.kind})" for each in state.intents.values()) or "nothing",
+        "in progress": ", ".join(f"{each.job_id} ({each.kind})" for each in state.intents.values()) or "nothing",
         "services": ", ".join(map(_describe_service, state.services.values())) or "none",
         "runs": ", ".join(f"{run.run_id} ({run.service}, {run.status})" for run in open_runs)
         or f"none running, {len(state.runs):,} ended",

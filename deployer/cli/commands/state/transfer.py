@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def export(
     file: Annotated[Path, typer.Argument(help="The file to write, such as state.zip.", show_default=False)],
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
@@ -36,7 +36,7 @@ def export(
     if file.exists() and not force:
         raise Refused("the file exists already", where=file, remedy="give another name, or --force")
     if not file.absolute().parent.is_dir():
-        raise InvalidInput("no such folder", where=file.absolute().parent, remedy="make it first")
+        raise InvalidInput("no such folder", where=file.absolute().parent, remedy="create it first")
     with closing(open_reader(root)) as store, working(f"writing {file}", as_json=as_json) as on_progress:
         exported = store.export_to(file, on_progress)
     _tell(exported, "wrote", file, as_json)

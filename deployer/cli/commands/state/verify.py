@@ -16,7 +16,9 @@ Tables = Annotated[
 
 def verify(
     tables: Tables = None,
-    full: Annotated[bool, typer.Option("--full", help="Read the keys of all files, not of 20 a table.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Read the keys of all files, not only of 20 files per table.")
+    ] = False,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
@@ -85,13 +87,11 @@ def repair(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
     grace: Annotated[
         float,
-        typer.Option("--grace", min=0, metavar="MINUTES", help="Skip running commits that are younger."),
+        typer.Option("--grace", min=0, metavar="MINUTES", help="Skip unfinished commits that are younger than this."),
     ] = 60,
     drop_history: Annotated[
         bool,
-        typer.Option(
-            "--drop-history", help="Remove states of the past that are damaged for good, with all that are older."
-        ),
+        typer.Option("--drop-history", help="Remove past states that cannot be repaired, and all older ones."),
     ] = False,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
@@ -115,7 +115,7 @@ def repair(
     root = root_to_read(project, stack, specs)
     with (
         closing(open_store(root)) as store,
-        working("looking for what can be put right", as_json=as_json) as on_progress,
+        working("looking for repairs", as_json=as_json) as on_progress,
     ):
         now = time.time_ns() // 1_000_000
         found = repaired(

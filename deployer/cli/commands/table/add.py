@@ -20,21 +20,21 @@ def add(
     column: Annotated[
         list[str] | None,
         typer.Option(
-            help="A column as NAME:TYPE, with ` not null` where it is never null; repeatable, in order.",
+            help="A column as NAME:TYPE, with ` not null` if it may not be null; repeatable, in order.",
             show_default=False,
         ),
     ] = None,
     row_key: Annotated[list[str] | None, typer.Option(help="A row key; repeatable.", show_default=False)] = None,
     unique: Annotated[bool, typer.Option("--unique", help="No two rows may have the same row keys.")] = False,
     sort_key: Annotated[list[str] | None, typer.Option(help="A sort key; repeatable.", show_default=False)] = None,
-    description: Annotated[str, typer.Option(help="What a row is.", show_default=False)] = "",
+    description: Annotated[str, typer.Option(help="Description of a row.", show_default=False)] = "",
     split_points: Annotated[
-        Path | None, typer.Option(help="A file of split points, one a line.", show_default=False)
+        Path | None, typer.Option(help="A file of split points, one per line.", show_default=False)
     ] = None,
     in_base64: Annotated[bool, typer.Option("--base64", help="Each line of that file is in base64.")] = False,
     file: Annotated[
         Path | None,
-        typer.Option("--file", "-f", help="Instead of columns: a spec file with tables.", show_default=False),
+        typer.Option("--file", "-f", help="A spec file with tables, instead of columns.", show_default=False),
     ] = None,
     write_spec: WriteSpec = False,
     project: ProjectDir = None,
@@ -125,7 +125,7 @@ def _create(workspace: Workspace, lake: Lake, wanted: tuple[TableSpec, ...], *, 
                 raise Conflict("the specs declare it already", where=spec.address, remedy="`deployer up` creates it")
             there = store.instance().by_name(spec.full_name)
             if there is not None and there.status == "active":
-                raise Conflict("there is a table of that name", where=spec.address, remedy="choose another name")
+                raise Conflict("a table of that name exists already", where=spec.address, remedy="choose another name")
         if not write_spec:
             for spec in wanted:
                 create_table(store, root, spec, workspace.owner)

@@ -23,7 +23,7 @@ def delete(
     force: Force = False,
     delete_savepoints: DeleteSavepoints = False,
     write_spec: Annotated[
-        bool, typer.Option("--write-spec", help="Take the table's document out of the specs too.")
+        bool, typer.Option("--write-spec", help="Also remove the table's document from the specs.")
     ] = False,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,

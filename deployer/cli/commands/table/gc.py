@@ -24,13 +24,17 @@ def gc(
     ] = None,
     grace: Annotated[
         str,
-        typer.Option(help="Leave what is younger: longer than the longest load, such as 36h; an hour at least."),
+        typer.Option(
+            help="Keep files that are younger than this, such as 36h: more than the longest load takes, and at "
+            "least 1h."
+        ),
     ] = "7d",
     versions_older_than: Annotated[
         str | None,
         typer.Option(
             metavar="AGE",
-            help="Remove versions of that age too, such as 30d: `query --at` ends there. Tagged ones stay.",
+            help="Also remove versions that are older than this, such as 30d; `query --at` cannot read them "
+            "afterwards. Tagged versions stay.",
             show_default=False,
         ),
     ] = None,
@@ -98,7 +102,7 @@ def gc(
         _print(each, dry_run=dry_run)
     _print_packages(packages, dry_run=dry_run)
     for folder in folders:
-        stdout().print(f"{'would remove' if dry_run else 'removed'} {folder}, which no dataset has")
+        stdout().print(f"{'would remove' if dry_run else 'removed'} {folder}, which belongs to no dataset")
     note_unreadable(broken)
     if not done and not broken:
         note("this stack manages no tables")
@@ -137,7 +141,7 @@ def _print_packages(done: PackagesReport, *, dry_run: bool) -> None:
     if done.removed:
         verb = "would remove" if dry_run else "removed"
         packages = count(len(done.removed), "package of a function", "packages of functions")
-        stdout().print(f"{verb} {packages} that no column is computed by, with {size(done.bytes)}")
+        stdout().print(f"{verb} {packages} that no column uses, with {size(done.bytes)}")
     if done.why_not:
         note(f"packages of functions were not checked: {done.why_not}")
 
@@ -162,14 +166,14 @@ def _print(done: GarbageReport, *, dry_run: bool) -> None:
     what += [count(done.versions, "version")] if done.versions else []
     what += [f"{count(len(done.datasets), 'replaced dataset')} among them"] if done.datasets else []
     what += [count(len(done.jobs), "unfinished commit")] if done.jobs else []
-    what += [count(len(done.savepoints), "savepoint") + " whose time is over"] if done.savepoints else []
+    what += [count(len(done.savepoints), "expired savepoint")] if done.savepoints else []
     verb = "would remove" if dry_run else "removed"
     stdout().print(f"{done.table}: {verb} {', '.join(what)}" if what else f"{done.table}: nothing to remove")
     for location, bytes_ in zip(done.datasets, done.dataset_bytes, strict=True):
         stdout().print(f"  dataset {location}: {size(bytes_)}", style="dim")
     if done.young:
         stay = "1 file stays" if done.young == 1 else f"{done.young:,} files stay"
-        note(f"{stay} until the grace is over: no version has them, and a load may commit them yet")
+        note(f"{stay} until the grace period is over: no version has them, but a load may still commit them")
     for each in done.kept:
         note(f"kept {each}")
     if done.why_not:

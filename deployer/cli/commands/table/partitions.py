@@ -67,16 +67,16 @@ def partitions(
     stdout().print(shown)
     if across:
         lie = "1 file lies" if across == 1 else f"{across:,} files lie"
-        note(f"{lie} across leaves: look-ups find their rows by key, and `across` counts about how many a leaf has")
+        note(f"{lie} across leaves: look-ups find their rows by key, and `across` estimates how many a leaf has")
     return 0
 
 
 def files(
     table: TableName,
     partition: Annotated[
-        str | None, typer.Option(help="Only those of this partition and below it, by its id.", show_default=False)
+        str | None, typer.Option(help="Only files of the partition with this id, and below it.", show_default=False)
     ] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Show so many at most; 0 for all. --json has all.")] = 100,
+    limit: Annotated[int, typer.Option(min=0, help="Show at most this many; 0 for all. --json has all.")] = 100,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,

@@ -14,12 +14,12 @@ def reinitialise(
     table: TableName,
     delete_partitions: Annotated[
         bool,
-        typer.Option("--delete-partitions", help="Make a new partition tree; else the table keeps the one it has."),
+        typer.Option("--delete-partitions", help="Create a new partition tree; by default, the table keeps its tree."),
     ] = False,
     split_points: Annotated[
         Path | None,
         typer.Option(
-            help="With --delete-partitions: a file of split points, one a line; those that are declared by default.",
+            help="With --delete-partitions: a file of split points, one per line; by default, the declared ones.",
             show_default=False,
         ),
     ] = None,
@@ -63,7 +63,7 @@ def reinitialise(
             for each in former_datasets(state):
                 if each.status == "writing":
                     note(f"removes {each.location}: an interrupted rewrite")
-            note(f"what it holds stays at {target.entry.location} for as long as storage.keep_replaced_for says")
+            note(f"its data stays at {target.entry.location} for as long as storage.keep_replaced_for says")
         confirm_by_name(target.name, f"This empties {target.name} of {count(state.files.rows, 'row')}", force=force)
         done = reinitialise_table(
             target.store,
@@ -82,9 +82,12 @@ def reinitialise(
         f"emptied {done.table}: {count(done.rows, 'row')}, {count(done.files, 'file')} with {size(done.bytes)}; "
         f"it has {count(done.leaves, 'leaf', 'leaves')}"
     )
-    note(f"what it held stays at {done.kept_at} until {until:%Y-%m-%d %H:%M} UTC")
+    note(f"its former data stays at {done.kept_at} until {until:%Y-%m-%d %H:%M} UTC")
     for file in written:
         stdout().print(f"edited {file}")
     if points is not None and points != spec.split_points and not written:
-        note("the next `deployer up` makes the tree as the spec has it: --write-spec, or `deployer drift --write-spec`")
+        note(
+            "the next `deployer up` creates the tree that the spec declares: --write-spec, or `deployer drift "
+            "--write-spec`"
+        )
     return 0

@@ -22,12 +22,14 @@ def split(
     max_rows: Annotated[
         int | None,
         typer.Option(
-            min=1, help="The most rows of a leaf; what `partitions: max_rows_per_leaf` declares.", show_default=False
+            min=1,
+            help="The most rows of a leaf; by default, `partitions: max_rows_per_leaf` of the spec.",
+            show_default=False,
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be split, and change nothing.")] = False,
     write_spec: Annotated[
-        bool, typer.Option("--write-spec", help="Edit the specs so that they declare the leaves that there are then.")
+        bool, typer.Option("--write-spec", help="Edit the specs so that they declare the new leaves.")
     ] = False,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
@@ -76,7 +78,7 @@ def _print(name: str, done: SplitResult, *, dry_run: bool) -> None:
         parts = count(len(leaf.leaves), "leaf", "leaves")
         stdout().print(f"leaf {leaf.partition} with {count(leaf.rows, 'row')} → {parts}, split at {points}")
     for leaf_id, rows in done.unsplit:
-        note(f"leaf {leaf_id} has {rows:,} rows of one key, which stay together")
+        note(f"leaf {leaf_id} has {rows:,} rows with the same key, which cannot be split")
     if not done.split:
         other = "no other" if done.unsplit else "no"
         stdout().print(f"{name}: {other} leaf has more than {done.max_rows:,} rows")
@@ -95,22 +97,27 @@ def estimate(
     leaves: Annotated[int, typer.Option("--leaves", "-n", min=2, max=100_000, help="Number of leaves.")],
     table: Annotated[
         str | None,
-        typer.Option(help="Whose row keys they are, declared or live, as `database.name`.", show_default=False),
+        typer.Option(
+            help="The table, as `database.name`, whose declared or live row keys are used.", show_default=False
+        ),
     ] = None,
     row_key: Annotated[
         list[str] | None,
         typer.Option(help="Instead of a table: a column of the files; repeatable, in order.", show_default=False),
     ] = None,
-    sample: Annotated[int, typer.Option(min=1, help="Look at about so many rows.")] = 1_000_000,
+    sample: Annotated[int, typer.Option(min=1, help="Read about this many rows.")] = 1_000_000,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help="Write them to this file, as `table reinitialise` reads it.", show_default=False
+            "--out",
+            "-o",
+            help="Write the split points to this file, in the form that `table reinitialise` reads.",
+            show_default=False,
         ),
     ] = None,
     in_base64: Annotated[bool, typer.Option("--base64", help="With --out: each line in base64.")] = False,
     write_spec: Annotated[
-        bool, typer.Option("--write-spec", help="With --table: edit the specs so that they declare them.")
+        bool, typer.Option("--write-spec", help="With --table: edit the specs so that they declare the split points.")
     ] = False,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,

@@ -35,20 +35,26 @@ def refresh(
         str | None,
         typer.Option(
             metavar="SQL",
-            help="Compute the view's rows again for which this is true, from the versions that it reflects.",
+            help="Compute again only the view's rows that match this SQL condition, from the versions that the "
+            "view reflects.",
             show_default=False,
         ),
     ] = None,
     full: Full = False,
     with_sources: Annotated[
-        bool, typer.Option("--with-sources", help="First refresh the views that it reads, each after its own sources.")
+        bool,
+        typer.Option(
+            "--with-sources", help="First refresh the views that this view reads, each after its own sources."
+        ),
     ] = False,
     max_rows_per_fragment: Annotated[
-        int | None, typer.Option(metavar="N", help="Write at most so many rows into a file.", show_default=False)
+        int | None, typer.Option(metavar="N", help="Write at most this many rows into a file.", show_default=False)
     ] = None,
     job_id: Annotated[
         str | None,
-        typer.Option(help="A refresh under this id is done once; random by default.", show_default=False),
+        typer.Option(
+            help="Id of the job; a second refresh with the same id does nothing. Random by default.", show_default=False
+        ),
     ] = None,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,

@@ -1,4 +1,4 @@
-"""What a BACKFILL on a cluster needs of the stack: its functions are trusted there, and can be imported."""
+"""The needs of a BACKFILL on a cluster: its functions are trusted there, and can be imported."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _require_package(
             where=where,
             remedy=f"if you know its code, write `deployer:trusted_functions: "
             f"{_listed(trusted, definition.function)}` into the stack's configuration and run `deployer up`; "
-            "`deployer:trusted_authors` and `deployer:trust_udfs` trust all who can write the lake",
+            "`deployer:trusted_authors` and `deployer:trust_udfs` trust all who can write to the lake",
         ) from None
     _require_packages(info, definition, cluster, where)
 

@@ -40,7 +40,7 @@ def _forecast(table: ReadTable) -> str:
         return f"nothing: all files are clustered by {by}"
     files = sum(len(task.fragments) for task in found.tasks)
     rows, held = sum(task.rows for task in found.tasks), sum(task.bytes for task in found.tasks)
-    would = "only says what it would arrange" if options.dry_run else "arranges"
+    would = "only reports what it would arrange" if options.dry_run else "arranges"
     text = f"{would} by {by}: {files:,} of {count(table.state.files.count, 'file')}, {count(rows, 'row')}, {size(held)}"
     if not found.unknown:
         return text

@@ -1,4 +1,5 @@
-"""How well files are clustered: how many of them a point of the columns' space falls into, on average and at most.
+"""The overlap depth of files: the number of files that a point of the columns' space falls into, on average and at
+most.
 
 One means that no two files share a value of all columns, and as many as there are files that each of them has to be
 opened for every row that is looked for. It is what Snowflake calls the clustering depth, over all columns at once. A

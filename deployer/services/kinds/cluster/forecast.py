@@ -1,4 +1,4 @@
-"""What a run of CLUSTER would rewrite, by the state and the dataset's manifest; no rows are read."""
+"""The files that a run of CLUSTER would rewrite, by the state and the dataset's manifest; no rows are read."""
 
 from __future__ import annotations
 

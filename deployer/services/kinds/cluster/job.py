@@ -127,14 +127,14 @@ def _would(work: RewriteStats) -> str:
 def _nothing(before: TableStats, arrangement: Arrangement) -> str:
     by = f"{arrangement.curve} over {listed(arrangement.columns)}"
     return (
-        f"{count(before.files, 'file')}: all are clustered by {by}, as well as can be"
+        f"{count(before.files, 'file')}: all are clustered by {by}, as well as possible"
         if before.files
         else "there are no rows"
     )
 
 
 class _Arranging:
-    """What CLUSTER rewrites, and how: see `rewriting.run.Rewriting`."""
+    """The files that CLUSTER rewrites, and how: see `rewriting.run.Rewriting`."""
 
     kind, doing = "cluster", "clustering"
 

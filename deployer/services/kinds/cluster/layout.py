@@ -34,12 +34,12 @@ class Arrangement:
 
     @property
     def is_sort(self) -> bool:
-        """Whether rows are simply sorted, as by a curve over one column they are, too."""
+        """Returns whether rows are simply sorted, as by a curve over one column they are, too."""
         return self.curve == "sort" or len(self.columns) == 1
 
     @property
     def keeps_order(self) -> bool:
-        """Whether rows in this order are in the table's own, too."""
+        """Returns whether rows in this order are in the table's own, too."""
         return self.is_sort and bool(self.order) and (*self.columns, *self.rest)[: len(self.order)] == self.order
 
     @property

@@ -1,4 +1,4 @@
-"""What CLUSTER does to a table: pure, from its files to tasks, each of which arranges the rows of some of them."""
+"""The plan of CLUSTER for a table: pure, from its files to tasks, each of which arranges the rows of some of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Outlook = Literal["better", "same", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which files are arranged: with `only`, all of these; else those that are not marked `name` yet."""
+    """The files that are arranged: with `only`, all of these; else those that are not marked `name` yet."""
 
     name: str
     only: frozenset[int] | None = None

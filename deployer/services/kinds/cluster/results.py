@@ -16,7 +16,7 @@ LEAVES_KEPT = 200  #: leaves of which the record of a run keeps the depth
 
 @dataclass(frozen=True, slots=True)
 class ClusteringQuality:
-    """How well a table is clustered at a moment: the overlap depth of each leaf, and files `clustered` by its columns.
+    """The clustering of a table at a moment: the overlap depth of each leaf, and files `clustered` by its columns.
 
     Files that lie across leaves are in none. `of_all` is the average of all leaves by rows, and the most of any.
     """

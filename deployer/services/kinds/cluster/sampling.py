@@ -1,4 +1,5 @@
-"""What is known of files before they are arranged: the bounds of the columns in each, and a sample of their values."""
+"""The known facts about files before they are arranged: the bounds of the columns in each, and a sample of their
+values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which files COMPACT rewrites of a table whose rows are in order within each leaf: by size, in tiers or in levels."""
+"""The files that COMPACT rewrites of a table whose rows are in order within each leaf: by size, in tiers or in
+levels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What COMPACT rewrites of a whole table: pure, from the table's state and what the dataset says of its files."""
+"""The files that COMPACT rewrites of a whole table: pure, from the table's state and what the dataset says of its
+files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files of a table hold expired rows, by their recorded bounds: nothing is opened or read."""
+"""The files of a table that hold expired rows, by their recorded bounds: nothing is opened or read."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class Landing:
         return path.startswith(f"{self.folder.rstrip('/')}/") and self._fits(below, is_lance=False)
 
     def list(self) -> list[LandedFile]:
-        """Returns all files of the place by their paths; none where the folder is not there yet."""
+        """Returns all files of the place by their paths; none where the folder does not exist yet."""
         listed = self._on_s3() if is_on_s3(self.folder) else self._here()
         return sorted((each for each in _with_datasets(listed)), key=lambda each: each.path)
 

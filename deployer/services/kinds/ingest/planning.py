@@ -1,4 +1,4 @@
-"""Which files of a place are to be loaded: new ones, in the order in which they came, cut into commits. Pure."""
+"""The files of a place that are to be loaded: new ones, in the order in which they came, cut into commits. Pure."""
 
 from __future__ import annotations
 

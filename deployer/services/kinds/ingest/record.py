@@ -1,4 +1,4 @@
-"""Which files a table has loaded: lists of files, each of which counts exactly while the commit that names it does.
+"""The files that a table has loaded: lists of files, each of which counts exactly while the commit that names it does.
 
 A list is written before its commit, to `_ingest/TABLE_ID/` below the root, and the commit's job has the list's digest
 among its sources. So a list and its commit are one: a list without a job is of a run that ended before its commit, and
@@ -105,7 +105,8 @@ _COLUMNS = ("paths", "tags", "sizes", "contents")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a table has loaded at one state: the newest load of each path. `next_job` is the id of the next commit."""
+    """The files that a table has loaded at one state: the newest load of each path. `next_job` is the id of the next
+    commit."""
 
     files: Mapping[str, LoadedFile]
     next_job: str

@@ -62,7 +62,7 @@ class NotLoaded:
         )
 
     def with_files(self, files: Collection[SetAside]) -> NotLoaded:
-        """Returns it with more files set aside."""
+        """Returns the list with more files set aside."""
         return replace(self, files={**self.files, **{each.path: each for each in files}})
 
 

@@ -51,7 +51,7 @@ class Record:
             ):
                 return Record(target, tuple(map(str, catalog)), (database, name), location)
         raise Corrupt(
-            "what the instance's log remembers of a published table is not valid", where="the instance", remedy=FORGED
+            "the instance's log has an invalid record of a published table", where="the instance", remedy=FORGED
         )
 
 

@@ -85,7 +85,7 @@ class DynamoReads:
                 raise Corrupt("it is missing", where=tails.what, remedy=RECOVERY)
             before = heads
         raise OutcomeUnknown(
-            "what is being read is removed faster than it can be read",
+            "the entries are removed faster than they can be read",
             where=str(self._requests.table),
             remedy="try again",
         )

@@ -40,7 +40,7 @@ _unfit: dict[Path, tuple[int, int]] = {}
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What the files look like. `log` and `index`: whether `-wal` holds anything, and whether `-shm` is there."""
+    """The state of the files. `log` and `index`: whether `-wal` holds anything, and whether `-shm` is there."""
 
     identity: tuple[int, int, int]
     log: bool

@@ -1,4 +1,4 @@
-"""Which definitions computed the values of columns in a file: the text in `File.computed`, and what it says.
+"""The definitions that computed the values of columns in a file: the text in `File.computed`, and what it says.
 
 A definition is known by its identity, and a column by Lance's field id, so that a rename changes nothing. A file of
 merged rows may have several definitions of one column. Among them, an empty identity means rows that no definition is

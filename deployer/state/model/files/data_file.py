@@ -44,7 +44,7 @@ class File:
 
     @property
     def keeps_clustering(self) -> bool:
-        """Whether its rows are in an order of their own, which sorting them by key would undo."""
+        """Returns whether its rows are in an order of their own, which sorting them by key would undo."""
         return bool(self.clustering) and not self.sorted
 
     def overlaps(self, lower: Key, upper: Key | None) -> bool:

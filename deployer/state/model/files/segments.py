@@ -132,7 +132,7 @@ class Segment:
 
     @property
     def clusterings(self) -> set[str]:
-        """How files are arranged by CLUSTER, those that were removed among them."""
+        """The arrangements of files by CLUSTER, those of removed files included."""
         if CLUSTERED.names[0] not in self._table.column_names or not self._table.num_rows:
             return set()
         return set(self._column(CLUSTERED.names[0]).dictionary.to_pylist()) - {""}

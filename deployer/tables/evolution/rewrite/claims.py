@@ -17,8 +17,8 @@ _CLOCK = Clock()
 def wait_for_writers(
     store: StateStore, table_id: str, where: str, on_progress: OnProgress, clock: Clock = _CLOCK
 ) -> bool:
-    """Returns when no run claims fragments of the table, and whether one did: the table is another one then. Runs whose
-    leases are over are ended.
+    """Waits until no run claims fragments of the table; returns whether one did: the table is another one then. Runs
+    whose leases are over are ended.
 
     Raises Conflict, which names the run, after `WAIT` seconds; and what `on_progress` raises.
     """

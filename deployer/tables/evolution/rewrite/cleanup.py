@@ -26,7 +26,7 @@ from deployer.state.store import StateStore, to_write
 class OldDataset:
     """The outcome for one old dataset of a table, done or planned; `why` it is kept, empty when it is removed.
 
-    `given_up`: it was never the table's, but that of an interrupted rewrite that is not needed any more.
+    `given_up`: it was never the table's, but that of an interrupted rewrite that is no longer needed.
     """
 
     table: str

@@ -58,7 +58,7 @@ def redeclare_empty(
         table = open_entry(store, root, store.instance().tables[live.table_id])
         if rows := table.state.files.rows:
             raise Refused(
-                f"{rows:,} rows were loaded since this was planned, when the table held none; it is as it was",
+                f"{rows:,} rows were loaded since this was planned, when the table held none; the table is unchanged",
                 where=spec.address,
                 remedy="preview again",
             )

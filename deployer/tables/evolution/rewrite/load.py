@@ -124,7 +124,7 @@ def _refuse(found: Sequence[BadRows], address: str) -> None:
         first = next(problem for each in found for problem in each.problems)
         raise Refused(
             f"{count:,} row{'s' if count != 1 else ''} cannot be kept under the new keys, such as one whose column "
-            f"{first.column!r} {first.reason}; the table is as it was",
+            f"{first.column!r} {first.reason}; the table is unchanged",
             where=address,
             remedy="fix these rows, or choose other keys",
         )

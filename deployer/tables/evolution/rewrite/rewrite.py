@@ -155,7 +155,7 @@ def _rewrite(
                 written = copy_rows(load, ledger, with_spark, on_progress, spec.address)
             except Interrupted:
                 raise Interrupted(
-                    "stopped while its rows are being copied; the table is as it was",
+                    "stopped while its rows are being copied; the table is unchanged",
                     where=spec.address,
                     remedy="the next `deployer up` resumes with the rows that are left",
                 ) from None
@@ -186,7 +186,7 @@ def _refuse_repeated_keys(
         give_up(store, table.root, table.entry.table_id, number, location)
         raise Refused(
             f"{found.rows:,} of {table.state.files.rows:,} rows have row keys that another row has, such as "
-            f"{' and '.join(found.examples)}; the table is as it was",
+            f"{' and '.join(found.examples)}; the table is unchanged",
             where=table.address,
             remedy="remove all but one of the rows of each key, choose other keys, or leave `unique` out",
         )
@@ -269,7 +269,7 @@ def _swap(store: StateStore, table: OpenTable, target: Target, number: int, loca
     rows = sum(file.rows for file in files)
     if rows != state.files.rows:
         raise Corrupt(
-            f"the copy holds {rows:,} rows and the table {state.files.rows:,}; the table is as it was",
+            f"the copy holds {rows:,} rows and the table {state.files.rows:,}; the table is unchanged",
             where=table.address,
             remedy="run `deployer up` again, and report it when it happens again",
         )

@@ -35,7 +35,7 @@ def refuse_null_keys(table: OpenTable, target: Target) -> None:
         raise Refused(
             f"a row key is never null, and of {table.state.files.rows:,} rows {' and '.join(nulls)}",
             where=table.address,
-            remedy="give these rows values, or choose other row keys; the table is as it was",
+            remedy="give these rows values, or choose other row keys; the table is unchanged",
         )
 
 

@@ -1,4 +1,4 @@
-"""Empties a table: an empty dataset takes the place of the one with the rows, by one commit.
+"""Empties a table: an empty dataset replaces the one with the rows, by one commit.
 
 Columns, keys, settings, declared indexes and the table's id stay, and so does the partition tree unless another is
 wanted. The rows are kept where they are for the table's `storage.keep_replaced_for`, for `query --at` and for running

@@ -1,4 +1,4 @@
-"""Whether the rows of a table allow a change: counted before it is shown, and again when it is applied."""
+"""The check whether the rows of a table allow a change: counted before it is shown, and again when it is applied."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ def write_column(
 
 
 def _narrowed(values: Any, target: pa.DataType) -> Any:
-    """Returns the values without the fields that the target has not."""
+    """Returns the values without the fields that the target does not have."""
     if is_nested_pair(values.type, target):
         return cast_nested(values, target, _narrowed, leave_out=True)
     return values

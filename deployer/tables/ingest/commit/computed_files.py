@@ -1,4 +1,4 @@
-"""Which definitions computed the values in new files, as the files of loads and of changes of rows have it."""
+"""The definitions that computed the values in new files, as the files of loads and of changes of rows have it."""
 
 from __future__ import annotations
 

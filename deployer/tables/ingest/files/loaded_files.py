@@ -1,4 +1,4 @@
-"""Which files a load read, as a job records them: names, sizes and digests, to know them again in a later load."""
+"""The files that a load read, as a job records them: names, sizes and digests, to know them again in a later load."""
 
 from __future__ import annotations
 

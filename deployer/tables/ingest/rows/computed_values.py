@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Computing:
-    """How computed columns get values. `root` is where packages of functions are.
+    """The way computed columns get values. `root` is where packages of functions are.
 
     `changed` are the columns that get other values in rows of the table; None: the rows are new.
     """

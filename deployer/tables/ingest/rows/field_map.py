@@ -1,4 +1,4 @@
-"""Which field of a file fills which column of the table.
+"""The field of a file that fills each column of the table.
 
 A field fills the column that `--rename` gives it to, else the column that has it as its `source:`, else the column of
 its own name. A column that `--select` gives is not filled by a field.

@@ -68,7 +68,7 @@ def requested_index(
 ) -> IndexSpec:
     """Returns the declaration of an index of one column. Parameters that are None are left to their defaults.
 
-    Raises InvalidInput for a column that is not there or of another type, and for parameters that do not fit.
+    Raises InvalidInput for a column that does not exist or of another type, and for parameters that do not fit.
     """
     parameters = {name: value for name, value in parameters.items() if value is not None}
     if "metric" in parameters:

@@ -176,7 +176,7 @@ def catch_up(
     except KeyboardInterrupt:
         return CaughtUp(tuple(built), failure="interrupted")
     # Lance passes over an index whose files it cannot open with a warning in its log alone.
-    passed_over = f"Lance left {', '.join(left)} as it was (its warning is above)" if left else ""
+    passed_over = f"Lance left {', '.join(left)} unchanged (its warning is above)" if left else ""
     return CaughtUp(tuple(built), tuple(name for name in behind if name not in left), passed_over)
 
 

@@ -45,7 +45,8 @@ class IndexConfig:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatistics:
-    """How far an index is: rows that it has and rows that searches scan beside it, and how many parts it consists of.
+    """The progress of an index: rows that it has and rows that searches scan beside it, and how many parts it consists
+    of.
 
     `distance_type` is that of an index on vectors.
     """

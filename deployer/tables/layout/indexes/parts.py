@@ -39,7 +39,7 @@ def one_by_one(dataset: LanceDataset, jobs: Sequence[SegmentJob], on_rows: Calla
 
 @dataclass(frozen=True, slots=True)
 class BuildPlan:
-    """How an index is built: in how many parts at most, by what, and with which options of Lance for the build; or
+    """The build of an index: the most parts, the builder, and the options of Lance for the build; or
     `elsewhere`, which decides the rest."""
 
     parts: int = 1

@@ -80,7 +80,9 @@ def split_leaves(
         raise InvalidInput("a table without row keys cannot be split", where=table.address, remedy="give it row keys")
     if limit is None or limit < 1:
         raise InvalidInput(
-            "nothing says how many rows a leaf may hold" if limit is None else "a leaf must hold a row at least",
+            "the number of rows that a leaf may hold is not given"
+            if limit is None
+            else "a leaf must hold a row at least",
             where=table.address,
             remedy="give --max-rows, or declare `partitions: {max_rows_per_leaf: …}`",
         )

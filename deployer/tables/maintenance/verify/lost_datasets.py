@@ -101,7 +101,7 @@ def _claims(
         for each in copies
     )
     if rivals := [each for each in others if each not in copies]:
-        what = f"another dataset has the same table id {entry.table_id}, and neither took the place of the other"
+        what = f"another dataset has the same table id {entry.table_id}, and neither replaced the other"
         problems.extend(Problem(each, what) for each in rivals)
         problems.extend(Problem(each, what) for each in records if each == entry.location)
         return
@@ -124,7 +124,7 @@ def _fault_of(record: TableRecord) -> str | None:
     """Compares a record's datasets with its table, and returns the problem."""
     current = [each for each in record.datasets if each.status == "current"]
     if not record.datasets:
-        return "its record says that it is in a later dataset, and not where" if record.entry.dataset != 1 else None
+        return "its record names a later dataset, but not its location" if record.entry.dataset != 1 else None
     if [(each.number, each.location) for each in current] != [(record.entry.dataset, record.entry.location)]:
         return "the current dataset in its record is not that of its table"
     return None

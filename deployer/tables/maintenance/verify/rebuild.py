@@ -123,7 +123,7 @@ def require_lost(root: str) -> None:
         raise Refused(
             f"the state store is there and has {tables} table{'s' if tables > 1 else ''}; nothing was changed",
             where=root,
-            remedy="`deployer state verify` shows whether it is whole, and `deployer state repair` puts it right",
+            remedy="`deployer state verify` shows whether it is complete, and `deployer state repair` repairs it",
         )
 
 

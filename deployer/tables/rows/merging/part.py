@@ -207,7 +207,7 @@ class _Work:
 
     @cached_property
     def _there(self) -> NDArray[np.bool_]:
-        """Which rows of the source a row matches, here or in other tasks."""
+        """Returns the rows of the source that a row matches, here or in other tasks."""
         rows = self.source.given.num_rows
         there = np.zeros(rows, np.bool_)
         if self.task.found is not None:

@@ -1,4 +1,4 @@
-"""What a merge does with rows that match, and with those that do not."""
+"""The rules of a merge for rows that match, and for those that do not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WhenNotMatchedBySource = Literal["keep", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class MergeRules:
-    """What becomes of rows of the source whose key the table has, of those whose key it does not have, and of rows of
+    """The actions for rows of the source whose key the table has, for those whose key it does not have, and of rows of
     the table whose key the source does not have: of these only those for which `where` is true are deleted."""
 
     when_matched: WhenMatched = "update"

@@ -68,7 +68,7 @@ class StoredRows:
 
     @property
     def pieces(self) -> int:
-        """How many parts the rows are to be."""
+        """Returns the number of parts to make of the rows."""
         return max(-(-self.rows // PART_ROWS), -(-self.size // PART_BYTES))
 
 

@@ -40,7 +40,7 @@ def parse_view(
     the place that errors name.
 
     Raises InvalidInput that names every construct that cannot be maintained from changes and lists what can; for names
-    of columns that there are not, with the nearest one; and what `source_schema` raises for a table that is not there.
+    of columns that do not exist, with the nearest one; and what `source_schema` raises for a table that does not exist.
     """
     known = dict(functions or {})
     tokens = tokenize(with_instants(query), where)

@@ -1,4 +1,5 @@
-"""What cannot be maintained from changes: all such parts of a query are named at once, and what to write instead."""
+"""The parts of a query that cannot be maintained from changes: all such parts of a query are named at once, and what to
+write instead."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ class Rejections:
         named = "; ".join(f"{what} at character {at + 1:,}" for at, what, _ in ordered)
         remedies = dict.fromkeys(remedy for _, _, remedy in ordered if remedy)
         raise InvalidInput(
-            f"the query has what cannot be maintained from changes: {named}",
+            f"the query has parts that cannot be maintained from changes: {named}",
             where=self.where,
             remedy="; ".join((*remedies, POSSIBLE)),
         )

@@ -188,7 +188,7 @@ class Scope:
 
     def field_of(self, expression: Expression, types: Mapping[str, pa.DataType] | None = None) -> pa.Field:
         """Returns the type of an expression's values, and whether they may be null; over the flat columns, or those
-        given. Raises InvalidInput for columns and functions that there are not, and for wrong types."""
+        given. Raises InvalidInput for columns and functions that do not exist, and for wrong types."""
         known = self.types() if types is None else types
         required = {each.flat(name) for each in self.relations for name in each.required}
         fields = [pa.field(name, known[name], name not in required) for name in known if name in expression.columns]

@@ -43,7 +43,7 @@ class Token:
 
     @property
     def name(self) -> str | None:
-        """What a word or a name in quotes names, None for other tokens."""
+        """Returns the name that a word or a quoted name stands for; None for other tokens."""
         if self.kind == "name":
             return self.text[1:-1].replace(self.text[0] * 2, self.text[0])
         return self.word or None

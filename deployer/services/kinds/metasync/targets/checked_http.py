@@ -1,6 +1,6 @@
 """Requests to one REST catalog: no redirects, no proxies, no metadata services, bounded answers.
 
-It takes the place of the generated client's own HTTP layer. That one follows redirects and reads answers of any size.
+It replaces the generated client's own HTTP layer. That one follows redirects and reads answers of any size.
 """
 
 from __future__ import annotations

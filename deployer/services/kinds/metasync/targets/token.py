@@ -17,6 +17,6 @@ def read_token(variable: str) -> str:
     if not token or not token.isascii() or not token.isprintable():
         raise InvalidInput(
             f"the environment variable {variable} holds no token",
-            remedy="set it to the bearer token where the run is, or leave `token_variable` out",
+            remedy="set it to the bearer token in the environment of the run, or leave `token_variable` out",
         )
     return token
