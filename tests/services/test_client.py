@@ -173,7 +173,6 @@ def test_clustering_goes_by_the_options_that_are_attached(client: TableServicesC
     assert client.describe_table_service(**TABLE, service="CLUSTER").last_run == run
 
 
-@pytest.mark.full
 def test_a_run_that_takes_longer_goes_on(client: TableServicesClient, lake: Lake) -> None:
     with pytest.raises(TimeoutError, match="and continues"):
         client.run_service_in_table("flights", lake="nyc", database="air", service="COMPACT", timeout=0)
