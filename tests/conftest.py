@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +32,9 @@ TIERS = {"gate": {"gate"}, "rest": {"full"}, "all": {"gate", "full"}}
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tier", choices=tuple(TIERS), default="gate", help="the tests to run (default: gate)")
+    parser.addoption(
+        "--shrink", action="store_true", help="make a failing example of a property test small, for up to five minutes"
+    )
     parser.addoption("--long", action="store_true", help="run the long form of slow tests too")
     for service in ("dynamodb", "s3"):
         parser.addoption(
@@ -42,12 +45,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Property tests try the same examples each time, and new ones in the long form; machines are busy.
 
+    A failing example is printed as it is found, since Hypothesis takes up to five minutes to make it small; the long
+    form does so, as does `--shrink`.
+
     Bytecode is written even where the environment says otherwise: hundreds of processes import the same modules. The
     folders of tests are in memory where it has room for them, since each commit waits for the disk.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background, and so in each process of a test
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    settings.register_profile("short", deadline=None, derandomize=True, max_examples=50)
+    phases = [each for each in Phase if config.getoption("--shrink") or each not in (Phase.shrink, Phase.explain)]
+    settings.register_profile("short", deadline=None, derandomize=True, max_examples=50, phases=phases)
     settings.register_profile("long", deadline=None)
     settings.load_profile("long" if config.getoption("--long") else "short")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

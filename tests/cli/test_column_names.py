@@ -18,6 +18,7 @@ from deployer.state import open_store
 from deployer.tables.read.table import open_table
 from tests.cli.conftest import Deployer
 from tests.column_names import NAMES, WORST
+from tests.projects import applied_project, run
 
 ALL = (*NAMES.values(), WORST)
 TYPES = pa.schema([*((name, pa.int64()) for name in ALL), ("my fields", pa.struct([(n, pa.int64()) for n in ALL]))])
@@ -75,47 +76,54 @@ def loaded(deployer: Deployer, *arguments: str) -> None:
 
 
 @pytest.fixture
-def named(project: Path, deployer: Deployer) -> Path:
-    """The project with a table of all names, without rows."""
-    declare(project, document(columns()))
-    applied(deployer)
-    return project
+def filled(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a table of all names and three rows, one of each kind of file; a copy of one filled once."""
+    specs = {file.name: file.read_text(encoding="utf-8") for file in (project / "specs").iterdir()}
+    folder = applied_project(tmp_path / "filled", {**specs, "odd.yaml": document(columns())}, load_three_rows)
+    monkeypatch.chdir(folder)
+    return folder
 
 
-@pytest.fixture
-def filled(named: Path, deployer: Deployer) -> Path:
-    """The same with three rows, one of each kind of file."""
-    project = named
-    pq.write_table(pa.Table.from_pylist([row(1)], schema=TYPES), project / "one.parquet")
-    (project / "two.json").write_text(json.dumps(row(2), ensure_ascii=False) + "\n", encoding="utf-8")
-    with (project / "three.csv").open("w", encoding="utf-8", newline="") as file:
+def load_three_rows() -> None:
+    pq.write_table(pa.Table.from_pylist([row(1)], schema=TYPES), "one.parquet")
+    Path("two.json").write_text(json.dumps(row(2), ensure_ascii=False) + "\n", encoding="utf-8")
+    with Path("three.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, ALL, extrasaction="ignore")
         writer.writeheader()
         writer.writerow(row(3))
     for arguments in (("one.parquet",), ("two.json",), ("three.csv", "--missing-as-null")):
-        loaded(deployer, *arguments)
-    return project
+        run("ingest", "air.odd", *arguments)
+    run("preview", "--exit-code")
+
+
+def test_rows_of_each_kind_of_file_are_loaded_and_found(filled: Path, deployer: Deployer) -> None:
+    assert sorted(found(deployer), key=lambda each: each[WORST]) == [row(1), row(2), {**row(3), "my fields": None}]
+    check_name(deployer, ALL.index(WORST))
 
 
 @pytest.mark.full
-def test_rows_of_each_kind_of_file_are_loaded_and_found(filled: Path, deployer: Deployer) -> None:
-    third = {**row(3), "my fields": None}
-    assert sorted(found(deployer), key=lambda each: each[WORST]) == [row(1), row(2), third]
-    for place, name in enumerate(ALL):
-        assert found(deployer, "--where", f"`{name}` = {200 + place}") == [row(2)]
-        assert found(deployer, "--where", f"`my fields`.`{name}` = {-200 - place}") == [row(2)]
-        assert found(deployer, "--range", f"{name}={200 + place}..{200 + place}") == [row(2)]
-        shown = '"' + name.replace('"', '""') + '"'
-        assert found(deployer, "--columns", shown, "--range", f"{name}=..199") == [{name: 100 + place}]
-        for quoted in (f"`{name}`", shown):
-            ran = deployer("sql", f"SELECT {quoted} AS n, t.{quoted} FROM air.odd t WHERE {quoted} > 299", "--json")  # noqa: S608
-            assert ran.code == 0, ran.err
-            assert ran.json["rows"] == [{"n": 300 + place, name: 300 + place}]
+def test_rows_are_found_by_each_name(filled: Path, deployer: Deployer) -> None:
+    for place in range(len(ALL)):
+        check_name(deployer, place)
     [worst, total] = (row(2)[name] for name in KEYS)
     assert found(deployer, "--keys", f"{worst},{total}") == [row(2)]
     with closing(open_table(str(filled / ROOT), "air.odd")) as table:
         assert table.keys((worst,)).to_table().to_pylist() == [row(2)]
         assert table.scan(f"`{WORST}` > 0", [WORST]).to_table().column_names == [WORST]
+
+
+def check_name(deployer: Deployer, place: int) -> None:
+    """Finds rows by the name at this place of all, however it is quoted."""
+    name = ALL[place]
+    assert found(deployer, "--where", f"`{name}` = {200 + place}") == [row(2)]
+    assert found(deployer, "--where", f"`my fields`.`{name}` = {-200 - place}") == [row(2)]
+    assert found(deployer, "--range", f"{name}={200 + place}..{200 + place}") == [row(2)]
+    shown = '"' + name.replace('"', '""') + '"'
+    assert found(deployer, "--columns", shown, "--range", f"{name}=..199") == [{name: 100 + place}]
+    for quoted in (f"`{name}`", shown):
+        ran = deployer("sql", f"SELECT {quoted} AS n, t.{quoted} FROM air.odd t WHERE {quoted} > 299", "--json")  # noqa: S608
+        assert ran.code == 0, ran.err
+        assert ran.json["rows"] == [{"n": 300 + place, name: 300 + place}]
 
 
 @pytest.mark.full

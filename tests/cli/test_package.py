@@ -31,7 +31,6 @@ def on_aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.full
 def test_it_builds_for_the_clusters_of_the_stack(on_aws: Path, deployer: Deployer) -> None:
     ran = deployer("package")
     assert ran.code == 0, ran.err

@@ -14,17 +14,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import boto3
 import pyspark
 
 from deployer.compute.emr import settings as submission
 from deployer.compute.spark.java import java_home
+from deployer.compute.spark.local import SHORT_COLLECTOR, SHORT_COMPILER
 from tests.archives import unpack
 from tests.compute.aws_runs import runs_of, set_state
 
@@ -34,6 +36,7 @@ CLUSTER = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": f"{SHORT_COMPILER} {SHORT_COLLECTOR}",  # as sessions of this machine are started
 }
 _FILES = ("spark.archives", "spark.yarn.dist.archives", "spark.submit.pyFiles")
 
@@ -90,6 +93,7 @@ def _serve(server: str, folder: Path, programs: str, stop: threading.Event, comm
 def _job_runs(programs: str) -> Iterator[Submitted]:
     emr = boto3.session.Session().client("emr-serverless")
     for application in emr.list_applications()["applications"]:
+        group = _log_group(emr.get_application(applicationId=application["id"])["application"])
         for run in runs_of(application["id"]):
             driver, where = run["jobDriver"]["sparkSubmit"], (run["applicationId"], run["jobRunId"])
             if run["state"] == "SUBMITTED" and driver["entryPoint"].startswith(programs):  # others leave theirs
@@ -102,10 +106,16 @@ def _job_runs(programs: str) -> Iterator[Submitted]:
                     driver["entryPoint"],
                     driver["entryPointArguments"],
                     submission.SERVERLESS_ENV,
-                    (f"/emr-serverless/{application['name']}", stream),
+                    (group, stream),
                     ("SUCCESS", "FAILED"),
                     partial(_state, *where),
                 )
+
+
+def _log_group(application: Mapping[str, Any]) -> str:
+    """The log group that the application's configuration names; without a name, EMR Serverless writes to its own."""
+    logging = application.get("monitoringConfiguration", {}).get("cloudWatchLoggingConfiguration", {})
+    return str(logging.get("logGroupName", "/aws/emr-serverless"))
 
 
 def _steps(programs: str) -> Iterator[Submitted]:
@@ -152,23 +162,25 @@ def _run(server: str, submitted: Submitted, folder: Path, stop: threading.Event,
     command = [str(spark / "bin" / "spark-submit"), *options, program, *submitted.arguments]
     commands.append(shlex.join(command))
     set_state(server, submitted.run_id, "RUNNING")
-    with subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    pipe = subprocess.PIPE
+    with (
+        ThreadPoolExecutor(2) as pool,
+        subprocess.Popen(command, cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True) as process,
+    ):
         pumps = [
-            threading.Thread(target=_pump, args=(pipe, name, submitted.log_stream))
-            for name, pipe in (("stdout", process.stdout), ("stderr", process.stderr))
+            pool.submit(_pump, stream, name, submitted.log_stream)
+            for name, stream in (("stdout", process.stdout), ("stderr", process.stderr))
+            if stream is not None
         ]
-        for pump in pumps:
-            pump.start()
         killed = False
         while process.poll() is None:
-            if not killed and (stop.is_set() or submitted.state() == "CANCELLED"):
+            broken = any(pump.done() and pump.exception() for pump in pumps)  # the program would wait for its reader
+            if not killed and (broken or stop.is_set() or submitted.state() == "CANCELLED"):
                 process.terminate()
                 killed = True
             time.sleep(0.1)
         for pump in pumps:
-            pump.join()
+            pump.result()
     if submitted.state() != "CANCELLED":
         failed = process.returncode != 0
         details = f"Job failed, please check complete logs. ExitCode: {process.returncode}." if failed else ""

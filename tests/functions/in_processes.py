@@ -65,6 +65,12 @@ def hanging_array(i: pa.Array) -> pa.Array:
     return i
 
 
+@udf(data_type="int64", timeout=0.5, on_error=skip(TimeoutError))
+def endless_array(i: pa.Array) -> pa.Array:
+    while True:
+        time.sleep(0.1)
+
+
 @udf(timeout=60)
 def process_of(i: int) -> int:
     return os.getpid()

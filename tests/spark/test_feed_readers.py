@@ -6,6 +6,7 @@ import pickle
 import random
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from deployer.table import connect
 from deployer.tables.admin.deletion import delete_table
 from deployer.tables.changes.feed import open_feed
 from tests.tables.changes.random_changes import SCHEMA, RandomChanges, applied, by_key
-from tests.tables.lakes import Lake
+from tests.tables.lakes import Lake, filled_lake
 
 SPLITS = ((20,), (40,))
 
@@ -79,8 +80,12 @@ def batches(
 
 
 @pytest.fixture
-def rows(lake: Lake) -> Lake:
+def rows(tmp_path: Path) -> Lake:
     """`air.rows` with six versions: 20 rows, then four changes and a COMPACT."""
+    return filled_lake(tmp_path, change_rows)
+
+
+def change_rows(lake: Lake) -> None:
     lake.table(SCHEMA, ("id",), splits=SPLITS, name="rows", unique=True)
     changes = RandomChanges(lake, 0)
     lake.ingest(lake.file(changes.rows(range(20))), table="rows")
@@ -90,7 +95,6 @@ def rows(lake: Lake) -> Lake:
         table.delete("id = 5", allow_destroy=True)
         table.merge(changes.rows([7, 30]), "id")
     compact_table(lake.root, "air.rows", {"target_rows": 30})
-    return lake
 
 
 @pytest.mark.thinned(4, to="full")

@@ -25,17 +25,19 @@ from deployer.state.model.files.data_file import File
 from deployer.tables.read.predicate import KeyPredicate
 from deployer.tables.read.scan_plan import Condition, ScanPlan
 from tests.projects import REPOSITORY
-from tests.tables.lakes import FLIGHTS, Lake, flights, sorted_rows
+from tests.tables.lakes import FLIGHTS, Lake, filled_lake, flights, sorted_rows
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """`air.flights` with 80 rows in four leaves, of two files each."""
-    lake = Lake(tmp_path)
+    return filled_lake(tmp_path, load_twice)
+
+
+def load_twice(lake: Lake) -> None:
     lake.table()
     for start in (0, 40):
         lake.ingest(lake.file(flights(40, start)))
-    return lake
 
 
 def source(lake: Lake, **options: str) -> DeployerDataSource:

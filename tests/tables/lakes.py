@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deployer.specs.model import KeyValue, Storage, TableSpec
 from deployer.specs.types.arrow import columns_of
-from deployer.state import create_store
+from deployer.state import create_store, open_store
 from deployer.tables.admin.tables import create_table
 from deployer.tables.ingest.request import IngestRequest, IngestResult
 from deployer.tables.read.table import Table, open_table
 from spark_jobs.ingest import run
+from tests.projects import copy_once_made
 
 FLIGHTS = pa.schema(
     [
@@ -37,6 +38,14 @@ class Lake:
         """Its root is in `folder`, which has the files of loads, too, unless another one is given."""
         self.folder, self.root = folder, root or str(folder / "lake")
         self.store = create_store(self.root, instance="tests" if root else "")
+
+    @classmethod
+    def at(cls, folder: Path) -> Self:
+        """The lake that is in the folder already."""
+        lake = cls.__new__(cls)
+        lake.folder, lake.root = folder, str(folder / "lake")
+        lake.store = open_store(lake.root)
+        return lake
 
     def table(
         self,
@@ -111,3 +120,14 @@ def flights(rows: int, start: int = 0) -> pa.Table:
 def sorted_rows(table: pa.Table) -> list[dict[str, Any]]:
     """Rows for comparing, whatever their order."""
     return sorted(table.to_pylist(), key=repr)
+
+
+def filled_lake(folder: Path, fill: Callable[..., object], *arguments: Any) -> Lake:
+    """A lake below `folder` on which `fill` was called with these arguments, once in each process: this is a copy."""
+
+    def make(place: Path) -> None:
+        made = Lake(place)
+        fill(made, *arguments)
+        made.store.close()
+
+    return Lake.at(copy_once_made(folder / "filled", (fill, arguments), make))

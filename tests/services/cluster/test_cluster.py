@@ -165,7 +165,7 @@ def test_deleted_rows_and_what_others_wrote(lake: Lake) -> None:
     check(lake, expected)
 
 
-@pytest.mark.full
+@pytest.mark.thinned(6, to="full")
 @pytest.mark.parametrize("row_keys", [(), ("id",)], ids=["keyless", "keyed"])
 @pytest.mark.parametrize("curve", ["zorder", "hilbert", "sort"])
 def test_any_types_with_nulls_cluster_together(lake: Lake, row_keys: tuple[str, ...], curve: str) -> None:

@@ -38,17 +38,19 @@ from deployer.tables.ingest.commit import append as commit
 from deployer.tables.inspect.versions import dataset_at
 from deployer.tables.layout.partitions.split import split_leaves
 from deployer.tables.maintenance.verify.verify import verify
-from tests.tables.lakes import Lake, flights, sorted_rows
+from tests.tables.lakes import Lake, filled_lake, flights, sorted_rows
 
 
 @pytest.fixture(params=[("carrier", "flight"), ()], ids=["keyed", "keyless"])
 def lake(tmp_path: Path, request: pytest.FixtureRequest) -> Lake:
     """A table of 60 rows, with a savepoint `then`."""
-    lake = Lake(tmp_path)
-    lake.table(row_keys=request.param)
+    return filled_lake(tmp_path, load_and_save, request.param)
+
+
+def load_and_save(lake: Lake, row_keys: tuple[str, ...]) -> None:
+    lake.table(row_keys=row_keys)
     lake.ingest(lake.file(flights(60)), job_id="first")
     save(lake, "then")
-    return lake
 
 
 def entry(lake: Lake) -> Any:

@@ -93,13 +93,28 @@ def ids_of(table: pa.Table) -> list[int]:
     return sorted(table["id"].to_pylist())
 
 
+RANGES = given(st.sampled_from([*COLUMNS]), st.sampled_from([*COMPARED]), written(), st.none() | written())
+
+
+@settings(max_examples=10, deadline=None)
+@RANGES
+def test_rows_and_files_are_those_of_a_few_ranges(
+    root: str, column: str, compared: str, one: Written, other: Written | None
+) -> None:
+    check_range(root, column, compared, one, other)
+
+
 @pytest.mark.full
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from([*COLUMNS]), st.sampled_from([*COMPARED]), written(), st.none() | written())
+@RANGES
 def test_rows_and_files_are_those_of_the_range(
     root: str, column: str, compared: str, one: Written, other: Written | None
 ) -> None:
-    """`one` alone by the operator; with `other`, what lies between both."""
+    check_range(root, column, compared, one, other)
+
+
+def check_range(root: str, column: str, compared: str, one: Written, other: Written | None) -> None:
+    """Reads by `one` alone and the operator; with `other`, what lies between both."""
     if other is None:
         condition = f"at {compared} {one.text}"
         expected = [i for i, each in enumerate(INSTANTS) if COMPARED[compared](each, one.instant)]

@@ -160,6 +160,12 @@ def try_any(data: st.DataObject) -> None:
         table.compact()
 
 
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_a_few_plans_give_the_second_spec_and_do_to_rows_what_they_say(data: st.DataObject) -> None:
+    try_any(data)
+
+
 @pytest.mark.full
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
