@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deployer.columns.load import buckets, joined
+from deployer.columns.load import buckets, joined, keys
 from deployer.errors import Refused
 from deployer.runs.records import runs_of
 from deployer.table import Table
@@ -92,6 +92,32 @@ def test_rows_are_found_by_keys_of(name: str, order: str, table: Table, lake: La
     table.load_columns(str(lake.file(kept)), pk, ["score"])
     want = {i: float(i) if i in set(given["id"].to_pylist()[:25]) else None for i in range(30)}
     assert values(table, "score") == want
+
+
+NUMBERS: dict[str, list[int]] = {
+    "dense, in order": [5, 6, 7, 8, 9],
+    "dense, shuffled": [9, 5, 8, 6, 7],
+    "with gaps": [-3, 4, 0, 1],
+    "far apart": [1_000_000, -7, 12],
+    "the least and the largest": [2**63 - 1, 0, -(2**63)],
+    "one": [4],
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_whole_numbers_are_found(name: str) -> None:
+    given = NUMBERS[name]
+    index = keys.index_keys(pa.chunked_array([given[:2], given[2:]], pa.int64()), "id", "source")
+    wanted = [*given, None, 2, 3, 2**63 - 1, -(2**63), *reversed(given)]
+    found = index.find(pa.chunked_array([pa.array(wanted, pa.int64())]))
+    assert found.tolist() == [given.index(key) if key in given else keys.NONE for key in wanted]
+
+
+@pytest.mark.parametrize("given", [[1, 2, 3, 2, 1, 1], [900, 4, 900, 4, 5]], ids=["dense", "far apart"])
+def test_repeated_whole_numbers_are_refused(given: list[int]) -> None:
+    first = sorted({key for key in given if given.count(key) > 1})
+    with pytest.raises(Refused, match=f"such as {first[0]}, {first[1]}"):
+        keys.index_keys(pa.chunked_array([given], pa.int64()), "id", "source")
 
 
 def test_rows_with_one_key_get_the_same_value(table: Table, lake: Lake) -> None:
@@ -241,8 +267,7 @@ def test_a_future_says_when_it_is_done(table: Table, lake: Lake) -> None:
     assert future.done() and future.exception() is None and not future.cancel()
 
 
-@pytest.mark.parametrize("order", ["same", "shuffled"])
-def test_a_source_larger_than_memory(order: str, table: Table, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def through_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits so low that values go through many buckets, some of them over several fragments."""
     for module, name, limit in (
         (joined, "HELD_BYTES", 10_000),
@@ -250,6 +275,11 @@ def test_a_source_larger_than_memory(order: str, table: Table, lake: Lake, monke
         (buckets, "BUCKET_BYTES", 1),
     ):
         monkeypatch.setattr(module, name, limit)
+
+
+@pytest.mark.parametrize("order", ["same", "shuffled"])
+def test_a_source_larger_than_memory(order: str, table: Table, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    through_buckets(monkeypatch)
     more = 5_000
     table.add(rows(30, 30 + more))
     lance.dataset(lake.open().opened.location).delete("id % 11 = 5")
@@ -264,6 +294,24 @@ def test_a_source_larger_than_memory(order: str, table: Table, lake: Lake, monke
     assert len(found) == len([i for i in range(30 + more) if i % 11 != 5])
     for row in found:
         assert row == want.get(row["id"], {"id": row["id"], **none})
+
+
+def test_rows_with_one_key_get_the_same_value_of_a_source_larger_than_memory(
+    table: Table, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Buckets in which many rows need one row of the source, and some none."""
+    through_buckets(monkeypatch)
+    names = [f"name {i * 7 % 2_000}" for i in range(5_000)]
+    more = rows(30, 5_030)
+    table.add(more.set_column(more.schema.get_field_index("name"), "name", pa.array(names)))
+    given = source(range(0, 2_000, 2)).rename_columns({"id": "key"})
+    given = given.append_column("name", pa.array([f"name {i}" for i in range(0, 2_000, 2)]))
+    table.load_columns(str(lake.file(given)), "name", ["embedding", "label"])
+    found = values(table, "label")
+    assert len(found) == 5_030
+    for number, name in enumerate(names, 30):
+        i = int(name.removeprefix("name "))
+        assert found[number] == (None if i % 2 else f"label {i}")
 
 
 def test_other_programs_read_the_columns(table: Table, lake: Lake) -> None:

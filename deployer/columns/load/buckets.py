@@ -12,12 +12,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from deployer.columns.fill.work import FragmentWork
+from deployer.columns.load.keys import NONE
 from deployer.tables.ingest.files.columnar import ALIGNED
 
 if TYPE_CHECKING:
@@ -51,12 +52,17 @@ class HeldValues:
 
 @dataclass(frozen=True, slots=True)
 class _Bucket:
-    """Rows `start` to `stop` of all rows of the fragments, and the places in the source that they need, ascending."""
+    """Rows `start` to `stop` of all rows of the fragments.
+
+    `needs` are the rows of the source that the bucket's file has, ascending. `slots` are the rows of the file, one for
+    each row of the bucket; negative where the source has none.
+    """
 
     number: int
     start: int
     stop: int
     needs: Places
+    slots: NDArray[np.int32]
 
 
 class BucketValues:
@@ -81,9 +87,8 @@ class BucketValues:
         found = []
         for number in range(first // self._rows, (first + max(0, len(places) - 1)) // self._rows + 1):
             bucket = self._buckets[number]
-            own = places[max(0, bucket.start - first) : bucket.stop - first]
-            where = np.searchsorted(bucket.needs, own)
-            found.append(taken(self._values(bucket), np.where(own < 0, own, where)))
+            low, high = max(0, first - bucket.start), first + len(places) - bucket.start
+            found.append(taken(self._values(bucket), bucket.slots[low:high]))
         return pa.concat_tables(found)
 
     def _values(self, bucket: _Bucket) -> pa.Table:
@@ -120,8 +125,12 @@ def _buckets(works: Sequence[FragmentWork], places: Mapping[int, Places], size: 
 
 
 def _bucket(number: int, start: int, stop: int, held: Sequence[Places]) -> _Bucket:
-    wanted = np.unique(np.concatenate(held))
-    return _Bucket(number, start, stop, wanted[np.searchsorted(wanted, 0) :])
+    places = np.concatenate(held)
+    order = np.argsort(places)
+    order = order[np.searchsorted(places, 0, sorter=order) :]
+    slots = np.full(len(places), NONE, np.int32)
+    slots[order] = np.arange(len(order), dtype=np.int32)
+    return _Bucket(number, start, stop, places[order], slots)
 
 
 def _sort_into(folder: Path, buckets: Sequence[_Bucket], read: Read) -> None:
@@ -147,7 +156,7 @@ def _path(folder: Path, bucket: _Bucket) -> Path:
     return folder / f"bucket-{bucket.number}.arrows"
 
 
-def taken(values: pa.Table, places: Places) -> pa.Table:
+def taken(values: pa.Table, places: NDArray[np.integer[Any]]) -> pa.Table:
     """Returns rows of a table whose columns have one chunk each; null for a negative place."""
     if not len(places):
         return values.slice(0, 0)
@@ -155,4 +164,4 @@ def taken(values: pa.Table, places: Places) -> pa.Table:
     if first >= 0 and int(places[-1]) - first == len(places) - 1 and bool(np.all(places[1:] - places[:-1] == 1)):
         return values.slice(first, len(places))  # neighbours: nothing is copied
     is_none = places < 0
-    return values.take(pa.array(places, pa.int64(), mask=is_none if bool(is_none.any()) else None))
+    return values.take(pa.array(places, mask=is_none if bool(is_none.any()) else None))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Places = NDArray[np.int64]
 
 SHOWN = 10  #: keys that a message lists
+SPARSEST = 2  #: keys that are dense whole numbers: at most so many numbers lie in their range for each key
 NONE = -1  #: the place of a key that the source does not have
 
 
@@ -44,7 +45,11 @@ def index_keys(keys: pa.ChunkedArray, pk: str, where: str) -> KeyIndex:
 
 def key_index(keys: pa.ChunkedArray) -> KeyIndex:
     """Indexes keys, of which there is at least one and none is null."""
-    return _Sorted(keys) if _is_number(keys.type) else _Hashed(keys)
+    if not _is_number(keys.type):
+        return _Hashed(keys)
+    numbers: Places = keys.to_numpy()
+    low, high = int(numbers.min()), int(numbers.max())
+    return _Dense(numbers, low, high) if high - low < SPARSEST * len(numbers) else _Sorted(numbers)
 
 
 def null_rows(keys: pa.ChunkedArray) -> list[int]:
@@ -134,11 +139,31 @@ def _is_number(of: pa.DataType) -> bool:
     return bool(pa.types.is_int64(of))
 
 
+class _Dense:
+    """Whole numbers from `low` to `high`, most of which are there: an array has the place of each."""
+
+    def __init__(self, numbers: Places, low: int, high: int) -> None:
+        self._low, self._high = low, high
+        self._places = np.full(high - low + 1, NONE, np.int64)
+        self._places[numbers - low] = np.arange(len(numbers))
+        is_unique = np.count_nonzero(self._places != NONE) == len(numbers)
+        self._repeated = [] if is_unique else _Sorted(numbers).repeated()
+
+    def repeated(self) -> list[Any]:
+        return self._repeated
+
+    def find(self, keys: pa.ChunkedArray) -> Places:
+        wanted = pc.fill_null(keys, 0).to_numpy()
+        is_there = (wanted >= self._low) & (wanted <= self._high)
+        if keys.null_count:
+            is_there &= ~keys.is_null().to_numpy()
+        return np.where(is_there, self._places[np.where(is_there, wanted - self._low, 0)], NONE)
+
+
 class _Sorted:
     """Whole numbers, by binary search."""
 
-    def __init__(self, keys: pa.ChunkedArray) -> None:
-        numbers = keys.to_numpy()
+    def __init__(self, numbers: Places) -> None:
         self._order: Places | None = None
         if not bool(np.all(numbers[1:] > numbers[:-1])):
             self._order = np.argsort(numbers, kind="stable")
@@ -151,13 +176,8 @@ class _Sorted:
 
     def find(self, keys: pa.ChunkedArray) -> Places:
         wanted = pc.fill_null(keys, 0).to_numpy()
-        low, high = int(self._keys[0]), int(self._keys[-1])
-        if high - low == len(self._keys) - 1:  # without gaps: a key says its place
-            is_there = (wanted >= low) & (wanted <= high)
-            places = np.where(is_there, wanted - low, 0)
-        else:
-            places = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
-            is_there = self._keys[places] == wanted
+        places = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
+        is_there = self._keys[places] == wanted
         if keys.null_count:
             is_there &= ~keys.is_null().to_numpy()
         if self._order is not None:
