@@ -25,7 +25,12 @@ def test_datasets_of_specs_and_of_clients_are_listed(browser: Browser, project: 
     assert (drives.segments, drives.layers, drives.bytes) == (4, 4, size_of(*files))
     assert (made.segments, made.layers, made.bytes) == (1, 1, size_of(project / "recordings/0.rrd"))
     text = browser.page("/datasets").text
-    assert "drives 4 4" in text and f"{OF_A_CLIENT} 1 1" in text and "clients none" in text and "lakes/dev CLEAN succeeded" in text
+    assert (
+        "drives 4 4" in text
+        and f"{OF_A_CLIENT} 1 1" in text
+        and "clients none" in text
+        and "lakes/dev CLEAN succeeded" in text
+    )
 
 
 def test_datasets_are_found_by_name(browser: Browser) -> None:
