@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from threading import Lock
@@ -97,6 +98,11 @@ class DatasetsView:
     def __post_init__(self) -> None:
         self._indexes = Indexes(self.root)
         self._segments = dict[str, tuple[DatasetRecord, pa.Table]]()
+
+    def prepare(self) -> None:
+        """Reads what the first page needs, so that it comes as fast as later ones. What fails, the pages say."""
+        with suppress(DeployerError):
+            self.datasets()
 
     def datasets(self, words: str = "", first: int = 0) -> DatasetList:
         """Returns the datasets by name whose name has `words`, `PAGE` of them from number `first`."""
