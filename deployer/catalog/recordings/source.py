@@ -126,8 +126,10 @@ def small_file(url: str) -> SmallFile | None:
     """Returns a small file with its content; None for what is large, is not a file of this machine, or was written to
     meanwhile. Raises NotFound, InvalidInput."""
     if not _PLAIN.fullmatch(url):
-        return None
-    number = _opened(url.removeprefix(_FILE))
+        if urlsplit(url).scheme:
+            return None
+        url = url_of_file(str(Path(url).absolute()))
+    number = _opened(unquote(url.removeprefix(_FILE)))
     try:
         found = os.fstat(number)
         content = os.pread(number, _SMALL, 0) if found.st_size < _SMALL else b""
