@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import sys
 import time
@@ -49,12 +50,19 @@ def timed(call) -> float:
     return 1000 * (time.perf_counter() - start)
 
 
+def processor_time(process: int) -> float:
+    """Returns the milliseconds of processor time that a process has had."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return 1000 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def show(name: str, ours: float, theirs: float | None = None) -> None:
     print(json.dumps({"name": name, "ours": ours, "theirs": theirs}), flush=True)
 
 
 def compared(url: str, folder: Path, options) -> None:
-    """Registers recordings with both servers, and reads them."""
+    """Registers recordings with both servers, and reads them. Rerun's server is a part of this process, whose processor
+    time is that of client and server."""
     with Server() as server:
         clients = CatalogClient(url), server.client()
         sets = {}
@@ -62,7 +70,12 @@ def compared(url: str, folder: Path, options) -> None:
             prefix = (folder / kind).as_uri()
             sets[kind] = [each.create_dataset(kind) for each in clients]
             registers = [lambda d=each, prefix=prefix: d.register_prefix(prefix).wait() for each in sets[kind]]
-            show(f"register {kind}", *map(timed, registers))
+            before = processor_time(options["process"])
+            ours = timed(registers[0])
+            between, own = processor_time(options["process"]), time.process_time()
+            theirs = timed(registers[1])
+            show(f"register {kind}", ours, theirs)
+            show(f"processor of registering {kind}", between - before, 1000 * (time.process_time() - own))
         for name, (kind, read) in READS.items():
             reads = [lambda d=each, read=read: read(d) for each in sets[kind]]
             turns = [[timed(each) for each in reads] for _ in range(options["repeat"])]

@@ -64,13 +64,17 @@ class Figure:
         wanted = ", ".join(filter(None, targets))
         return [
             self.name,
-            f"{self.value:,.1f} {self.unit}",
-            "" if self.peer is None else f"{self.peer:,.1f}",
+            f"{_shown(self.value)} {self.unit}",
+            "" if self.peer is None else _shown(self.peer),
             "" if ratio is None else f"{ratio:.2f}",
             wanted,
             "" if not wanted else "missed" if missed else "met",
             f"{self.load:.0f}",
         ]
+
+
+def _shown(number: float) -> str:
+    return f"{number:,.1f}" if number >= 1 else f"{number:.3f}"
 
 
 COLUMNS = ("recordings", "ours", "Rerun's", "×", "to reach", "", "load")
@@ -113,14 +117,17 @@ def comparison(folder: Path, root: str, sizes: Sizes) -> Iterator[Figure]:
     """Yields the figures of registration, reads and tables beside Rerun's, then those of cold servers and memory."""
     write_recordings(folder, sizes, ("blobs", "scalars", "long", "small"))
     warm = dict[str, float]()
-    with _server(root) as (url, _):
-        for found in _called("compared", url, folder, {"repeat": sizes.repeat}):
+    with _server(root) as (url, process):
+        for found in _called("compared", url, folder, {"repeat": sizes.repeat, "process": process}):
             ours, theirs = found["ours"], found["theirs"]
             warm[found["name"]] = theirs
             if found["name"] == "register small":
                 rate = 1000 * sizes.segments
                 yield Figure(f"registering {sizes.segments:,} files", rate / ours, "files/s", rate / theirs, least=3000)
-            else:
+            elif found["name"] == "processor of registering small":
+                name = f"processor time for one of {sizes.segments:,} files"
+                yield Figure(name, ours / sizes.segments, peer=theirs / sizes.segments)
+            elif found["name"] in _COMPARED:
                 name, targets = _COMPARED[found["name"]]
                 yield Figure(name.format(sizes.segments), ours, peer=theirs, **targets)
     for call in ("segment_ids", "segment_table", "manifest"):

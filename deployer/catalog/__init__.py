@@ -2,7 +2,7 @@
 
 `deployer catalog serve` runs the server, and `local` starts one for a program.
 
-`deployer.app`, `deployer.cli` and `deployer.provider` may import it.
+Every layer above it may import it.
 """
 
 from deployer.catalog.child import local

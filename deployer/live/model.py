@@ -122,6 +122,9 @@ class LiveLake:
     applied: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, str] = field(default_factory=dict)
     datasets: Mapping[str, LiveDataset] = field(default_factory=dict)  #: by address, as they are called now
+    entries: frozenset[str] = (
+        frozenset()
+    )  #: names (`database.name`) of external tables that clients of the catalog made
     applied_datasets: frozenset[str] = frozenset()  #: the ids of datasets that Pulumi's state of the stack has
 
     def with_applied(self, ids: Mapping[str, str]) -> LiveLake:

@@ -81,7 +81,7 @@ class LakeView:
     """One lake at `root`, for several threads. Reads through `store`, and writes nothing."""
 
     def __init__(self, store: StateReader, root: str) -> None:
-        self._store, self.root = store, root
+        self.store, self.root = store, root
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = threading.Lock()
         self._watching = threading.Lock()
@@ -98,7 +98,7 @@ class LakeView:
 
     def tables(self, words: str = "", first: int = 0) -> TableList:
         """Returns the tables by name whose name has `words`, `PAGE` of them from number `first`."""
-        active = active_tables(self._store)
+        active = active_tables(self.store)
         whole = {entry.full_name: (entry, state) for entry, state in active.found.values()}
         broken = {each.name: each.why for each in active.unreadable.values()}
         names = sorted(name for name in (*whole, *broken) if words.lower() in name.lower())
@@ -118,15 +118,15 @@ class LakeView:
         running = tuple(f"{run.service} {run.status.lower()}" for run in newest if run.is_open)
         failed = tuple(run.service for run in newest if run.status == "FAILED")
         try:
-            return TableLine(entry.full_name, summary_of(self._store, self.root, entry, state), "", running, failed)
+            return TableLine(entry.full_name, summary_of(self.store, self.root, entry, state), "", running, failed)
         except DeployerError as error:
             return TableLine(entry.full_name, None, str(error), running, failed)
 
     def open(self, name: str) -> ReadTable:
         """Opens a table at its newest version. Raises NotFound with the nearest name."""
-        entry = find_entry(self._store.instance().tables.values(), name)
+        entry = find_entry(self.store.instance().tables.values(), name)
         with lance_errors(dataset_location(self.root, entry)):
-            return read_entry(self._store, self.root, entry)
+            return read_entry(self.store, self.root, entry)
 
     def table(self, name: str, now: dt.datetime) -> OpenedTable:
         """Returns a table with its report and services. Raises NotFound, and Corrupt for one that cannot be read."""
@@ -157,7 +157,7 @@ class LakeView:
 
     def reason(self, table: WatchedTable, status: ServiceStatus) -> str:
         """Returns why a service is not well, without the reason of a failed run that may have sensitive values."""
-        if status.failed and status.label == "FAILED" and protected_columns(self._store, table.state):
+        if status.failed and status.label == "FAILED" and protected_columns(self.store, table.state):
             return REASON
         return status.why
 
@@ -165,7 +165,7 @@ class LakeView:
         """Returns the first tables whose name, description or columns have the words, and the number of all."""
         found = []
         wanted = words.lower().split()
-        for entry, state in active_tables(self._store).found.values():
+        for entry, state in active_tables(self.store).found.values():
             key = ("texts", entry.full_name, state.table_id, state.version)
             texts = self._once(key, partial(_texts, entry, state))
             whole = " ".join((entry.full_name, texts.description, *texts.columns)).lower()

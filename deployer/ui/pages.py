@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
@@ -28,7 +29,10 @@ from deployer.plan.render.changes import describe
 from deployer.plan.render.html import page_environment, plan_values
 from deployer.platform.system.clock import utc
 from deployer.platform.text import masking
+from deployer.state.model.services import Run
 from deployer.ui.comparison import compare
+from deployer.ui.datasets import PAGE as DATASETS
+from deployer.ui.datasets import DatasetsView
 from deployer.ui.lake import PAGE, LakeView
 from deployer.ui.protection import LONGEST_FORM, FormTokens
 from deployer.ui.results import Results
@@ -45,7 +49,7 @@ SHOWN_RUNS = 20  #: of a table
 _STYLES = ("page.css", "lake.css", "changes.css", "ui.css")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Site:
     """The content of the pages: the lake, where it is declared, and whether runs may be queued and cancelled."""
 
@@ -53,6 +57,10 @@ class Site:
     workspace: Workspace
     instance: str
     allow_runs: bool = False
+
+    @cached_property
+    def datasets(self) -> DatasetsView:
+        return DatasetsView(self.lake.store, self.lake.root)
 
 
 def make_app(site: Site) -> Starlette:
@@ -65,6 +73,9 @@ def make_app(site: Site) -> Starlette:
         Route("/table/{name}/rows", pages.rows),
         Route("/table/{name}/preview", pages.preview),
         Route("/table/{name}/runs", pages.runs),
+        Route("/datasets", pages.datasets),
+        Route("/dataset/{name:path}", pages.dataset),
+        Route("/dataset-runs/{name:path}", pages.dataset_runs),
         Route("/health", pages.health),
         Route("/health/part", pages.health_part),
         Route("/search", pages.search),
@@ -93,7 +104,7 @@ class _Pages:
         )
 
     async def tables(self, request: Request) -> Response:
-        words, first = request.query_params.get("words", ""), _number(request.query_params.get("from", "0"))
+        words, first = _asked(request)
         found = await run_in_threadpool(self._site.lake.tables, words, first)
         return self._page("tables.html.j2", request, found=found, words=words, page=PAGE)
 
@@ -109,7 +120,7 @@ class _Pages:
             table=opened.report,
             about=opened.report.description,
             summary=opened.report.description.summary,
-            **_runs(opened.services),
+            **_runs(opened.services, opened.report.description.summary.name),
             older=len(opened.report.versions) - len(view["listed"]),
             name=opened.report.description.summary.name,
         )
@@ -143,7 +154,7 @@ class _Pages:
         """Answers with the newest runs and how far they are, which a table's page asks for again and again."""
         name = request.path_params["name"]
         services = await run_in_threadpool(self._site.lake.services, name, dt.datetime.now(dt.UTC))
-        return self._page("runs_part.html.j2", request, name=name, **_runs(services))
+        return self._page("runs_part.html.j2", request, **_runs(services, name))
 
     async def preview(self, request: Request) -> Response:
         """Answers with the first rows of a table, for the page of a search."""
@@ -155,6 +166,23 @@ class _Pages:
             return preview_rows(self._site.lake.open(name), "", "", PREVIEWED_ROWS), ""
         except DeployerError as error:
             return None, str(error)
+
+    async def datasets(self, request: Request) -> Response:
+        words, first = _asked(request)
+        found = await run_in_threadpool(self._site.datasets.datasets, words, first)
+        return self._page("datasets.html.j2", request, found=found, words=words, page=DATASETS, progress=describe_run)
+
+    async def dataset(self, request: Request) -> Response:
+        words, first = _asked(request)
+        found = await run_in_threadpool(self._site.datasets.dataset, request.path_params["name"], words, first)
+        values: dict[str, Any] = {"found": found, "words": words, "page": DATASETS}
+        return self._page("dataset.html.j2", request, **values, **_shown(found.runs, _runs_of_dataset(found.name)))
+
+    async def dataset_runs(self, request: Request) -> Response:
+        """Answers with the newest runs of a dataset's maintenance, which its page asks for again and again."""
+        name = request.path_params["name"]
+        runs = await run_in_threadpool(self._site.datasets.runs, name)
+        return self._page("runs_part.html.j2", request, **_shown(runs, _runs_of_dataset(name)))
 
     async def search(self, request: Request) -> Response:
         words = request.query_params.get("words", "").strip()
@@ -278,11 +306,30 @@ class _Pages:
         return HTMLResponse(masking.masked(html), status)
 
 
-def _runs(services: ServicesView) -> dict[str, Any]:
-    """Returns what the newest runs of a table need to be shown."""
-    shown = services.report.runs[:SHOWN_RUNS]
+def _runs(services: ServicesView, name: str) -> dict[str, Any]:
+    return _shown(services.report.runs, f"/table/{quote(name, safe='')}/runs")
+
+
+def _runs_of_dataset(name: str) -> str:
+    return f"/dataset-runs/{quote(name, safe='')}"
+
+
+def _shown(runs: Sequence[Run], address: str) -> dict[str, Any]:
+    """Returns what the newest runs need to be shown, and to be asked for again at an address."""
+    shown = runs[:SHOWN_RUNS]
     is_working = any(run.is_open for run in shown)
-    return {"runs": shown, "is_working": is_working, "progress": describe_run, "share": share_of_run}
+    return {
+        "runs": shown,
+        "runs_address": address,
+        "is_working": is_working,
+        "progress": describe_run,
+        "share": share_of_run,
+    }
+
+
+def _asked(request: Request) -> tuple[str, int]:
+    """Returns the words that names are to have, and the number of the first line of a page."""
+    return request.query_params.get("words", ""), _number(request.query_params.get("from", "0"))
 
 
 def _static(name: str) -> bytes:

@@ -15,9 +15,11 @@ import pytest
 
 from deployer.app.workspace import open_workspace
 from deployer.state import open_reader
+from deployer.ui.datasets import DatasetsView
 from deployer.ui.lake import LakeView
 from deployer.ui.pages import Site
 from deployer.ui.server import HOST, bound, server
+from tests.catalog.datasets.recordings import scalars, write_recording
 from tests.projects import INSTANCE, applied_project, run, table
 
 HOSTILE = "<script>alert(1)</script> & \"quotes\" 'single' {{ 7 * 7 }} </title></style> ]]>"
@@ -27,8 +29,10 @@ SPECS = {
     "flights.yaml": table(
         "flights", "delay: int32", "remark: string", more="services:\n  compact: {trigger: {commits: 100}}\n"
     ),
+    "drives.yaml": f"kind: Dataset\nname: drives\ndescription: '{QUOTED}'\nretention: 30d\n",
     "planes.yaml": table("planes", more=f"description: '{QUOTED}'\ntags: {{note: '{QUOTED}'}}\n"),
 }
+OF_A_CLIENT = "made/by & a <client>?"  #: a dataset that no spec declares
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -89,6 +93,7 @@ class Browser:
 
     port: int
     view: LakeView
+    view_of_datasets: DatasetsView
     folder: Path
 
     def ask(
@@ -131,11 +136,12 @@ def served(folder: Path, *, allow_runs: bool = False) -> Iterator[Browser]:
     root = workspace.root(workspace.lake())
     with closing(open_reader(root)) as store, bound(0) as (listening, port):
         view = LakeView(store, root)
-        serving = server(Site(view, workspace, "demo", allow_runs), port)
+        site = Site(view, workspace, "demo", allow_runs)
+        serving = server(site, port)
         thread = threading.Thread(target=serving.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         try:
-            yield Browser(port, view, folder)
+            yield Browser(port, view, site.datasets, folder)
         finally:
             serving.should_exit = True
             thread.join(300)
@@ -149,11 +155,19 @@ def load() -> None:
         rows = "".join(f'{each + 100 * number},1,"{quoted}"\n' for each in range(30))
         file.write_text(f"id,delay,remark\n{rows}", encoding="utf-8")
         run("ingest", "air.flights", str(file), "--engine", "driver")
+    for number in range(3):
+        recording = write_recording(Path(f"recordings/{number}.rrd"), f"drive {number}", [scalars("/a", [number])])
+        run("catalog", "register", "drives", str(recording))
+    hostile = write_recording(Path("recordings/hostile.rrd"), HOSTILE, [scalars("/a", [1])])
+    run("catalog", "register", "drives", str(hostile), "--layer", "second")
+    run("catalog", "register", "--create", OF_A_CLIENT, "recordings/0.rrd")
+    run("catalog", "maintain", "drives")
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """air.flights has two loads of 30 rows with hostile values; air.planes has hostile texts and no rows."""
+    """air.flights has two loads of 30 rows with hostile values; air.planes has hostile texts and no rows. The dataset
+    drives has four segments, and that of a client has one of their files."""
     folder = applied_project(tmp_path / "project", SPECS, load)
     monkeypatch.chdir(folder)
     return folder

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from tests.projects import run
-from tests.ui.conftest import HOSTILE, Browser
+from tests.ui.conftest import HOSTILE, OF_A_CLIENT, Browser
 
 PAGES = (
     "/",
@@ -17,6 +18,12 @@ PAGES = (
     "/table/air.flights/compare?one=1&two=3",
     "/table/air.flights/rows",
     "/table/air.flights/rows?where=id%20%3C%205",
+    "/datasets",
+    "/datasets?words=drives",
+    "/dataset/drives",
+    "/dataset/drives?words=drive&from=1",
+    f"/dataset/{quote(OF_A_CLIENT)}",
+    "/dataset-runs/drives",
     "/health",
     "/health/part",
     "/search?words=remark",
@@ -119,6 +126,9 @@ def test_reading_writes_nothing(browser: Browser, project: Path) -> None:
     [
         ("/nothing", "This page does not exist"),
         ("/table/air.flihgts", "did you mean 'air.flights'"),
+        ("/dataset/drivse", "did you mean 'drives'"),
+        ("/dataset/%3Cscript%3E", "there is no dataset"),
+        ("/dataset-runs/none", "there is no dataset"),
         ("/static/nothing.js", "This page does not exist"),
         ("/static/..%2Fpages.py", "This page does not exist"),
         ("/table/%3Cscript%3E", "there is no table"),

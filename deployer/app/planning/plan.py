@@ -34,7 +34,12 @@ from deployer.app.stack.engine import PlannedEngine, prepare_for, stores_for
 from deployer.app.stack.fast_path import Recorded, engine_would_agree, is_packaged_program, read_recorded
 from deployer.app.stack.job_package import package_for
 from deployer.app.stack.lost_state import refuse_lost_state
-from deployer.app.stack.owner import refuse_other_name, refuse_others_lake, refuse_shared_tables
+from deployer.app.stack.owner import (
+    refuse_other_name,
+    refuse_others_lake,
+    refuse_shared_tables,
+    refuse_taken_names,
+)
 from deployer.app.workspace import SPECS_KEY, Workspace
 from deployer.engine import Event, ProgramOutput
 from deployer.errors import Refused
@@ -130,6 +135,7 @@ def plan_lake(
     config = {SPECS_KEY: str(workspace.specs)}
     refuse_others_lake(workspace, wanted, live)
     refuse_other_name(workspace, wanted, live)
+    refuse_taken_names(wanted, live)
     require_maintainable(lake, live, root)
     if live.instance is None:
         _refuse_unmoved(workspace, lake, recorded)

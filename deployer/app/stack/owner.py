@@ -9,7 +9,9 @@ from deployer.app.workspace import Workspace
 from deployer.errors import Corrupt, DeployerError, Refused
 from deployer.live.model import LiveLake, LiveTable
 from deployer.platform.text.formatting import count
-from deployer.specs.model import Lake
+from deployer.specs.model import Lake, TableSpec
+from deployer.specs.types.dataset import DatasetSpec
+from deployer.state.model.declared_properties import DEFAULT_DATABASE
 
 _NAMED = 5  #: tables that an error names
 
@@ -61,6 +63,28 @@ def refuse_other_name(workspace: Workspace, lake: Lake, live: LiveLake) -> None:
         where=declared.sources.get("name") or declared.address,
         remedy=f"write `name: {live.instance.name}` again, or give {declared.name} a `root` of its own",
     )
+
+
+def refuse_taken_names(lake: Lake, live: LiveLake) -> None:
+    """Raises Refused when a table or a dataset that is to be created has the name of an external table of the
+    catalog."""
+    new: list[TableSpec | DatasetSpec] = [each for each in lake.tables if live.of(each) is None]
+    new += [each for each in lake.datasets if each.address not in live.datasets]
+    taken = [each for each in new if _name_of_entry(each) in live.entries]
+    if taken:
+        raise Refused(
+            "the catalog has external tables with these names, which its clients made: "
+            f"{', '.join(each.address for each in taken)}; nothing was changed",
+            where=taken[0].sources.get("name") or taken[0].address,
+            remedy="choose another name, or rename or delete the external table with a client of the catalog",
+        )
+
+
+def _name_of_entry(spec: TableSpec | DatasetSpec) -> str:
+    """Returns the name that the catalog's entry would have."""
+    if isinstance(spec, DatasetSpec):
+        return spec.name if "." in spec.name else f"{DEFAULT_DATABASE}.{spec.name}"
+    return spec.full_name
 
 
 def refuse_shared_tables(recorded: Recorded) -> None:

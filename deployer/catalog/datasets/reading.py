@@ -14,18 +14,28 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 
 from deployer.catalog.datasets.model.properties import properties_of
+from deployer.catalog.datasets.model.properties_together import UNUSUAL, properties_together
 from deployer.catalog.datasets.model.record import Kind
 from deployer.catalog.datasets.model.rows import NewLayer
-from deployer.catalog.recordings.recording import BLUEPRINT, RECORDING, Recording, read_recordings
-from deployer.catalog.recordings.source import open_source, url_of_file
+from deployer.catalog.recordings.manifest import fault_of_columns
+from deployer.catalog.recordings.recording import (
+    BLUEPRINT,
+    LARGEST,
+    RECORDING,
+    SHA256,
+    Recording,
+    read_recordings,
+)
+from deployer.catalog.recordings.row_range import RowRange
+from deployer.catalog.recordings.small_files import read_small_files
+from deployer.catalog.recordings.source import ByteSource, open_source, url_of_file
 from deployer.errors import DeployerError, InvalidInput
 from deployer.platform.storage.s3_objects import S3Objects
 
 SUFFIX = ".rrd"
 BASE = "base"  #: the layer of a recording that is registered without one
-SHA256 = 32  #: bytes of a hash
-LARGEST = 1 << 62  #: bytes that the chunks of a recording may say that they have together
 _THREADS = 16  #: objects that are read at a time
+_TOGETHER = 256  #: small files that are read together
 _SOUND = deque[pa.Schema](maxlen=4)  #: columns of manifests that were checked last, which most recordings share
 _KINDS = {"dataset": RECORDING, "blueprints": BLUEPRINT}
 
@@ -101,12 +111,31 @@ def _not_a_folder(prefix: str) -> InvalidInput:
 
 
 def read_all(sources: Sequence[Source], kind: Kind) -> Iterator[ReadSource]:
-    """Yields what each file holds, in the order of the files. Files in S3 are read side by side."""
+    """Yields what each file holds, in the order of the files. Files in S3 are read side by side, and small files of
+    this machine are checked together."""
     if any(each.url.startswith("s3://") for each in sources):
         with ThreadPoolExecutor(_THREADS, "register") as pool:
             yield from pool.map(lambda each: read(each, kind), sources)
     else:
-        yield from (read(each, kind) for each in sources)
+        for start in range(0, len(sources), _TOGETHER):
+            yield from _read_together(sources[start : start + _TOGETHER], kind)
+
+
+def _read_together(sources: Sequence[Source], kind: Kind) -> Iterator[ReadSource]:
+    files = read_small_files([each.url for each in sources], _KINDS[kind])
+    properties = properties_together(files)
+    for source, small, found in zip(sources, files, properties, strict=True):
+        if small is None or found is UNUSUAL:
+            yield read(source, kind)
+        else:
+            file = small.file
+            layer = NewLayer(source.layer, file.url, file.size, file.tag, small.recording, found)
+            yield ReadSource(source, (layer,))
+
+
+def _properties(recording: Recording, source: ByteSource) -> RowRange | None:
+    found = properties_of(recording, source)
+    return None if found is None else RowRange.of(found)
 
 
 def read(source: Source, kind: Kind) -> ReadSource:
@@ -114,7 +143,7 @@ def read(source: Source, kind: Kind) -> ReadSource:
     try:
         with open_source(source.url) as opened:
             layers = tuple(
-                NewLayer(source.layer, opened.url, opened.size, opened.tag, each, properties_of(each, opened))
+                NewLayer(source.layer, opened.url, opened.size, opened.tag, each, _properties(each, opened))
                 for each in read_recordings(opened, _KINDS[kind])
             )
         what = "recording" if kind == "dataset" else "blueprint"
@@ -149,17 +178,7 @@ def _fault(recording: Recording) -> str | None:
     manifest = recording.manifest.schema
     if any(manifest.equals(each, check_metadata=True) for each in tuple(_SOUND)):
         return None
-    fault = _fault_of_columns(manifest)
+    fault = fault_of_columns(manifest)
     if fault is None:
         _SOUND.append(manifest)
     return fault
-
-
-def _fault_of_columns(manifest: pa.Schema) -> str | None:
-    for field in manifest:
-        is_time = field.name.endswith((":start", ":end")) and b"rerun:index" in (field.metadata or {})
-        kind = field.type
-        if is_time and not (pa.types.is_int64(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind)):
-            return f"its footer has {field.name} as {kind}, which is not a time"
-    names = manifest.names
-    return None if len(set(names)) == len(names) else "its footer has a column twice"

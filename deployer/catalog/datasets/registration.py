@@ -161,6 +161,7 @@ def _planned(read: Sequence[ReadSource], index: DatasetIndex, on_duplicate: OnDu
     """Raises AlreadyThere for a layer that its segment has already, where that is an error."""
     columns, properties = Columns([index.schema]), Columns([index.properties.schema])
     layers, tasks = dict[tuple[str, str], NewLayer](), list[Task]()
+    seen = set[int]()  # batches of properties, which layers share
     there = index.keys_of(layer.recording.segment for each in read for layer in each.layers)
 
     def task(each: ReadSource, layer: NewLayer | None = None, error: str | None = None) -> Task:
@@ -173,8 +174,9 @@ def _planned(read: Sequence[ReadSource], index: DatasetIndex, on_duplicate: OnDu
         try:
             for layer in each.layers:
                 columns.add(layer.recording.schema)
-                if layer.properties is not None:
-                    properties.add(layer.properties.schema)
+                if layer.properties is not None and id(layer.properties.batch) not in seen:
+                    properties.add(layer.properties.batch.schema)
+                    seen.add(id(layer.properties.batch))
         except InvalidInput as failure:
             error = f"{each.source.url}: {failure}"
         if error is not None:

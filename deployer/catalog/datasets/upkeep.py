@@ -17,7 +17,7 @@ from deployer.catalog.datasets.model.rows import LAYERS
 from deployer.catalog.datasets.search.searches import Searches
 from deployer.errors import Conflict, NotFound
 from deployer.platform.files.json_values import JSON
-from deployer.platform.system.progress import OnProgress, Progress
+from deployer.platform.system.progress import OnProgress, Progress, no_progress
 from deployer.runs.records import runs_of
 from deployer.runs.runner import RunRequest, as_run
 from deployer.services.savepoints.savepoints import expire_catalog_savepoints
@@ -25,6 +25,7 @@ from deployer.state.log.requirements import LogEmpty
 from deployer.state.log.updates import CreateTable
 from deployer.state.model.entities import TableProperties
 from deployer.state.model.services import Figures, FinalStatus, Run, ServiceKind
+from deployer.state.reader import StateReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,33 +63,42 @@ def maintain_as_runs(
     return done
 
 
-def maintain_all(datasets: Datasets, searches: Searches, wanted: Maintenance = EVERYTHING) -> Iterator[tuple[str, str]]:
+def maintain_all(
+    datasets: Datasets,
+    searches: Searches,
+    wanted: Maintenance = EVERYTHING,
+    report_progress: OnProgress = no_progress,
+) -> Iterator[tuple[str, str]]:
     """Does what is wanted for all datasets, removes savepoints of the catalog whose time is over, and what killed
     processes left; yields the name of a dataset, empty for what is of none, and a sentence.
 
-    A dataset that is deleted meanwhile, or has such a run already, is left out.
+    A dataset that is deleted meanwhile, or has such a run already, is left out. `report_progress` counts the datasets
+    that are behind it, also those with nothing to do.
     """
     for name in expire_catalog_savepoints(datasets.store, datasets.clock.now()):
         yield "", f"The savepoint {name} was removed: its time is over."
-    for each in list(datasets.all()):
+    every = list(datasets.all())
+    for number, each in enumerate(every):
+        report_progress(Progress("compacting and indexing", number, len(every), "datasets"))
         with suppress(NotFound, Conflict):
             for sentence in maintain_as_runs(datasets, searches, each.dataset_id, wanted, "maintenance of all"):
                 yield each.name, sentence
+    report_progress(Progress("compacting and indexing", len(every), len(every), "datasets"))
     for folder in remove_leftovers(datasets, searches):
         yield "", f"{folder} was removed: no log names it."
 
 
-def maintenance_runs(datasets: Datasets, record: DatasetRecord) -> list[Run]:
+def maintenance_runs(store: StateReader, record: DatasetRecord) -> list[Run]:
     """Returns the runs of a dataset's maintenance that are kept, the newest first."""
     with suppress(NotFound):  # there was none yet
-        return runs_of(datasets.store.table(record.log))
+        return runs_of(store.table(record.log))
     return []
 
 
 def log_of_runs(datasets: Datasets, record: DatasetRecord) -> str:
     """Returns the name of the log that has the runs of a dataset's maintenance, which it begins where there is none."""
     with suppress(Conflict):  # another process did
-        if not maintenance_runs(datasets, record):
+        if not maintenance_runs(datasets.store, record):
             created = CreateTable(TableProperties(), LAYERS.serialize().to_pybytes(), record.layers.version)
             datasets.store.commit(record.log, [created], [LogEmpty()])
     return record.log

@@ -12,6 +12,7 @@ from deployer.errors import InvalidInput
 
 ENCODER_VERSION = 1  #: of a DataframePart: an IPC stream with one batch
 LZ4 = 2  #: `compression` of rows: one block without its size. Clients from 0.29 on may send it, recordings have it
+_LZ4_BLOCK = pa.Codec("lz4_raw")
 MAX_PART = 1 << 31  #: bytes that one message may hold once they are decompressed
 
 
@@ -36,18 +37,23 @@ def part(batch: pa.RecordBatch) -> Any:
 def rows_in(message: Any) -> Iterator[pa.RecordBatch]:
     """Yields the batches of a DataframePart, or of an ArrowMsg of a recording. Raises InvalidInput for bytes that are
     not rows."""
-    payload = message.payload
     try:
-        if message.compression == LZ4:
-            if message.uncompressed_size > MAX_PART:
-                raise InvalidInput(f"a message holds more than {MAX_PART:,} bytes", remedy="send smaller batches")
-            payload = pa.Codec("lz4_raw").decompress(payload, message.uncompressed_size)
-        with pa.ipc.open_stream(payload) as reader:
+        with pa.ipc.open_stream(payload_of(message)) as reader:
             for batch in reader:
                 batch.validate(full=True)
                 yield batch
     except (pa.ArrowException, OSError, ValueError) as failure:
         raise InvalidInput(f"the rows cannot be read: {failure}", remedy="send them as an IPC stream") from None
+
+
+def payload_of(message: Any) -> bytes:
+    """Returns the IPC stream of a message, decompressed. Raises InvalidInput for one that is too large,
+    pa.ArrowException and OSError for bytes that cannot be decompressed."""
+    if message.compression != LZ4:
+        return bytes(message.payload)
+    if message.uncompressed_size > MAX_PART:
+        raise InvalidInput(f"a message holds more than {MAX_PART:,} bytes", remedy="send smaller batches")
+    return bytes(_LZ4_BLOCK.decompress(message.payload, message.uncompressed_size, asbytes=True))
 
 
 def _stream(schema: pa.Schema, batch: pa.RecordBatch | None = None) -> bytes:

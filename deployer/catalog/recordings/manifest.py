@@ -5,6 +5,7 @@ Thousands of recordings have the same columns, so what is found of them once is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +16,7 @@ from deployer.catalog.protocol.messages import common
 
 _MARK = b"\xff\xff\xff\xff"  #: before each message of an IPC stream; then its length, as int32
 _PREFIX = 8
+_END = _MARK + bytes(4)  #: of an IPC stream
 
 
 def manifest_in(message: Any) -> pa.RecordBatch:
@@ -23,19 +25,37 @@ def manifest_in(message: Any) -> pa.RecordBatch:
     Manifests that say the same of their columns share the schema, which compares to itself at once.
     """
     payload = message.payload
-    head = _PREFIX + int.from_bytes(payload[4:_PREFIX], "little")
-    if payload[:4] == _MARK and _PREFIX < head < len(payload) and not message.compression:
+    head = head_of(payload)
+    if head is not None and not message.compression:
         try:
             schema = _schema_of(payload[:head])
-            messages = list(pa.ipc.MessageReader.open_stream(pa.py_buffer(payload)[head:]))
-            if schema is not None and [each.type for each in messages] == ["record batch"]:
-                batch = pa.ipc.read_record_batch(messages[0], schema)
-                batch.validate(full=True)
+            if schema is not None and (batch := batch_after(payload, head, schema)) is not None:
                 return batch
         except (pa.ArrowException, OSError):
             pass  # what follows says what is wrong
     rows = pa.Table.from_batches(rows_in(message)).combine_chunks()
     [batch] = rows.to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]
+    return batch
+
+
+def head_of(payload: bytes) -> int | None:
+    """Returns the length of the first message of an IPC stream, which is its schema; None for what is not one."""
+    head = _PREFIX + int.from_bytes(payload[4:_PREFIX], "little")
+    return head if payload[:4] == _MARK and _PREFIX < head < len(payload) else None
+
+
+def batch_after(payload: bytes, head: int, schema: pa.Schema) -> pa.RecordBatch | None:
+    """Returns the batch of an IPC stream that follows its schema; None where it is not the only one.
+
+    Raises pa.ArrowException, OSError for bytes that are not rows.
+    """
+    rest = pa.py_buffer(payload)[head:]
+    message = pa.ipc.read_message(rest)
+    end = head + _PREFIX + int.from_bytes(payload[head + 4 : head + _PREFIX], "little") + message.body.size
+    if message.type != "record batch" or payload[end:] not in (b"", _END):
+        return None
+    batch = pa.ipc.read_record_batch(message, schema)
+    batch.validate(full=True)
     return batch
 
 
@@ -52,22 +72,30 @@ def columns_in(data: bytes, sha256: bytes) -> pa.Schema:
     found = schema_in(common.Schema(arrow_schema=data))
     known = _of_hash(sha256)
     if not known:
-        known.append(found)
-    return known[0] if _has_same_fields(known[0], found) else found
+        known.append((found, {field.name: field for field in found}))
+    schema, by_name = known[0]
+    return schema if len(schema) == len(by_name) and _has_fields(found, by_name) else found
 
 
 @lru_cache(maxsize=256)
-def _of_hash(sha256: bytes) -> list[pa.Schema]:
-    """Returns the columns that had a hash first, once there are any."""
+def _of_hash(sha256: bytes) -> list[tuple[pa.Schema, dict[str, pa.Field]]]:
+    """Returns the columns that had a hash first, once there are any, and these by name."""
     return []
 
 
-def _has_same_fields(one: pa.Schema, other: pa.Schema) -> bool:
-    if one is other:
-        return True
-    if len(one) != len(other):
-        return False
-    places = [one.get_field_index(name) for name in other.names]
-    return min(places, default=0) >= 0 and all(
-        one.field(place).equals(field, check_metadata=True) for place, field in zip(places, other, strict=True)
+def _has_fields(schema: pa.Schema, by_name: Mapping[str, pa.Field]) -> bool:
+    fields = {field.name: field for field in schema}
+    return len(fields) == len(schema) == len(by_name) and all(
+        name in by_name and field.equals(by_name[name], check_metadata=True) for name, field in fields.items()
     )
+
+
+def fault_of_columns(schema: pa.Schema) -> str | None:
+    """Returns what is wrong with the columns of a manifest, in a sentence; None where nothing is."""
+    for field in schema:
+        is_time = field.name.endswith((":start", ":end")) and b"rerun:index" in (field.metadata or {})
+        kind = field.type
+        if is_time and not (pa.types.is_int64(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind)):
+            return f"its footer has {field.name} as {kind}, which is not a time"
+    names = schema.names
+    return None if len(set(names)) == len(names) else "its footer has a column twice"

@@ -19,13 +19,16 @@ from deployer.catalog.protocol.dataframes import rows_in, schema_message
 from deployer.catalog.protocol.messages import log_msg
 from deployer.catalog.recordings.frames import CHUNK, MESSAGE_HEADER, frames, read_footer, require_recording
 from deployer.catalog.recordings.manifest import columns_in, manifest_in
+from deployer.catalog.recordings.row_range import RowRange
 from deployer.catalog.recordings.source import ByteSource
 from deployer.errors import InvalidInput
 
+SHA256 = 32  #: bytes of a hash
+LARGEST = 1 << 62  #: bytes that the chunks of a recording may say that they have together
 RECORDING, BLUEPRINT = 1, 2  #: kinds of stores: a blueprint says how a viewer shows recordings
 
 #: Columns of a chunk in a manifest, beside those of its timelines and components.
-_CHUNK_FIELDS = (
+CHUNK_FIELDS = (
     pa.field("chunk_entity_path", pa.utf8()),
     pa.field("chunk_id", pa.binary(16)),
     pa.field("chunk_is_static", pa.bool_()),
@@ -48,25 +51,31 @@ class TimelineRange:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One recording of a file. `manifest` has one row for each chunk, `schema` the columns of the recording.
+    """One recording of a file. `rows` has one row for each chunk, `size` is the uncompressed bytes of all chunks, and
+    `schema` has the columns of the recording.
 
-    Offsets and sizes in the manifest are of the payload of messages (see `frames.Frame`), and lie within the file.
+    Offsets and sizes in the rows are of the payload of messages (see `frames.Frame`), and lie within the file.
     `schema_sha256` identifies the schema.
     """
 
     segment: str
-    manifest: pa.RecordBatch
+    rows: RowRange
+    size: int
     schema: pa.Schema
     schema_sha256: bytes
 
-    @property
-    def chunks(self) -> int:
-        return int(self.manifest.num_rows)
+    @staticmethod
+    def of(segment: str, manifest: pa.RecordBatch, schema: pa.Schema, schema_sha256: bytes) -> Recording:
+        size = sum(manifest["chunk_byte_size_uncompressed"].to_pylist())
+        return Recording(segment, RowRange.of(manifest), size, schema, schema_sha256)
 
     @property
-    def size(self) -> int:
-        """The uncompressed bytes of all chunks."""
-        return sum(self.manifest["chunk_byte_size_uncompressed"].to_pylist())
+    def manifest(self) -> pa.RecordBatch:
+        return self.rows.rows
+
+    @property
+    def chunks(self) -> int:
+        return self.rows.count
 
     @property
     def entities(self) -> list[str]:
@@ -107,13 +116,13 @@ def _of_footer(footer: Any, end: int, source: ByteSource, kind: int) -> Iterator
         batch = manifest_in(each.data)
         _require_within(batch, end, source)
         schema = columns_in(each.sorbet_schema.arrow_schema, each.sorbet_schema_sha256)
-        yield Recording(each.store_id.recording_id, batch, schema, each.sorbet_schema_sha256)
+        yield Recording.of(each.store_id.recording_id, batch, schema, each.sorbet_schema_sha256)
 
 
 def _require_within(manifest: pa.RecordBatch, end: int, source: ByteSource) -> None:
     """Raises InvalidInput for a manifest that lacks a column, and for chunks that are not before byte `end`."""
     schema = manifest.schema
-    for field in _CHUNK_FIELDS:
+    for field in CHUNK_FIELDS:
         found = schema.get_field_index(field.name)
         if found < 0 or (column := manifest.column(found)).type != field.type or column.null_count:
             raise _damaged(source, f"its footer lacks {field.name}")
@@ -183,7 +192,7 @@ def _recording(segment: str, chunks: Sequence[_Chunk]) -> Recording:
         [each.length for each in chunks],
         [each.size for each in chunks],
     ]
-    fields = list(_CHUNK_FIELDS)
+    fields = list(CHUNK_FIELDS)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
     for name, kind in {field.name: field.type for each in chunks for field in each.indexes}.items():
         for side in ("min", "max"):
@@ -198,7 +207,7 @@ def _recording(segment: str, chunks: Sequence[_Chunk]) -> Recording:
         arrays.append(times)
     manifest = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
     schema = _schema(chunks)
-    return Recording(segment, manifest, schema, hashlib.sha256(schema_message(schema).arrow_schema).digest())
+    return Recording.of(segment, manifest, schema, hashlib.sha256(schema_message(schema).arrow_schema).digest())
 
 
 def _bound(rows: pa.RecordBatch, timeline: str, side: str) -> int | None:

@@ -54,6 +54,19 @@ class _File:
 
 
 @dataclass(frozen=True, slots=True)
+class SmallFile:
+    """A file of which all bytes were read."""
+
+    url: str
+    size: int
+    tag: str
+    content: bytes
+
+    def read(self, offset: int, length: int) -> bytes:
+        return self.content[offset : offset + length]
+
+
+@dataclass(frozen=True, slots=True)
 class _Object:
     url: str
     size: int
@@ -107,6 +120,24 @@ def url_of_file(path: str) -> str:
     """Returns the `file://` URL of an absolute path."""
     url = f"{_FILE}{path}"
     return url if _PLAIN.fullmatch(url) else Path(path).as_uri()
+
+
+def small_file(url: str) -> SmallFile | None:
+    """Returns a small file with its content; None for what is large, is not a file of this machine, or was written to
+    meanwhile. Raises NotFound, InvalidInput."""
+    if not _PLAIN.fullmatch(url):
+        if urlsplit(url).scheme:
+            return None
+        url = url_of_file(str(Path(url).absolute()))
+    number = _opened(unquote(url.removeprefix(_FILE)))
+    try:
+        found = os.fstat(number)
+        content = os.pread(number, _SMALL, 0) if found.st_size < _SMALL else b""
+    finally:
+        os.close(number)
+    if not content or len(content) != found.st_size:
+        return None
+    return SmallFile(url, found.st_size, str(found.st_mtime_ns), content)
 
 
 @contextmanager

@@ -7,12 +7,13 @@ import json
 import subprocess
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from deployer.catalog.serving.server import served
 from deployer.state import create_store
-from tests.catalog.test_official_client import PYTHON
+from tests.catalog.test_official_client import LATER, PYTHON
 
 PROGRAM = Path(__file__).with_name("client_program.py")
 DOCUMENTED = Path(__file__).with_name("documented_program.py")
@@ -65,13 +66,34 @@ def test_random_recordings_are_read_as_by_reruns_own_server(seed: int, tmp_path:
 @pytest.mark.full
 @pytest.mark.skipif(not PYTHON.exists(), reason="make rerun-client makes the environment of the client")
 def test_each_documented_call_and_deprecated_name_for_datasets(tmp_path: Path, update_golden: bool) -> None:
-    root = str(tmp_path / "lake")
-    with closing(create_store(root)) as store, served(store, root) as url:
-        command = [str(PYTHON), str(DOCUMENTED), url, str(tmp_path)]
-        done = subprocess.run(command, capture_output=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr.decode()
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = outcomes(PYTHON, tmp_path)
     if update_golden:
         OUTCOMES.write_text(json.dumps(found, indent=1) + "\n")
     assert found == json.loads(OUTCOMES.read_text())
     assert found["not used"] == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("version", LATER)
+def test_clients_of_later_releases_do_the_same_with_datasets_but_for_what_is_listed(
+    version: str, tmp_path: Path, update_golden: bool
+) -> None:
+    if not LATER[version].exists():
+        pytest.skip("make rerun-clients makes the environments of later clients")
+    file, known = OUTCOMES.with_stem(f"dataset_outcomes-{version}"), json.loads(OUTCOMES.read_text())
+    found = outcomes(LATER[version], tmp_path)
+    differences = {name: each for name, each in found.items() if each != known[name]}
+    if update_golden:
+        file.write_text(json.dumps(differences, indent=1) + "\n")
+    assert differences == json.loads(file.read_text())
+
+
+def outcomes(python: Path, folder: Path) -> dict[str, Any]:
+    """Returns what comes of each documented call for datasets in the environment of a client."""
+    root = str(folder / "lake")
+    with closing(create_store(root)) as store, served(store, root) as url:
+        command = [str(python), str(DOCUMENTED), url, str(folder)]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr.decode()
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found

@@ -47,6 +47,24 @@ def test_maintenance_is_listed_as_runs(catalog: Catalog, root: str, capsys: pyte
     assert run(["catalog", "runs", "--root", root]) == 0 and "COMPACT" in capsys.readouterr().out
 
 
+def test_progress_counts_datasets_with_nothing_to_do(catalog: Catalog, root: str) -> None:
+    for name in ("a", "b", "c"):
+        dataset = catalog.create(name)
+        catalog.register(dataset, catalog.recording(f"{name}1", scalars("/a", [1])))
+    reported = list[tuple[int, int | None]]()
+    with closing(open_store(root)) as store:
+        datasets = Datasets(store, root)
+        every = len(list(datasets.all()))
+        maintained = maintain_all(
+            datasets,
+            Searches(datasets, Indexes(root)),
+            EVERYTHING,
+            lambda each: reported.append((each.done, each.total)),
+        )
+        assert not list(maintained) and every >= 3
+    assert reported == [(done, every) for done in range(every + 1)]
+
+
 def test_one_run_of_a_kind_is_running_and_a_dead_one_is_taken_over(catalog: Catalog, root: str) -> None:
     dataset = catalog.create()
     catalog.register(dataset, catalog.recording("one", scalars("/a", [1])))
@@ -68,7 +86,7 @@ def test_one_run_of_a_kind_is_running_and_a_dead_one_is_taken_over(catalog: Cata
             store, [log_of_runs(datasets, datasets.by_id(other))], "COMPACT", cause="of a process that died", lease=-1
         )
         assert "compacted" in do_maintenance(catalog, other, compact_fragments=True)
-        assert [each.status for each in maintenance_runs(datasets, datasets.by_id(other))] == ["SUCCEEDED", "FAILED"]
+        assert [each.status for each in maintenance_runs(store, datasets.by_id(other))] == ["SUCCEEDED", "FAILED"]
 
 
 def test_logs_of_runs_are_verified_snapshotted_and_go_with_their_dataset(catalog: Catalog, root: str) -> None:
@@ -82,7 +100,7 @@ def test_logs_of_runs_are_verified_snapshotted_and_go_with_their_dataset(catalog
         store.snapshot(record.log)
     with closing(open_store(root)) as store:
         datasets = Datasets(store, root)
-        [one] = maintenance_runs(datasets, record)
+        [one] = maintenance_runs(store, record)
         assert one.status == "SKIPPED" and not _faults(store, root)
         make_savepoint(store, root, [], "then", catalog=True)
         catalog.client.delete(catalog.client.entry("drives"))

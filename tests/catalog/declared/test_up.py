@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+import lance
+import pyarrow as pa
 import pytest
 
 from deployer.catalog.datasets.declared.live import live_of
@@ -67,6 +69,32 @@ def test_the_name_of_a_table_is_refused(project: Path, deployer: Deployer) -> No
     refused = deployer("up", "--yes", "--allow-destroy", "table/default.drives")
     assert refused.code != 0
     assert "table/default.drives has the name" in refused.out + refused.err
+
+
+@pytest.mark.parametrize("name", ["drives", "default.drives"])
+@pytest.mark.parametrize("kind", ["dataset", "table"])
+def test_a_preview_refuses_the_name_of_an_external_table(
+    kind: str, name: str, project: Path, deployer: Deployer
+) -> None:
+    spec = DRIVES if kind == "dataset" else table("drives", database="default")
+    address = "dataset/drives" if kind == "dataset" else "table/default.drives"
+    (project / "specs/drives.yaml").unlink()
+    assert deployer("up", "--yes").code == 0
+    lance.write_dataset(pa.table({"a": [1]}), project / "t.lance")
+    with closing(open_store(ROOT)) as store:
+        entries = Entries(store, str(Path(ROOT).absolute()))
+        entries.register(name, (project / "t.lance").as_uri())
+        assert changes(deployer("preview", "--format", "json")) == []
+        declare(project, spec)
+        for command in (("preview",), ("up", "--yes")):
+            refused = deployer(*command)
+            assert refused.code != 0
+            said = " ".join((refused.out + refused.err).split())
+            assert f"the catalog has external tables with these names, which its clients made: {address}" in said
+            assert "rename or delete the external table" in said
+        [entry] = [each for each in entries.all() if each.name.endswith("drives")]
+        entries.delete(entry.entry_id)
+    assert deployer("up", "--yes").code == 0
 
 
 def test_a_dataset_that_a_client_made_is_taken_over(project: Path, deployer: Deployer) -> None:

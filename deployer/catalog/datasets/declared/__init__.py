@@ -1,4 +1,4 @@
 """Datasets that specs declare: what is live of them, how a declaration is applied, and which recordings are new.
 
-The rest of `deployer.catalog`, `deployer.app`, `deployer.cli` and `deployer.provider` may import it.
+The rest of `deployer.catalog` and every layer above `deployer.catalog` may import it.
 """

@@ -1,5 +1,5 @@
 """The stored parts of a dataset: its record in the log, the rows of its tables, and the commits that change them.
 
-The rest of `deployer.catalog.datasets`, the rest of `deployer.catalog`, `deployer.app`, `deployer.cli` and
-`deployer.provider` may import it.
+The rest of `deployer.catalog.datasets`, the rest of `deployer.catalog` and every layer above `deployer.catalog` may
+import it.
 """

@@ -11,6 +11,7 @@ import pyarrow as pa
 from deployer.catalog.protocol.dataframes import rows_in
 from deployer.catalog.protocol.messages import log_msg
 from deployer.catalog.recordings.recording import Recording, component_of
+from deployer.catalog.recordings.row_range import RowRange, joined_ranges
 from deployer.catalog.recordings.source import ByteSource
 
 ENTITY = "/__properties"
@@ -39,7 +40,7 @@ def properties_of(recording: Recording, source: ByteSource) -> pa.RecordBatch | 
 
 
 def _columns(rows: pa.RecordBatch, entity: str) -> Iterable[tuple[pa.Field, pa.Array]]:
-    for at, column in _columns_of(rows.schema.remove_metadata(), entity):
+    for at, column in columns_of(rows.schema.remove_metadata(), entity):
         values = rows.column(at)
         if values.null_count:
             values = values.filter(values.is_valid())
@@ -47,10 +48,10 @@ def _columns(rows: pa.RecordBatch, entity: str) -> Iterable[tuple[pa.Field, pa.A
         yield column, value if column.type == value.type else value.cast(column.type)
 
 
-_Places = tuple[tuple[int, pa.Field], ...]
+Places = tuple[tuple[int, pa.Field], ...]
 
 
-def _columns_of(schema: pa.Schema, entity: str) -> _Places:
+def columns_of(schema: pa.Schema, entity: str) -> Places:
     """Returns the columns of an entity's properties, and where they are in a chunk with these fields."""
     known = _known_of(entity)
     for fields, found in tuple(known):  # other threads add to it
@@ -66,7 +67,7 @@ def _columns_of(schema: pa.Schema, entity: str) -> _Places:
 
 
 @lru_cache(maxsize=1024)
-def _known_of(entity: str) -> deque[tuple[pa.Schema, _Places]]:
+def _known_of(entity: str) -> deque[tuple[pa.Schema, Places]]:
     """Returns the fields that chunks of an entity had last, and their columns: most recordings share them."""
     return deque(maxlen=4)
 
@@ -96,7 +97,7 @@ def _nullable_items(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def packed_properties(layers: Sequence[pa.RecordBatch | None]) -> bytes:
+def packed_properties(layers: Sequence[RowRange | None]) -> bytes:
     """Returns a row for each layer, with the columns that any of them has, as an IPC stream."""
     table = aligned(layers)
     sink = pa.BufferOutputStream()
@@ -105,12 +106,12 @@ def packed_properties(layers: Sequence[pa.RecordBatch | None]) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def aligned(layers: Sequence[pa.RecordBatch | None]) -> pa.Table:
+def aligned(layers: Sequence[RowRange | None]) -> pa.Table:
     """Returns a row for each layer. All have the same type for a property.
 
     A column `_` holds no value: it makes rows of layers without a property.
     """
-    runs = list[list[pa.RecordBatch | None]]()
+    runs = list[list[RowRange | None]]()
     for each in layers:
         if runs and _has_same_columns(runs[-1][0], each):
             runs[-1].append(each)
@@ -119,9 +120,9 @@ def aligned(layers: Sequence[pa.RecordBatch | None]) -> pa.Table:
     return joined([_with_rows(each) for each in runs])
 
 
-def _with_rows(run: Sequence[pa.RecordBatch | None]) -> pa.Table:
+def _with_rows(run: Sequence[RowRange | None]) -> pa.Table:
     """Returns the rows of layers with the same columns, and the column `_`."""
-    batches = [each for each in run if each is not None]
+    batches = [each.rows for each in joined_ranges(each for each in run if each is not None)]
     found = pa.table({"_": pa.nulls(len(run))})
     if batches:
         for column in (properties := pa.Table.from_batches(batches).combine_chunks()).column_names:
@@ -129,10 +130,10 @@ def _with_rows(run: Sequence[pa.RecordBatch | None]) -> pa.Table:
     return found
 
 
-def _has_same_columns(one: pa.RecordBatch | None, other: pa.RecordBatch | None) -> bool:
+def _has_same_columns(one: RowRange | None, other: RowRange | None) -> bool:
     if one is None or other is None:
         return one is other
-    return bool(one.schema.equals(other.schema))
+    return one.batch is other.batch or bool(one.batch.schema.equals(other.batch.schema))
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:

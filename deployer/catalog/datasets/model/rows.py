@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from deployer.catalog.datasets.model.properties import packed_properties
 from deployer.catalog.recordings.recording import Recording
+from deployer.catalog.recordings.row_range import RowRange, joined_ranges
 
 #: `source` numbers the files of a dataset in the order in which they were registered. `schema` (IPC) is given where the
 #: layer is the first of the dataset with these columns. `properties` (IPC) has a row for this layer and for each of
@@ -84,7 +86,7 @@ class NewLayer:
     size: int
     tag: str
     recording: Recording
-    properties: pa.RecordBatch | None
+    properties: RowRange | None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -141,20 +143,21 @@ def task_rows(tasks: Sequence[Task], at: int) -> pa.Table:
 def chunk_rows(layers: Sequence[NewLayer], first_source: int) -> pa.Table:
     """Returns the rows of all chunks, in the order of their sources."""
     found, manifests = list[pa.Table](), list[pa.RecordBatch]()
-    sources = list[int]()
-    for source, each in enumerate(layers, first_source):
-        manifest = each.recording.manifest
+    sources = np.repeat(np.arange(first_source, first_source + len(layers)), [each.recording.chunks for each in layers])
+    written = 0
+    for each in joined_ranges(layer.recording.rows for layer in layers):
+        manifest = each.rows
         if manifests and not manifest.schema.equals(manifests[0].schema):
-            found.append(_chunks(manifests, sources))
-            manifests, sources = [], []
+            count = sum(each.num_rows for each in manifests)
+            found.append(_chunks(manifests, sources[written : written + count]))
+            written, manifests = written + count, []
         manifests.append(manifest)
-        sources += [source] * manifest.num_rows
     if manifests:
-        found.append(_chunks(manifests, sources))
+        found.append(_chunks(manifests, sources[written:]))
     return pa.concat_tables(found) if found else CHUNKS.empty_table()
 
 
-def _chunks(manifests: Sequence[pa.RecordBatch], sources: Sequence[int]) -> pa.Table:
+def _chunks(manifests: Sequence[pa.RecordBatch], sources: npt.NDArray[np.int64]) -> pa.Table:
     """Returns the rows of manifests with the same columns."""
     table = pa.Table.from_batches(manifests).combine_chunks()
     columns = {name: table[column].cast(CHUNKS.field(name).type) for name, column in _MANIFEST.items()}

@@ -46,7 +46,6 @@ def maintain(
     from deployer.cli.commands.catalog.options import root_of
     from deployer.cli.console.output import note, print_json, stdout
     from deployer.cli.console.progress_display import progress_shown
-    from deployer.platform.system.progress import Progress
     from deployer.platform.text.units import parse_duration
     from deployer.state import open_store
 
@@ -66,8 +65,7 @@ def maintain(
             require_age(datasets, wanted)
             chosen = list(datasets.all())
             done = {each.name: [] for each in chosen}
-            for name, sentence in maintain_all(datasets, searches, wanted):
-                report(Progress("compacting and indexing", sum(map(bool, done.values())), len(chosen), "datasets"))
+            for name, sentence in maintain_all(datasets, searches, wanted, report):
                 done.setdefault(name, []).append(sentence)
         for each in chosen if age is None else ():
             if (kept := kept_for(each)) is not None:

@@ -38,7 +38,7 @@ def runs(
     with closing(open_store(address)) as store:
         datasets = Datasets(store, address)
         chosen = list(datasets.all()) if dataset is None else [datasets.by_name(dataset)]
-        found = [(each.name, run) for each in chosen for run in maintenance_runs(datasets, each)]
+        found = [(each.name, run) for each in chosen for run in maintenance_runs(store, each)]
     found.sort(key=lambda pair: (-pair[1].queued_at, pair[0]))
     if as_json:
         print_json({"runs": [{"dataset": name} | as_document(run) for name, run in found]})

@@ -46,6 +46,7 @@ def ui(
         site = Site(view, workspace, name, allow_runs)
         with working("reading the lake"):
             view.prepare(dt.datetime.now(dt.UTC))
+            site.datasets.prepare()
         stdout().print(f"http://{HOST}:{chosen}/", soft_wrap=True)
         note("press Ctrl-C to end it")
         server(site, chosen).run(sockets=[listening])
