@@ -215,9 +215,10 @@ def _documents(root: str, folder: str) -> Iterator[dict[str, Any]]:
             document = json.loads(unseal(objects.get(path), path))
         except (Missing, DeployerError, ValueError):
             continue
-        if isinstance(document, dict) and isinstance(document.get("records"), list):
-            if isinstance(document.get("rows"), int):
-                yield document
+        if not isinstance(document, dict):
+            continue
+        if isinstance(document.get("records"), list) and isinstance(document.get("rows"), int):
+            yield document
 
 
 def _record(stored: Any) -> ErrorRecord | None:
