@@ -259,12 +259,19 @@ def _run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader went away, as with `deployer query … | head`
         return 0
-    except OSError as error:
-        failure = _of_the_system(error)
+    except Exception as error:
+        failure = _interruption(error) or (_of_the_system(error) if isinstance(error, OSError) else None)
         if failure is None:
             raise
         print_error(failure, as_json=as_json)
         return failure.exit_code
+
+
+def _interruption(error: Exception) -> DeployerError | None:
+    """Returns the error where Ctrl-C ended a call of Lance or Arrow, which report it as an error of their own."""
+    from deployer.datasets.errors import is_interruption
+
+    return Interrupted("interrupted") if is_interruption(error) else None
 
 
 def _of_the_lake(error: EngineFailed) -> EngineFailed:

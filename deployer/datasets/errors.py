@@ -20,6 +20,7 @@ _PREFIXES = re.compile(
     r"|IO error for operation on [^:]+): *|Encountered internal error\. Please file a bug report at \S+ *"
 )
 _NOT_FOUND = re.compile(r"Not found: ([^,]+)|Object at location ([^,]+?) not found|No such file or directory")
+_INTERRUPTED = re.compile(r"(?:External error: )?KeyboardInterrupt:? *(?:$|\n)")
 _NO_RIGHT = re.compile(r"(?:open file |operation on )?(/[^:]*)?:? ?Permission denied")
 
 
@@ -38,6 +39,11 @@ def is_of_lance(failure: BaseException) -> bool:
         or type(failure).__module__.startswith("pyarrow")
         or type(failure).__name__ == "PanicException"
     )
+
+
+def is_interruption(failure: BaseException) -> bool:
+    """Returns whether Ctrl-C ended a call of Lance or Arrow, which report it as an error of their own."""
+    return is_of_lance(failure) and bool(_INTERRUPTED.match(str(failure)))
 
 
 def is_of_files(failure: BaseException) -> bool:
@@ -113,6 +119,8 @@ def lance_errors(location: str) -> Iterator[None]:
     except BaseException as failure:
         if isinstance(failure, DeployerError) or not is_of_lance(failure):
             raise
+        if is_interruption(failure):
+            raise KeyboardInterrupt from failure
         raise as_deployer_error(failure, location) from failure
 
 
@@ -125,6 +133,8 @@ def storage_errors(location: str) -> Iterator[None]:
     except DeployerError:
         raise
     except Exception as failure:
+        if is_interruption(failure):
+            raise KeyboardInterrupt from failure
         if (refused := refused_by_storage(failure, location)) is not None:
             raise refused from failure
         raise

@@ -17,6 +17,7 @@ from deployer.services.kinds.metasync import METASYNC
 from deployer.services.kinds.refresh import REFRESH
 from deployer.services.restore import RESTORE
 from deployer.services.savepoints.autosavepoint import AUTOSAVEPOINT
+from deployer.specs.yaml.suggestions import nearest
 from deployer.state.model.services import ServiceKind
 
 if TYPE_CHECKING:
@@ -81,7 +82,9 @@ def runnable(service: str) -> ServiceKind:
     for kind in SERVICES:
         if kind == service.upper():
             return kind
-    raise InvalidInput(f"{service!r} is not a valid service", remedy=f"use one of {', '.join(SERVICES)}")
+    near = nearest(service, tuple(SERVICES))
+    remedy = f"did you mean {near}?" if near else f"use one of {', '.join(SERVICES)}"
+    raise InvalidInput(f"{service!r} is not a valid service", remedy=remedy)
 
 
 def forecast(table: ReadTable, kind: ServiceKind) -> str:

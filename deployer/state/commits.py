@@ -43,19 +43,21 @@ class _StagedCommit:
 
 @dataclass(slots=True)
 class _Trial:
-    """One transaction's attempts so far. `doubt` was sent, and may be written yet."""
+    """One transaction's attempts so far. `doubt` was sent, and may be written yet; `cause` says why that is unknown."""
 
     logs: Sequence[str]
     timeout: float
     deadline: float
     attempts: int = 0
     doubt: Record | None = None
+    cause: str = ""
 
     def timed_out(self, why: str) -> DeployerError:
         where = ", ".join(map(_address, self.logs))
         if self.doubt is not None:
             remedy = "try again with the same transaction id"
-            return OutcomeUnknown(f"no answer within {self.timeout:g} s", where=where, remedy=remedy)
+            cause = f": {self.cause}" if self.cause else ""
+            return OutcomeUnknown(f"no answer within {self.timeout:g} s{cause}", where=where, remedy=remedy)
         return CommitTimedOut(
             f"{self.attempts} attempts within {self.timeout:g} s {why}",
             where=where,
@@ -114,8 +116,8 @@ class Committer:
             try:
                 reached("commit:before-put")
                 written = self._backend.put(records)
-            except OutcomeUnknown:
-                trial.doubt, written = records[0], False
+            except OutcomeUnknown as unknown:
+                trial.doubt, trial.cause, written = records[0], unknown.what, False
             if written:
                 reached("commit:after-put")
                 after = {part.log: each.after for part, each in zip(parts, staged, strict=True)}

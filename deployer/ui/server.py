@@ -1,19 +1,59 @@
-"""The server: one process, on loopback, until it is interrupted."""
+"""The server: one process, on loopback, until it is interrupted. Connections of others and of slow clients end."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from deployer.errors import InvalidInput
+from deployer.platform.system.connections import IS_USER_KNOWN, connection_user
 from deployer.ui.pages import Site, make_app
 from deployer.ui.protection import Protection
 
 HOST = "127.0.0.1"
+PATIENCE = 10.0  #: seconds in which a client has to send the next request or form, and to take some of an answer
 _CONNECTIONS = 64  #: that may be open at once; more get 503
+
+
+class Connection(H11Protocol):
+    """A connection that ends where its client sends or takes nothing of use for `PATIENCE` seconds.
+
+    A connection of another user ends at once, so that it takes none of the connections that may be open.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._answered: Any = None  #: the request that was there when the connection was looked at
+        if IS_USER_KNOWN and not self._is_of_this_user():
+            transport.abort()
+        else:
+            self._looking = self.loop.call_later(PATIENCE, self._end_if_slow)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if (looking := getattr(self, "_looking", None)) is not None:
+            looking.cancel()
+        super().connection_lost(exc)
+
+    def _is_of_this_user(self) -> bool:
+        if self.client is None or self.server is None or self.server[1] is None:
+            return False
+        return connection_user(*self.client, self.server[1]) == os.geteuid()
+
+    def _end_if_slow(self) -> None:
+        cycle = self.cycle
+        waits = cycle is None or cycle.response_complete or cycle.more_body or self.flow.write_paused
+        if waits and cycle is self._answered:
+            self.transport.abort()
+            return
+        self._answered = cycle
+        self._looking = self.loop.call_later(PATIENCE, self._end_if_slow)
 
 
 @contextmanager
@@ -39,7 +79,7 @@ def server(site: Site, port: int) -> uvicorn.Server:
         access_log=False,
         lifespan="off",
         ws="none",
-        http="h11",
+        http=Connection,
         loop="asyncio",
         server_header=False,
         proxy_headers=False,

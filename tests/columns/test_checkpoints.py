@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from deployer.columns.fill import run as fill_run
 from deployer.columns.fill.run import FillRun, FillStats
 from deployer.errors import InvalidInput
+from deployer.platform.storage.envelope import seal, unseal
 from deployer.services.kinds.clean import clean_table
 from deployer.table import Table
 from deployer.tables.admin.deletion import delete_table
@@ -57,6 +59,27 @@ def test_the_next_run_uses_them(left: str, table: Table, lake: Lake, monkeypatch
     assert stats[0].reused == 2 and len(lake.data_files() - files) == 1
     assert values(table, "label") == {i: f"label {i}" for i in range(30)}
     assert checkpoints(lake) == []
+
+
+FORGED: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "texts for numbers": {"rows": "10", "dataset": "1"},
+    "a number for the files": {"files": 5},
+    "a file elsewhere": {"files": [{"path": "../../../other.lance", "file_size_bytes": 9}]},
+    "a file without a path": {"files": [{"file_size_bytes": 9}]},
+    "a text for a file": {"files": ["x"]},
+    "no inputs": {"inputs": None},
+}
+
+
+@pytest.mark.parametrize("case", FORGED)
+def test_one_that_no_job_saved_counts_as_missing(case: str, left: str, table: Table, lake: Lake) -> None:
+    """Anyone who can write below the root can store one with a checksum that fits."""
+    path = checkpoints(lake)[1]
+    known = json.loads(unseal(path.read_bytes(), ""))
+    path.write_bytes(seal(json.dumps({**known, **FORGED[case]} if FORGED[case] else {}).encode()))
+    table.load_columns(left, "id", ["label"], job_id="monday")
+    assert values(table, "label") == {i: f"label {i}" for i in range(30)}
 
 
 def test_the_job_cannot_become_another(left: str, table: Table, lake: Lake) -> None:

@@ -17,6 +17,7 @@ from deployer.columns.fill.checkpoints import JobFolder
 from deployer.columns.fill.parts import HeldRows, Parts
 from deployer.columns.fill.work import FragmentWork
 from deployer.columns.load.joined import JoinedColumns
+from deployer.platform.storage.envelope import DIGEST_BYTES, digest
 from deployer.table import Table
 from tests.columns.rows import source, values
 from tests.tables.lakes import Lake
@@ -73,8 +74,18 @@ OTHERS: dict[str, Callable[[JobFolder, Path], Parts]] = {
     "one that is gone": lambda folder, _: folder.parts(1, WORK, [range(20, 41)]),
     "a damaged one": lambda folder, path: _changed(folder, path, lambda data: data[:-5] + b"other"),
     "an empty one": lambda folder, path: _changed(folder, path, lambda _: b""),
+    "one that no job saved": lambda folder, path: _changed(folder, path, lambda _: _forged(b"{}")),
+    "one without JSON": lambda folder, path: _changed(folder, path, lambda _: _forged(b"no")),
+    "one without rows": lambda folder, path: _changed(
+        folder, path, lambda data: _forged(data[DIGEST_BYTES + 4 :].partition(b"\xff\xff\xff\xff")[0])
+    ),
     "one that is cut off": lambda folder, path: _changed(folder, path, lambda data: data[: len(data) // 2]),
 }
+
+
+def _forged(document: bytes) -> bytes:
+    payload = len(document).to_bytes(4, "big") + document + b"not Arrow"
+    return digest(payload) + payload
 
 
 def _changed(folder: JobFolder, path: Path, change: Callable[[bytes], bytes]) -> Parts:

@@ -195,7 +195,7 @@ def test_a_request_that_arrives_after_it_was_given_up_counts_once(writer: StateS
 
 def test_an_outcome_that_stays_unknown_is_not_called_a_failure(writer: StateStore, line: Line) -> None:
     line.plan = [request_lost] * 1000
-    with pytest.raises(OutcomeUnknown, match="try again with the same transaction id"):
+    with pytest.raises(OutcomeUnknown, match=r"the request was lost; try again with the same transaction id"):
         writer.commit(TABLE, [added(1)], timeout=1)
 
 

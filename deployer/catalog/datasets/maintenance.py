@@ -122,7 +122,7 @@ def _compacted(datasets: Datasets, record: DatasetRecord) -> list[str]:
     if not datasets.is_replaced(record, after):
         return ["The dataset was changed meanwhile, so its tables were not compacted."]
     changed = [name for name in TABLES if getattr(after, name) != getattr(record, name)]
-    return [f"The tables {', '.join(changed)} were compacted."]
+    return [f"Compacted tables: {', '.join(changed)}."]
 
 
 def _named_before(datasets: Datasets, dataset_id: str, age: dt.timedelta) -> list[DatasetRecord]:

@@ -2,7 +2,8 @@
 
 Rerun's client first asks for `GET /version` by HTTP/1.1, and then calls by HTTP/2 on the same port. gRPC's server knows
 HTTP/2 alone, so this one has the port: it answers the first, and passes the bytes of the second on to the socket of
-gRPC, which only this user can open. On loopback, it serves processes of its own user.
+gRPC, which only this user can open. On loopback, it serves processes of its own user. Connections are limited in number
+and end with clients that are gone or take nothing, since each has two threads.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import errno
 import os
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +25,10 @@ from deployer.platform.system.connections import IS_USER_KNOWN, connection_user
 
 _HTTP_2 = b"PRI"  #: how a connection of HTTP/2 begins (RFC 9113, 3.4)
 _PIECE = 1 << 18  #: bytes that are passed on at once
-_PATIENCE = 30.0  #: seconds for the first bytes of a connection
+_PATIENCE = 30.0  #: seconds for the first bytes of a connection, for a request of HTTP/1.1, and for the end of threads
+_SENDING = 600  #: seconds in which a client has to take some of the bytes that are sent to it
+_CONNECTIONS = 256  #: that may be open at once; more are closed
+_SILENT = 60  #: seconds after which a silent client is asked whether it is there, and between such questions
 _PAUSE = 0.1  #: seconds until connections are accepted again
 #: Errors of `accept` that pass: the connection ended, or there are too many open files or too little memory.
 _PASSING = frozenset({errno.ECONNABORTED, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EPROTO})
@@ -70,7 +75,15 @@ def front_port(host: str, port: int, inner: str, connections: LiveConnections) -
     listening = socket.create_server((host, port), backlog=128)
     only_user = listening.getsockname()[0] == "127.0.0.1" and IS_USER_KNOWN
     number = int(listening.getsockname()[1])
-    accepting = threading.Thread(target=_accept, args=(listening, inner, only_user, connections), daemon=True)
+
+    def serve(client: socket.socket) -> None:
+        try:
+            _serve(client, inner, only_user, connections)
+        finally:
+            free.release()
+
+    free = threading.BoundedSemaphore(_CONNECTIONS)
+    accepting = threading.Thread(target=_accept, args=(listening, free, serve), daemon=True)
     accepting.start()
     try:
         yield number
@@ -81,7 +94,7 @@ def front_port(host: str, port: int, inner: str, connections: LiveConnections) -
         accepting.join(_PATIENCE)
 
 
-def _accept(listening: socket.socket, inner: str, only_user: bool, connections: LiveConnections) -> None:
+def _accept(listening: socket.socket, free: threading.BoundedSemaphore, serve: Callable[[socket.socket], None]) -> None:
     while True:
         try:
             client, _ = listening.accept()
@@ -90,10 +103,14 @@ def _accept(listening: socket.socket, inner: str, only_user: bool, connections: 
                 return
             time.sleep(_PAUSE)
             continue
+        if not free.acquire(blocking=False):
+            client.close()
+            continue
         try:
-            threading.Thread(target=_serve, args=(client, inner, only_user, connections), daemon=True).start()
+            threading.Thread(target=serve, args=(client,), daemon=True).start()
         except RuntimeError:  # there are too many threads
             client.close()
+            free.release()
 
 
 def _serve(client: socket.socket, inner: str, only_user: bool, connections: LiveConnections) -> None:
@@ -105,10 +122,20 @@ def _serve(client: socket.socket, inner: str, only_user: bool, connections: Live
         head = _first_bytes(client)
         if head == _HTTP_2:
             client.settimeout(None)
+            _end_with_client(client)
             with connections.connected(inner) as (server, end):
                 _pass_on_both(client, server, end)
         elif head:
             client.sendall(_answer(client))
+
+
+def _end_with_client(client: socket.socket) -> None:
+    """Has the connection end when the client is gone without a word, or takes nothing for `_SENDING` seconds."""
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", _SENDING, 0))
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option in ("TCP_KEEPIDLE", "TCP_KEEPINTVL"):  # where the system has them
+        if hasattr(socket, option):
+            client.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), _SILENT)
 
 
 def _first_bytes(client: socket.socket) -> bytes:
@@ -124,7 +151,9 @@ def _is_of_this_user(client: socket.socket) -> bool:
 def _answer(client: socket.socket) -> bytes:
     """Returns the answer to a request of HTTP/1.1."""
     request = b""
+    ends = time.monotonic() + _PATIENCE
     while b"\r\n\r\n" not in request and len(request) < _MAX_HEAD:
+        client.settimeout(max(ends - time.monotonic(), 0.001))
         piece = client.recv(_MAX_HEAD)
         if not piece:
             break
@@ -135,8 +164,15 @@ def _answer(client: socket.socket) -> bytes:
 
 
 def _pass_on_both(client: socket.socket, server: socket.socket, end: Callable[[], None]) -> None:
-    """Copies both directions until both are closed; calls `end` when the client's is."""
-    back = threading.Thread(target=_pass_on, args=(server, client), daemon=True)
+    """Copies both directions until both are closed; calls `end` when the client's is. Where gRPC closes its own, or the
+    client takes nothing, nothing more can be answered: the client's is closed too."""
+
+    def pass_back() -> None:
+        _pass_on(server, client)
+        with contextlib.suppress(OSError):
+            client.shutdown(socket.SHUT_RDWR)
+
+    back = threading.Thread(target=pass_back, daemon=True)
     back.start()
     _pass_on(client, server, end)
     back.join()

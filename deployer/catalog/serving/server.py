@@ -22,6 +22,7 @@ from deployer.catalog.serving.datasets import DatasetService
 from deployer.catalog.serving.front_port import LiveConnections, front_port
 from deployer.catalog.serving.requests import IdleStream, received
 from deployer.catalog.serving.service import Call, CatalogService, Unsupported
+from deployer.catalog.serving.slow_readers import SlowReaders
 from deployer.catalog.serving.versions import UnsupportedClient, require_served
 from deployer.datasets.dataset import load_lance
 from deployer.errors import Conflict, DeployerError, InvalidInput, NotFound, Refused
@@ -29,7 +30,8 @@ from deployer.platform.files.temporary import temporary_folder
 from deployer.state.store import StateStore
 
 THREADS = 64  #: calls that are answered at a time: one client reads with up to 12
-_OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+_WAITING = 1024  #: calls that are answered or wait for it; more are refused
+_LONGEST = 1 << 30  #: bytes of a message of a client
 _LOG = logging.getLogger("deployer.catalog")
 
 #: The codes by which the client chooses the class of its error.
@@ -45,7 +47,8 @@ _CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
     (Unsupported, grpc.StatusCode.UNIMPLEMENTED),
     (UnsupportedClient, grpc.StatusCode.FAILED_PRECONDITION),
 )
-PATIENCE = 600.0  #: seconds in which the next request of a stream has to come
+#: Seconds in which the next request of a stream has to come, an answer has to be taken, and an idle connection is kept.
+PATIENCE = 600.0
 _GRACE = 0.01  #: seconds in which a cancelled call is known to be so after its stream ended
 _FOR_ALL = "Version"  #: the call that clients of every release may make
 
@@ -57,10 +60,15 @@ def served(store: StateStore, root: str, host: str = "127.0.0.1", port: int = 0)
     Raises InvalidInput where it cannot listen at that address.
     """
     calls = {**CatalogService(Entries(store, root)).calls(), **DatasetService.of(store, root).calls()}
-    server = grpc.server(ThreadPoolExecutor(THREADS, "catalog"), options=_OPTIONS)
-    connections = LiveConnections()
-    server.add_generic_rpc_handlers((_handlers(calls, connections),))
-    with temporary_folder("catalog") as folder:
+    options = [
+        ("grpc.max_receive_message_length", _LONGEST),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.max_connection_idle_ms", int(PATIENCE * 1000)),
+    ]
+    server = grpc.server(ThreadPoolExecutor(THREADS, "catalog"), options=options, maximum_concurrent_rpcs=_WAITING)
+    connections, readers = LiveConnections(), SlowReaders(PATIENCE)
+    server.add_generic_rpc_handlers((_handlers(calls, connections, readers),))
+    with readers.watched(), temporary_folder("catalog") as folder:
         inner = str(folder / "grpc")
         server.add_insecure_port(f"unix:{inner}")
         server.start()
@@ -97,10 +105,13 @@ def _listening(host: str, port: int, inner: str, connections: LiveConnections) -
         opened.__exit__(None, None, None)
 
 
-def _handlers(calls: Mapping[str, Call], connections: LiveConnections) -> Any:
+def _handlers(calls: Mapping[str, Call], connections: LiveConnections, readers: SlowReaders) -> Any:
     return grpc.method_handlers_generic_handler(
         SERVICE,
-        {each.name: _handler(each, calls.get(each.name, _unsupported(each)), connections) for each in methods()},
+        {
+            each.name: _handler(each, calls.get(each.name, _unsupported(each)), connections, readers)
+            for each in methods()
+        },
     )
 
 
@@ -111,7 +122,7 @@ def _unsupported(method: Method) -> Call:
     return call
 
 
-def _handler(method: Method, call: Call, connections: LiveConnections) -> Any:
+def _handler(method: Method, call: Call, connections: LiveConnections, readers: SlowReaders) -> Any:
     make = {
         (False, False): grpc.unary_unary_rpc_method_handler,
         (False, True): grpc.unary_stream_rpc_method_handler,
@@ -119,7 +130,9 @@ def _handler(method: Method, call: Call, connections: LiveConnections) -> Any:
     }[method.takes_stream, method.gives_stream]
     checked = _checked(method, call)
     answered = (
-        _stream(checked) if method.gives_stream else _single(checked, connections if method.takes_stream else None)
+        _stream(checked, readers)
+        if method.gives_stream
+        else _single(checked, connections if method.takes_stream else None)
     )
     return make(answered, request_deserializer=_parser(method), response_serializer=_serialized)
 
@@ -176,10 +189,10 @@ def _single(call: Call, connections: LiveConnections | None) -> Callable[[Any, A
     return answered
 
 
-def _stream(call: Call) -> Callable[[Any, Any], Iterator[Any]]:
+def _stream(call: Call, readers: SlowReaders) -> Callable[[Any, Any], Iterator[Any]]:
     def answered(request: Any, context: Any) -> Iterator[Any]:
         try:
-            yield from call(request, _headers(context))
+            yield from readers.taken(call(request, _headers(context)), context)
         except GeneratorExit:  # the caller went away
             raise
         except BaseException as failure:

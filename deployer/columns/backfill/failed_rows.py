@@ -189,7 +189,7 @@ def errors_of(root: str, table_id: str, job_id: str) -> JobErrors:
     of_sources: list[ErrorRecord] = []
     others = 0
     for document in _documents(root, error_folder(table_id, job_id)):
-        records = [ErrorRecord(**each) for each in document["records"] if each.keys() == _FIELDS]
+        records = [record for each in document["records"] if (record := _record(each)) is not None]
         others += document["rows"] - len(document["records"])
         of_sources += (each for each in records if each.row_address is None)
         for each in records:
@@ -215,8 +215,22 @@ def _documents(root: str, folder: str) -> Iterator[dict[str, Any]]:
             document = json.loads(unseal(objects.get(path), path))
         except (Missing, DeployerError, ValueError):
             continue
-        if isinstance(document, dict) and isinstance(document.get("records"), list):
+        if not isinstance(document, dict):
+            continue
+        if isinstance(document.get("records"), list) and isinstance(document.get("rows"), int):
             yield document
+
+
+def _record(stored: Any) -> ErrorRecord | None:
+    """Returns a stored error; None for what no job stored: anyone who can write below the root can."""
+    if not isinstance(stored, dict) or stored.keys() != _FIELDS:
+        return None
+    found = ErrorRecord(**stored)
+    texts = (found.job_id, found.column_name, found.error_type, found.message, found.traceback)
+    numbers = (found.dataset, found.dataset_version, found.attempts, found.at, found.address)
+    if not all(isinstance(each, str) for each in texts) or not all(isinstance(each, int) for each in numbers):
+        return None
+    return found if isinstance(found.row_key, dict | None) else None
 
 
 def of_kind(records: Sequence[ErrorRecord], column_name: str | None, error_type: str | None) -> list[ErrorRecord]:

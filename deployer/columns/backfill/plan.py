@@ -14,8 +14,9 @@ from deployer.columns.fill.tasks import number_of_tasks, task_rows
 from deployer.columns.fill.work import Target, works_of
 from deployer.datasets.dataset import field_ids
 from deployer.live.backfill_rates import backfill_rates
+from deployer.specs.types.computed import version_of
 from deployer.state.model.entities import TableState
-from deployer.state.model.files.computed_by import UNKNOWN, rows_by_definition
+from deployer.tables.inspect.computed import fill_shares
 from deployer.tables.open_table import ReadTable
 
 
@@ -53,12 +54,11 @@ def plan_backfill(table: ReadTable, request: BackfillRequest, definition: Defini
 
 
 def by_version(state: TableState, field: int) -> dict[str, int]:
-    """Returns the rows of the table by the versions of the definitions that computed a column; "" for other rows.
+    """Returns the rows of the table by the versions of a column's definitions that computed them, as `describe` does.
 
-    A file with rows of several definitions has them all, parted by `, `.
+    Rows of files that no definition, or not only one, computed are in "".
     """
     found = Counter[str]()
-    for identities, rows in rows_by_definition(state.files, field).items():
-        names = sorted({each.rpartition("-")[0] or each for each in identities if each != UNKNOWN})
-        found[", ".join(names)] += rows
+    for identity, rows in fill_shares(state, field).items():
+        found[version_of(identity) if identity else ""] += rows
     return dict(found)

@@ -16,7 +16,8 @@ class BackfillPlan:
     fragment that no definition is known for, rows with a value are left alone. With a condition they are counted.
     `tasks` are those of about `task_size` rows that this process would do, `commits` the versions that become visible
     one after the other.
-    `by_version` has the table's rows by the version of the definition that computed them ("": not computed).
+    `by_version` has the table's rows by the version of the definition that computed them; "" has those of fragments
+    that are not computed, or not wholly by one version.
     `seconds` are expected by the rate of the last run that is known, None without one.
     """
 

@@ -9,6 +9,7 @@ and CLEAN remove the checkpoints of jobs that no run works on, once they are old
 from __future__ import annotations
 
 import json
+import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from deployer.platform.storage.envelope import seal, unseal
 from deployer.platform.storage.objects import Missing, ObjectStore
 
 _JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_FILE = re.compile(r"[A-Za-z0-9_-]+\.lance")  #: the name of a data file
 _JOB = "job"
 
 
@@ -128,14 +130,14 @@ class JobFolder:
         return found
 
     def saved_of(self, fragment_id: int) -> Checkpoint | None:
-        """Returns the checkpoint of a fragment."""
+        """Returns the checkpoint of a fragment; None where there is none, or what is there was not saved by a job."""
         document = self._read(f"fragment-{fragment_id}")
         if document is None:
             return None
-        rows = document["rows"]
-        work = FragmentWork(fragment_id, rows, tuple(document["inputs"]), tuple(document["outputs"]))
-        files = tuple(ColumnFile(fragment_id, rows, each) for each in document["files"])
-        return Checkpoint(document["dataset"], work, files)
+        try:
+            return _checkpoint(fragment_id, document)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
 
     def saved_parts(self, fragment_id: int | None = None) -> dict[int, list[range]]:
         """Returns the rows of the parts that are saved, by fragment id; None: of all fragments."""
@@ -166,6 +168,17 @@ class JobFolder:
         except (Missing, DeployerError, ValueError):
             return None
         return document if isinstance(document, dict) else None
+
+
+def _checkpoint(fragment_id: int, document: Mapping[str, Any]) -> Checkpoint:
+    """Raises KeyError, TypeError, ValueError or AttributeError for a document that `_sealed` does not make: anyone who
+    can write below the root can store one."""
+    rows = operator.index(document["rows"])
+    work = FragmentWork(fragment_id, rows, tuple(document["inputs"]), tuple(document["outputs"]))
+    files = tuple(ColumnFile(fragment_id, rows, each) for each in document["files"])
+    if not all(_FILE.fullmatch(each.path) and each.bytes >= 0 for each in files):
+        raise ValueError("a data file lies in the dataset's own folder")
+    return Checkpoint(operator.index(document["dataset"]), work, files)
 
 
 def _sealed(checkpoint: Checkpoint) -> bytes:

@@ -92,10 +92,15 @@ class Parts:
         if len(payload) < _HEAD.size or digest(payload) != data[:DIGEST_BYTES]:
             return None
         start = _HEAD.size + _HEAD.unpack_from(payload)[0]
-        if json.loads(bytes(payload[_HEAD.size : start])) != self._document():
+        try:
+            if json.loads(bytes(payload[_HEAD.size : start])) != self._document():
+                return None
+            with pa.ipc.open_stream(pa.py_buffer(payload[start:]), options=ALIGNED) as reader:
+                batches = list(reader)
+            for batch in batches:
+                batch.validate(full=True)
+        except (ValueError, RecursionError, OSError, pa.ArrowException):  # no job saved this, though its checksum fits
             return None
-        with pa.ipc.open_stream(pa.py_buffer(payload[start:]), options=ALIGNED) as reader:
-            batches = list(reader)
         return batches if sum(each.num_rows for each in batches) == len(rows) else None
 
     def _document(self) -> dict[str, object]:

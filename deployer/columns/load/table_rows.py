@@ -11,6 +11,7 @@ from deployer.columns.fill.live_rows import offsets_in
 from deployer.columns.fill.work import FragmentWork
 from deployer.columns.load.buckets import taken
 from deployer.columns.load.keys import NONE
+from deployer.datasets.errors import lance_errors
 from deployer.tables.rows.matching import ADDRESS
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def keys_of(dataset: LanceDataset, work: FragmentWork, pk: str) -> tuple[pa.Chun
     fragment = dataset.get_fragment(work.fragment_id)
     has_deletions = bool(fragment.metadata.num_deletions)
     scanner = dataset.scanner(columns=[pk], fragments=[fragment], scan_in_order=True, with_row_address=has_deletions)
-    rows = scanner.to_table()
+    with lance_errors(dataset.uri):
+        rows = scanner.to_table()
     if not has_deletions:
         return rows.column(pk), None
     return rows.column(pk), offsets_in(rows.column(ADDRESS))

@@ -275,7 +275,12 @@ def _check_row_keys(document: Document, columns: Mapping[str, Column], report: R
         if column and column.nullable and node.value not in seen:
             where = f" ({column.at})" if column.at else ""
             what = f"row key `{column.name}` may be null"
-            report(node.at, Rule.NULLABLE_KEY, what, f"add `nullable: false` to the column{where}")
+            remedy = f"add `nullable: false` to the column{where}"
+            if document.kind == "View":
+                remedy = (
+                    f"add `{{name: {column.name}, nullable: false}}` to `columns:`, and let the query leave nulls out"
+                )
+            report(node.at, Rule.NULLABLE_KEY, what, remedy)
         seen.add(node.value)
 
 

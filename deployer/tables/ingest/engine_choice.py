@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+from deployer.platform.text.formatting import count
 from deployer.platform.text.formatting import size as size_words
 from deployer.tables.ingest.loading import LoadPlan
 from deployer.tables.ingest.readers.splits import key_sample
@@ -22,7 +23,7 @@ SAMPLED_SPLITS = 16
 def choose_engine(wanted: Engine, plan: LoadPlan) -> tuple[str, str]:
     """Returns the engine of a load, and the reason for it."""
     rows, size = sum(split.rows for split in plan.splits), sum(split.bytes for split in plan.splits)
-    amount = f"about {rows:,} rows, {size_words(size)}"
+    amount = f"about {count(rows, 'row')}, {size_words(size)}"
     if wanted != "auto":
         return wanted, f"as asked for ({amount})"
     if rows <= SMALL_ROWS and size <= SMALL_BYTES:

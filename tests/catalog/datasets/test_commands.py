@@ -102,6 +102,13 @@ def test_what_there_is_not_is_an_error(arguments: list[str], kind: str, match: s
     assert error["kind"] == kind and match in error["what"]
 
 
+def test_the_nearest_dataset_and_the_option_that_makes_one_are_named(command: Command, tmp_path: Path) -> None:
+    one = recording(tmp_path / "in", "one")
+    command("register", "drives", one, "--create")
+    assert command("segments", "drive", code=1)["error"]["remedy"] == "did you mean 'drives'?"
+    assert "--create makes the dataset" in command("register", "other", one, code=1)["error"]["remedy"]
+
+
 def test_tables_for_people_name_the_same(root: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["catalog", "datasets", "--root", root]) == 0
     assert "there are no datasets of recordings" in capsys.readouterr().err

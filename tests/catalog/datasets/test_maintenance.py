@@ -40,7 +40,7 @@ def test_compaction_and_cleaning_change_nothing_that_clients_see(catalog: Catalo
     for number in range(5):
         catalog.register(dataset, catalog.recording(f"s{number}", scalars("/a", [number])))
     seen = catalog.segments(dataset), catalog.query(dataset)
-    assert "layers, chunks, tasks were compacted" in do_maintenance(catalog, dataset, compact_fragments=True)
+    assert "Compacted tables: layers, chunks, tasks." in do_maintenance(catalog, dataset, compact_fragments=True)
     assert do_maintenance(catalog, dataset, compact_fragments=True) == ""
     before = files_in(root, dataset)
     recent = {"seconds": int(dt.datetime.now(dt.UTC).timestamp()) + 60}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from deployer.datasets.storage.job_folders import ERRORS, job_files
 from deployer.errors import FunctionFailed
 from deployer.functions import skip, stop_above, udf
 from deployer.functions.model import UDF
-from deployer.platform.storage.envelope import unseal
+from deployer.platform.storage.envelope import seal, unseal
 from deployer.services.kinds.clean import clean_table
 from deployer.services.kinds.cluster import cluster_table
 from deployer.services.kinds.compact import compact_table
@@ -174,6 +175,25 @@ def test_a_damaged_record_counts_as_missing(table: Table, lake: Lake) -> None:
     table.backfill("score", udf=picky, job_id="monday")
     damaged = sorted((Path(lake.root) / ERRORS).rglob("*-*"))[0]
     damaged.write_bytes(damaged.read_bytes()[:-3] + b"xyz")
+    assert len(table.get_errors("monday")) == 3
+
+
+FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "a text for a record": lambda document: {**document, "records": ["x"]},
+    "a text for the number of rows": lambda document: {**document, "rows": "many"},
+    "no number of rows": lambda document: {"records": document["records"]},
+    "a text for an address": lambda document: {**document, "records": [{**document["records"][0], "row_address": "1"}]},
+    "a text for a key": lambda document: {**document, "records": [{**document["records"][0], "row_key": "id"}]},
+    "a number for a message": lambda document: {**document, "records": [{**document["records"][0], "message": 1}]},
+}
+
+
+@pytest.mark.parametrize("case", FORGED)
+def test_a_record_that_no_job_stored_counts_as_missing(case: str, table: Table, lake: Lake) -> None:
+    """Anyone who can write below the root can store one with a checksum that fits."""
+    table.backfill("score", udf=picky, job_id="monday")
+    path = sorted((Path(lake.root) / ERRORS).rglob("*-*"))[0]
+    path.write_bytes(seal(json.dumps(FORGED[case](json.loads(unseal(path.read_bytes(), "")))).encode()))
     assert len(table.get_errors("monday")) == 3
 
 

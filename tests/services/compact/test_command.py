@@ -26,6 +26,7 @@ def test_small_files_are_merged_and_said(loaded: Run) -> None:  # noqa: F811
     ("arguments", "code", "text"),
     [
         (["flights", "TIDY"], 1, "'TIDY' is not a valid service; use one of COMPACT, CLUSTER"),
+        (["flights", "compct"], 1, "'compct' is not a valid service; did you mean COMPACT?"),
         (["flight", "COMPACT"], 1, "did you mean 'flights'?"),
         (["flights", "COMPACT", "-o", "min_file=3"], 1, "COMPACT has no option `min_file`"),
         (["flights", "COMPACT", "-o", "strategy=fast"], 1, "strategy"),

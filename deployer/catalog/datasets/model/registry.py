@@ -20,6 +20,7 @@ from deployer.datasets.files.named_rows import remove_folder
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 from deployer.platform.system.clock import Clock
 from deployer.platform.system.failpoints import reached
+from deployer.specs.yaml.suggestions import nearest
 from deployer.state.commits import LOST_RACE
 from deployer.state.log.requirements import InstanceRequirement, PropertiesAre
 from deployer.state.log.updates import SetInstanceProperties
@@ -77,7 +78,9 @@ class Datasets:
         """Returns the dataset of that name. Raises NotFound."""
         found = id_of_name(self.store.instance(), name)
         if found is None:
-            raise NotFound(f"Entry name '{name}' not found", remedy="list the entries: it may have been renamed")
+            near = nearest(name, [each.name for each in self.all()])
+            remedy = f"did you mean '{near}'?" if near else "list the entries: it may have been renamed"
+            raise NotFound(f"Entry name '{name}' not found", remedy=remedy)
         return self.by_id(found)
 
     def create(self, name: str, dataset_id: str | None = None) -> DatasetRecord:

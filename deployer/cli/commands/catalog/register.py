@@ -60,9 +60,9 @@ def register(
         datasets = Datasets(store, address)
         try:
             record = datasets.by_name(dataset)
-        except NotFound:
+        except NotFound as missing:
             if not create:
-                raise
+                raise NotFound(missing.what, remedy=f"{missing.remedy}; --create makes the dataset") from None
             record = datasets.create(dataset)
         on_duplicate = OnDuplicate.ERROR
         if not files:

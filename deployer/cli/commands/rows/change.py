@@ -95,19 +95,21 @@ def delete(
         what = "--where and --all are both given" if all_rows else "no rows to delete are named"
         raise InvalidInput(what, remedy="give --where CONDITION, or --all")
 
+    own_id = _id_of_change(job_id)
+
     def change(opened: OpenTable, is_dry: bool, on_progress: OnProgress) -> RowChange:
         allowed = opened.address in (allow_destroy or ())
         return delete_rows(
             opened,
             where,
-            job_id=job_id,
+            job_id=own_id,
             dry_run=is_dry,
             allow_destroy=allowed,
             on_progress=on_progress,
             run_tasks=tasks_by(engine, project, stack, specs, on_progress),
         )
 
-    return _run(table, change, project, stack, specs, dry_run=dry_run, yes=yes, as_json=as_json)
+    return _run(table, change, own_id, project, stack, specs, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def update(
@@ -144,19 +146,21 @@ def update(
 
     values = _assignments(set_ or [])
 
+    own_id = _id_of_change(job_id)
+
     def change(opened: OpenTable, is_dry: bool, on_progress: OnProgress) -> RowChange:
         return update_rows(
             opened,
             where,
             values_sql=values,
-            job_id=job_id,
+            job_id=own_id,
             dry_run=is_dry,
             indexes=not no_indexes,
             on_progress=on_progress,
             run_tasks=tasks_by(engine, project, stack, specs, on_progress),
         )
 
-    return _run(table, change, project, stack, specs, dry_run=dry_run, yes=yes, as_json=as_json)
+    return _run(table, change, own_id, project, stack, specs, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def merge(
@@ -226,6 +230,8 @@ def merge(
     options = read_options(null_value, delimiter, encoding, no_header, date_format, timezone)
     rules = MergeRules(when_matched.value, when_not_matched.value, when_not_matched_by_source.value, where)
 
+    own_id = _id_of_change(job_id)
+
     with ExitStack() as reading:
         rows: list[MergeInput] = []  #: read once: what is merged is what was counted
 
@@ -238,7 +244,7 @@ def merge(
                 rows[0],
                 on or None,
                 rules,
-                job_id=job_id,
+                job_id=own_id,
                 dry_run=is_dry,
                 allow_destroy=opened.address in (allow_destroy or ()),
                 indexes=not no_indexes,
@@ -246,7 +252,7 @@ def merge(
                 run_tasks=tasks_by(engine, project, stack, specs, on_progress),
             )
 
-        return _run(table, change, project, stack, specs, dry_run=dry_run, yes=yes, as_json=as_json)
+        return _run(table, change, own_id, project, stack, specs, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def _assignments(given: list[str]) -> dict[str, str]:
@@ -265,9 +271,17 @@ def _assignments(given: list[str]) -> dict[str, str]:
     return values
 
 
+def _id_of_change(job_id: str | None) -> str:
+    """Returns the id of a change: the given one, or a random one, which a change that is interrupted names."""
+    from deployer.platform.system.clock import Clock
+
+    return job_id if job_id is not None else Clock().new_id()
+
+
 def _run(
     table: str,
     change: Change,
+    job_id: str,
     project: Path | None,
     stack: str,
     specs: Path | None,
@@ -282,6 +296,7 @@ def _run(
     from deployer.cli.console.progress_display import Meter
     from deployer.cli.inputs.table import changed_by_state
     from deployer.cli.summaries.row_change import document_of, in_words, print_change
+    from deployer.errors import Interrupted
     from deployer.platform.system.progress import Progress, no_progress
 
     with changed_by_state(project, stack, specs, table) as opened:
@@ -302,7 +317,14 @@ def _run(
             def report_progress(now: Progress) -> None:
                 meter.tell(name, now.doing, now.done, now.total, now.unit)
 
-            done = change(opened, False, report_progress)
+            try:
+                done = change(opened, False, report_progress)
+            except KeyboardInterrupt:
+                raise Interrupted(
+                    "interrupted; all rows are changed, or none",
+                    where=opened.address,
+                    remedy=f"run it again with --job-id {job_id}: what was changed is not changed again",
+                ) from None
         if as_json:
             print_json(document_of(opened, done))
         else:

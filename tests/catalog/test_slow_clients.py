@@ -1,0 +1,141 @@
+"""Clients that send or take too little, and too many of them: they lose connection or call, and others are served."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import grpc
+import pytest
+
+from deployer.catalog.protocol.messages import SERVICE, cloud
+from deployer.catalog.serving import front_port as ports
+from deployer.catalog.serving import server
+from deployer.catalog.serving.server import served
+from deployer.state import open_store
+from tests.catalog.clients import Client
+from tests.catalog.test_robustness import PREFACE
+from tests.tables.lakes import Lake, flights
+
+
+def connected(address: str) -> socket.socket:
+    host, port = address.split(":")
+    return socket.create_connection((host, int(port)), timeout=30)
+
+
+def is_closed(other: socket.socket) -> bool:
+    try:
+        return other.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+@pytest.mark.full
+def test_a_call_whose_answers_are_not_taken_frees_its_thread(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "PATIENCE", 0.5)
+    monkeypatch.setattr(server, "THREADS", 1)
+    lake.ingest(lake.file(flights(400_000)))
+    with (
+        closing(open_store(lake.root)) as store,
+        served(store, lake.root) as url,
+        closing(Client(url)) as slow,
+        closing(Client(url)) as other,
+    ):
+        scan = slow._channel.unary_stream(
+            f"/{SERVICE}/ScanTable",
+            cloud.ScanTableRequest.SerializeToString,
+            cloud.ScanTableResponse.FromString,
+        )
+        answers = scan(cloud.ScanTableRequest(table_id=slow.entry("air.flights").id))
+        next(answers)
+        assert other.names() == ["air.flights", "air.empty"]  # waits for the only thread
+        with pytest.raises(grpc.RpcError):
+            list(answers)
+
+
+def test_connections_beyond_the_limit_are_closed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "_CONNECTIONS", 2)
+    with closing(open_store(lake.root)) as store, served(store, lake.root) as url:
+        address = url.removeprefix("rerun+http://")
+        with connected(address) as first, connected(address) as second:
+            for each in (first, second):
+                each.sendall(PREFACE)
+                assert each.recv(1)  # gRPC has it
+            with connected(address) as third:
+                assert is_closed(third)
+        until = time.monotonic() + 30
+        while True:  # both are free as soon as their ends are seen
+            with connected(address) as fourth:
+                fourth.sendall(PREFACE)
+                if not is_closed(fourth):
+                    break
+            assert time.monotonic() < until
+
+
+def test_a_request_that_trickles_in_is_ended(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "_PATIENCE", 0.3)
+    with (
+        closing(open_store(lake.root)) as store,
+        served(store, lake.root) as url,
+        connected(url.removeprefix("rerun+http://")) as other,
+    ):
+        other.sendall(b"GET /version")
+        other.settimeout(0.05)
+        ended = time.monotonic() + 20
+        while time.monotonic() < ended:
+            try:
+                other.sendall(b" ")
+                if is_closed(other):
+                    return
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                return
+    raise AssertionError("it is still served")
+
+
+@pytest.mark.full
+def test_a_client_that_takes_no_bytes_loses_its_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "_SENDING", 1)
+    inner = str(tmp_path / "grpc")
+    ended = threading.Event()
+
+    def send_without_end() -> None:
+        accepted, _ = listening.accept()
+        with accepted:
+            try:
+                while True:
+                    accepted.sendall(bytes(1 << 16))
+            except OSError:
+                ended.set()
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(inner)
+        listening.listen()
+        sender = threading.Thread(target=send_without_end)
+        sender.start()
+        with (
+            ports.front_port("127.0.0.1", 0, inner, ports.LiveConnections()) as port,
+            connected(f"127.0.0.1:{port}") as client,
+        ):
+            client.sendall(PREFACE)
+            assert ended.wait(60)
+        sender.join(30)
+
+
+def test_a_client_that_grpc_ends_loses_its_connection(tmp_path: Path) -> None:
+    inner = str(tmp_path / "grpc")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(inner)
+        listening.listen()
+        with (
+            ports.front_port("127.0.0.1", 0, inner, ports.LiveConnections()) as port,
+            connected(f"127.0.0.1:{port}") as client,
+        ):
+            client.sendall(PREFACE)
+            accepted, _ = listening.accept()
+            accepted.close()
+            assert is_closed(client)  # it sends nothing more, and would have kept two threads
