@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,6 +66,13 @@ def cpu_seconds() -> float:
         return number == os.getpid() or (number in parents and is_below(parents[number]))
 
     return sum(each for number, each in seconds.items() if is_below(number))
+
+
+def seconds_of(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds of some work, and those of the processor in this process and all that it has started."""
+    begun, before = time.perf_counter(), cpu_seconds()
+    work()
+    return time.perf_counter() - begun, cpu_seconds() - before
 
 
 def _environment() -> dict[str, str]:

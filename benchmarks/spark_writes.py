@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from pyspark import TaskContext
 
 from benchmarks.ingest import KEYS, flights
-from benchmarks.processes import cpu_seconds
+from benchmarks.processes import seconds_of
 from benchmarks.spark_source import MEMORY
 from deployer.compute.spark.local import DEFAULT_MEMORY, LocalCluster, local_session, stop_session
 from deployer.services.api.attachments import create_service
@@ -101,7 +101,7 @@ def measure_writes(folder: Path, copies: int, repeat: int, leaves: int, memory: 
     taken: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
     for _ in range(repeat):  # they take turns, so that they see the same machine
         for way, work in ways.items():
-            taken[way].append(_seconds(work))
+            taken[way].append(seconds_of(work))
     base = [min(each) for each in zip(*taken["ingest --engine spark"], strict=True)]
     print("| way | s | rows/s | of ingest | CPU s | of ingest | files a load |")
     print("|---|---|---|---|---|---|---|")
@@ -111,13 +111,6 @@ def measure_writes(folder: Path, copies: int, repeat: int, leaves: int, memory: 
         rate = f"{rows.num_rows / seconds:,.0f}"
         ratios = seconds / base[0], cpu / base[1]
         print(f"| {way} | {seconds:.2f} | {rate} | {ratios[0]:.2f} | {cpu:.2f} | {ratios[1]:.2f} | {files} |")
-
-
-def _seconds(work: Callable[[], object]) -> tuple[float, float]:
-    """Seconds of some work, and those of the processor in this process and all that it has started."""
-    begun, before = time.perf_counter(), cpu_seconds()
-    work()
-    return time.perf_counter() - begun, cpu_seconds() - before
 
 
 def _count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

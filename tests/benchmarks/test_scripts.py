@@ -114,6 +114,7 @@ def test_spark_source_reads_beside_parquet() -> None:
         "4 of 20, rows dropped",
         "20 columns, max of each",
         "4 of 20, max of each",
+        "no row of 4 columns",
     ]
 
 
