@@ -162,6 +162,7 @@ class FillRun:
                 return  # some were rewritten: those that took their place are looked for
             reached("columns.run.claimed")
             written = self._written(dataset, portion)
+            release_memory()  # a commit takes most of it: a version of all fragments is read, and another made
             committed = commit_columns(self._filling, written)
             done = [each for each in written if each.work.fragment_id in committed]
             rows = {work.fragment_id: work.rows for work in portion}  # a checkpoint does not know what is deleted
