@@ -106,6 +106,7 @@ class FillRun:
             if not todo:
                 break
             self._round(open_dataset(table.location, table.state.lance_version, metadata_cache_bytes=CACHE_BYTES), todo)
+            todo = []  # of many fragments: these are listed again
             table, todo = self._next(self._open())
         self._finish()
         return self.stats
