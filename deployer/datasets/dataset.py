@@ -198,27 +198,28 @@ def fragments_of(dataset: lance.LanceDataset) -> dict[int, Fragment]:
 
 class FragmentsById(Mapping[int, Fragment]):
     """The fragments of a version by their id, `without` some. A fragment is read when it is looked up: commits touch
-    few of many."""
+    few of many, and Lance copies the metadata of each that it gives."""
 
     def __init__(self, dataset: lance.LanceDataset, without: Collection[int] = ()) -> None:
-        self._opened = {int(each.fragment_id): each for each in dataset.get_fragments()}
-        for fragment_id in without:
-            self._opened.pop(fragment_id, None)
+        self._dataset = dataset
+        self._ids = dict.fromkeys(each for each in map(int, dataset.fragment_ids()) if each not in without)
         self._read: dict[int, Fragment] = {}
 
     def __getitem__(self, fragment_id: int) -> Fragment:
+        if fragment_id not in self._ids:
+            raise KeyError(fragment_id)
         if fragment_id not in self._read:
-            self._read[fragment_id] = fragment_from(self._opened[fragment_id].metadata)
+            self._read[fragment_id] = fragment_of(self._dataset, fragment_id)
         return self._read[fragment_id]
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._opened)
+        return iter(self._ids)
 
     def __len__(self) -> int:
-        return len(self._opened)
+        return len(self._ids)
 
     def __contains__(self, fragment_id: object) -> bool:
-        return fragment_id in self._opened
+        return fragment_id in self._ids
 
 
 def fragment_of(dataset: lance.LanceDataset, fragment_id: int) -> Fragment:

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from deployer.compute.running.remote_index import plan_on
 from deployer.errors import InvalidInput
 from deployer.runs.rewriting.executor import in_driver
 from deployer.runs.rewriting.index_builds import declared_session, declared_there, session_of
@@ -114,6 +113,8 @@ def build_plan(
         raise InvalidInput(f"`parts` is {parts!r}", where=table.address, remedy="give a whole number from 1")
     rows, instance = table.state.files.rows, table.store.instance()
     if spark is None and (there := declared_there(instance, table.root, table.address, rows)) is not None:
+        from deployer.compute.running.remote_index import plan_on  # its client of AWS takes 9 MiB of memory
+
         return plan_on(there, parts, options)
     session = declared_session(instance, rows) if spark is None else session_of(spark)
     if session is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +22,17 @@ def test_tables_are_opened_by_their_names(lake: Lake) -> None:
         assert connection.open_table("flights").name == connection.open_table("air.flights").name == "air.flights"
         with pytest.raises(NotFound, match="did you mean 'flights'"):
             connection.open_table("fligths")
+
+
+def test_a_table_on_this_machine_is_opened_without_a_client_of_aws(lake: Lake) -> None:
+    """A worker of a backfill has each import in its memory."""
+    lake.table()
+    program = (
+        f"import sys; from deployer.table import connect; connect({lake.root!r}).open_table('flights'); "
+        "print([name for name in ('boto3', 'botocore', 'jsonschema_rs', 'datafusion') if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
 
 
 def test_a_root_without_an_instance_is_not_found(lake: Lake) -> None:

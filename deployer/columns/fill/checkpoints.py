@@ -116,9 +116,9 @@ class JobFolder:
         self._objects.put(self._path_of(checkpoint.work.fragment_id), _sealed(checkpoint), durable=False)
 
     def save_first(self, checkpoint: Checkpoint) -> bool:
-        """Stores the checkpoint where the fragment has none; returns whether it did."""
+        """Stores the checkpoint as `save` does where the fragment has none; returns whether it did."""
         path = self._path_of(checkpoint.work.fragment_id)
-        return self._objects.replace(path, _sealed(checkpoint), None) is not None
+        return self._objects.replace(path, _sealed(checkpoint), None, durable=False) is not None
 
     def saved(self) -> dict[int, Checkpoint]:
         """Returns the checkpoints by fragment id."""

@@ -138,32 +138,45 @@ def commit_columns(filling: Filling, checkpoints: Sequence[Checkpoint]) -> set[i
 
 def _of_one_kind(filling: Filling, chosen: Sequence[tuple[Checkpoint, ColumnFile]]) -> set[str]:
     """Commits files with the same columns; returns the paths of those that the dataset has then."""
-    store, entry = filling.store, filling.entry
-    commits = TableCommits(store, filling.root, entry)
+    commits = TableCommits(filling.store, filling.root, filling.entry)
     for _ in _BACKOFF.attempts(ATTEMPTS):
-        with store.turn(entry.table_id):
-            now, state = current(store, filling.root, entry, store.table(entry.table_id))
-            if now.dataset != entry.dataset:
-                raise filling.conflict("the table was rewritten meanwhile")
-            dataset = open_dataset(commits.location, state.lance_version)
-            filling.require_columns(dataset)
-            ids = [each.work.fragment_id for each, _ in chosen]
-            there = {work.fragment_id: work for work in works_of(dataset, filling.target, filling.inputs, ids)}
-            same = [
-                (there[each.work.fragment_id], file)
-                for each, file in chosen
-                if each.work.fragment_id in there and each.holds(entry.dataset, there[each.work.fragment_id])
-            ]
-            missing = [file for work, file in same if file.path not in work.outputs]
-            if not missing or _committed(commits, filling, state, dataset, missing):
-                return {file.path for _, file in same}
+        with filling.store.turn(filling.entry.table_id):
+            found, job_id = _sent(commits, filling, chosen)
+            if job_id:
+                commits.record_as_found(job_id)  # `_sent` has closed what it opened
+                reached("columns.commit.after-state")
+            if found is not None:
+                return found
     raise filling.conflict("other processes commit to the table faster than it can")
+
+
+def _sent(
+    commits: TableCommits, filling: Filling, chosen: Sequence[tuple[Checkpoint, ColumnFile]]
+) -> tuple[set[str] | None, str]:
+    """Commits to Lance what the newest version lacks of the files. Returns the paths of those that it has then, None
+    where this is to be prepared again on a newer version; and the id of the commit, which is to be recorded."""
+    entry = filling.entry
+    now, state = current(filling.store, filling.root, entry, filling.store.table(entry.table_id))
+    if now.dataset != entry.dataset:
+        raise filling.conflict("the table was rewritten meanwhile")
+    dataset = open_dataset(commits.location, state.lance_version)
+    filling.require_columns(dataset)
+    ids = [each.work.fragment_id for each, _ in chosen]
+    there = {work.fragment_id: work for work in works_of(dataset, filling.target, filling.inputs, ids)}
+    same = [
+        (there[each.work.fragment_id], file)
+        for each, file in chosen
+        if each.work.fragment_id in there and each.holds(entry.dataset, there[each.work.fragment_id])
+    ]
+    missing = [file for work, file in same if file.path not in work.outputs]
+    job_id = _committed(commits, filling, state, dataset, missing) if missing else ""
+    return (None if job_id is None else {file.path for _, file in same}), job_id or ""
 
 
 def _committed(
     commits: TableCommits, filling: Filling, state: TableState, dataset: LanceDataset, files: Sequence[ColumnFile]
-) -> bool:
-    """Sends one commit; False where it is to be prepared again on a newer version."""
+) -> str | None:
+    """Sends one commit, and returns its id; None where it is to be prepared again on a newer version."""
     job_id = f"{filling.job_id}-{uuid.uuid4().hex[:8]}"  # the job's own id is for all of it; see `_dead`
     required = to_fill_columns(job_id, filling.run_id, filling.holder, state.schema, filling.entry.dataset)
     reached("columns.commit.before-intent")
@@ -171,7 +184,7 @@ def _committed(
         intent = commits.begin([(job_id, filling.kind)], state.lance_version, required, _dead(filling, state))
     except Conflict:
         filling.require_held(filling.store.table(filling.entry.table_id))
-        return False
+        return None
     reached("columns.commit.before-lance")
     info = CommitMetadata(
         job_id, filling.kind, sum(each.rows for each in files), computed=_computed(filling, dataset, files)
@@ -180,14 +193,12 @@ def _committed(
     match outcome:
         case Committed():
             reached("columns.commit.after-lance")
-            commits.record(outcome)
-            reached("columns.commit.after-state")
-            return True
+            return job_id
         case NotTaken(reason=reason, failure=failure):
             commits.abandon(job_id)
             if reason in ("removed", "invalid"):
                 raise filling.conflict(f"Lance refuses it: {first_line(failure)}") from failure
-            return False
+            return None
         case InDoubt(failure):
             raise OutcomeUnknown(
                 f"the commit to Lance failed, and whether it happened is unknown: {first_line(failure)}",

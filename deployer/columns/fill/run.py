@@ -22,6 +22,7 @@ from deployer.columns.fill.work import ColumnValues, FragmentWork, ValuesSource,
 from deployer.datasets.dataset import open_dataset
 from deployer.errors import Conflict
 from deployer.platform.system.failpoints import reached
+from deployer.platform.system.memory import release_memory
 from deployer.platform.system.progress import OnProgress, Progress
 from deployer.runs.rewriting.index_builds import plans_by_size
 from deployer.tables.layout.indexes.build import catch_up
@@ -30,7 +31,7 @@ from deployer.tables.open_table import OpenTable, open_entry
 if TYPE_CHECKING:
     from deployer.datasets.lance_types import LanceDataset
 
-CACHE_BYTES = 16_000_000  #: of Lance's metadata of files: those of a fragment are read once, and there may be many
+CACHE_BYTES = 2_000_000  #: of Lance's metadata of files: those of a fragment are read once, and there may be many
 ROUNDS = 100  #: how often fragments are looked for that are new since the round before
 
 
@@ -105,6 +106,7 @@ class FillRun:
             if not todo:
                 break
             self._round(open_dataset(table.location, table.state.lance_version, metadata_cache_bytes=CACHE_BYTES), todo)
+            todo = []  # of many fragments: these are listed again
             table, todo = self._next(self._open())
         self._finish()
         return self.stats
@@ -161,10 +163,14 @@ class FillRun:
                 return  # some were rewritten: those that took their place are looked for
             reached("columns.run.claimed")
             written = self._written(dataset, portion)
+            release_memory()  # a commit takes most of it: a version of all fragments is read, and another made
             committed = commit_columns(self._filling, written)
             done = [each for each in written if each.work.fragment_id in committed]
             rows = {work.fragment_id: work.rows for work in portion}  # a checkpoint does not know what is deleted
             self._done.update((each.work.fragment_id, each.work.inputs) for each in done)
+            for each in done:  # `_done` has what there is to know of them
+                self._saved.pop(each.work.fragment_id, None)
+            release_memory()
             self.stats = replace(
                 self.stats,
                 rows=self.stats.rows + sum(rows[each.work.fragment_id] for each in done),

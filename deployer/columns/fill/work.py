@@ -90,11 +90,9 @@ def works_of(
     """Returns the fragments of the opened version that have rows, in its order; or those of these ids that it has."""
     own = target_fields(dataset, target)
     read = field_ids(dataset, inputs)
-    if fragment_ids is None:
-        opened = dataset.get_fragments()
-    else:
-        opened = [found for each in fragment_ids if (found := dataset.get_fragment(each)) is not None]
-    return [_work(each.metadata, read, own) for each in opened]
+    ids = dataset.fragment_ids() if fragment_ids is None else fragment_ids
+    found = (dataset.get_fragment(each) for each in ids)  # one by one: Lance copies the metadata of each
+    return [_work(each.metadata, read, own) for each in found if each is not None]
 
 
 def _work(metadata: Any, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> FragmentWork:

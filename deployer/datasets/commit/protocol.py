@@ -151,6 +151,14 @@ class TableCommits:
             jobs = jobs_with(self.store, self.root, self.entry.table_id, job_ids)
         return Recorded(jobs)
 
+    def record_as_found(self, job_id: str) -> Recorded:
+        """Records the commit of a job from the dataset, as when the log is found behind it.
+
+        For operations of which the dataset has to be read in any case. It needs no version that the caller has open: of
+        a table of many fragments, each open version takes much memory.
+        """
+        return Recorded(jobs_with(self.store, self.root, self.entry.table_id, {job_id}))
+
     def abandon(self, job_id: str) -> None:
         """Ends the intent of a job that has not committed, and will not."""
         self.store.commit(self.entry.table_id, [CommitAbandoned(job_id)])

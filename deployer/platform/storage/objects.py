@@ -67,8 +67,11 @@ class ObjectStore(ObjectReader, Protocol):
         `durable` a power failure too; another one may be gone or damaged after that."""
         ...
 
-    def replace(self, path: str, data: bytes, tag: str | None) -> str | None:
-        """Puts an object in place of the one with this tag (None: where none is); its new tag. None: that moved on."""
+    def replace(self, path: str, data: bytes, tag: str | None, *, durable: bool = True) -> str | None:
+        """Puts an object in place of the one with this tag (None: where none is); its new tag. None: that moved on.
+
+        `durable` as `put` has it.
+        """
         ...
 
     def delete(self, paths: Iterable[str]) -> None:
@@ -104,19 +107,19 @@ class LocalObjects:
             return None
         return data, _tag(data)
 
-    def replace(self, path: str, data: bytes, tag: str | None) -> str | None:
+    def replace(self, path: str, data: bytes, tag: str | None, *, durable: bool = True) -> str | None:
         """Implements the protocol; of two processes that replace the same object at once, both may. A lock keeps others
         off where that matters."""
         if tag is None:
             try:
-                self._put(path, data, lambda beside, target: target.hardlink_to(beside))
+                self._put(path, data, lambda beside, target: target.hardlink_to(beside), durable=durable)
             except FileExistsError:
                 return None
             return _tag(data)
         found = self.tagged(path)
         if found is None or found[1] != tag:
             return None
-        self.put(path, data)
+        self.put(path, data, durable=durable)
         return _tag(data)
 
     def size(self, path: str) -> int:

@@ -141,7 +141,7 @@ class S3Objects:
         except Missing:
             return None
 
-    def replace(self, path: str, data: bytes, tag: str | None) -> str | None:
+    def replace(self, path: str, data: bytes, tag: str | None, *, durable: bool = True) -> str | None:
         """Puts an object in place of the one with this tag (None: where none is); its new tag. None: that moved on."""
         mode: Any = "create" if tag is None else {"e_tag": tag}
         try:

@@ -16,7 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deployer.compute.clusters import local_default
-from deployer.compute.running.table_jobs import TableCluster, published
 from deployer.compute.spark.local import LocalCluster, job_session, was_submitted
 from deployer.live.reader import live_instance
 from deployer.plan.planning import work_places
@@ -26,6 +25,7 @@ from deployer.tables.layout.indexes.parts import IN_ONE_PART, BuildPlan, PlanBui
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from deployer.compute.running.table_jobs import TableCluster
     from deployer.datasets.indexes.segments import SegmentJob
     from deployer.datasets.lance_types import LanceDataset
     from deployer.state.model.entities import InstanceState
@@ -80,6 +80,8 @@ def declared_there(instance: InstanceState, root: str, where: str, rows: int) ->
     """
     if rows <= SMALL_ROWS or was_submitted() or (live := live_instance(instance)) is None:
         return None
+    from deployer.compute.running.table_jobs import published  # its client of AWS takes 9 MiB of memory
+
     return published(root, live, "an index of the table is to be built", where)
 
 

@@ -288,8 +288,9 @@ def storage_from_json(form: Mapping[str, JSON]) -> Storage:
 
     Raises InvalidInput for what a spec could not say.
     """
-    refuse_unfit("storage", partial(ref, "storage"), {name: each for name, each in form.items() if each is not None})
-    default = Storage()
+    given, default = {name: each for name, each in form.items() if each is not None}, Storage()
+    if any(each != getattr(default, name, None) for name, each in given.items()):  # of most tables none does
+        refuse_unfit("storage", partial(ref, "storage"), given)
     return Storage(
         data_storage_version=text(form, "data_storage_version", default.data_storage_version),
         max_rows_per_file=whole(form, "max_rows_per_file", default.max_rows_per_file),
