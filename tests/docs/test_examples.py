@@ -89,7 +89,14 @@ def test_commands_in_the_documents_exist(text: str) -> None:
         elif command == "make":
             assert set(arguments) <= set(targets)
         else:
-            assert (REPOSITORY / command).is_file() or command in ("git", "cd", "export", "openssl", "python", "python3"), line
+            assert (REPOSITORY / command).is_file() or command in (
+                "git",
+                "cd",
+                "export",
+                "openssl",
+                "python",
+                "python3",
+            ), line
 
 
 def test_the_pages_of_commands_have_the_groups_of_the_help() -> None:
