@@ -1,4 +1,4 @@
-"""What commands are doing that do not say more of it themselves: shown on a terminal where that takes over a second."""
+"""Titles of commands that report no progress of their own: a terminal shows them for commands of over a second."""
 
 from __future__ import annotations
 
@@ -76,6 +76,6 @@ ACTIVITIES: Mapping[tuple[str, ...], str] = {
 
 
 def activity_of(arguments: Sequence[str]) -> str | None:
-    """Returns what the command of a command line is doing; None for one that is short or says it itself."""
+    """Returns the title of the command of a command line; None for one that is short or reports its own progress."""
     words = tuple(each for each in arguments if each != "--trust-udfs")
     return next((ACTIVITIES[words[:length]] for length in (1, 2) if words[:length] in ACTIVITIES), None)

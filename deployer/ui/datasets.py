@@ -1,4 +1,4 @@
-"""What the pages show of datasets of recordings: those that specs declare, and those that clients made."""
+"""Facts of datasets of recordings for the pages: those that specs declare, and those that clients made."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NS_PER_MS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class DatasetSummary:
-    """How much a dataset holds. `bytes` are those of its files; `registered_at` is when the last layer was registered,
+    """The size of a dataset. `bytes` are those of its files; `registered_at` is when the last layer was registered,
     in milliseconds since 1970, and None where there is none."""
 
     segments: int

@@ -1,7 +1,6 @@
-"""What a command is doing, shown on a terminal until the command prints its result, asks something or ends.
+"""The display of a running command on a terminal, until the command prints its result, asks a question or ends.
 
-It appears once that has taken a second, so that short commands show nothing, and nothing of Rich's displays is loaded
-before.
+It appears after a second, so that short commands show nothing and load nothing of Rich's displays.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ def show_activity(title: str, *, as_json: bool = False) -> OnProgress:
 
 
 def show_progress(title: str, *, as_json: bool = False) -> OnProgress:
-    """Does the same from the first progress on: before, no thread is started, which forks of this process rely on."""
+    """Shows the same from the first progress on. No thread starts before it, which forks of this process rely on."""
     end_activity()
     if not is_drawable(as_json=as_json):
         return no_progress
@@ -39,6 +38,6 @@ def show_progress(title: str, *, as_json: bool = False) -> OnProgress:
 
 
 def report_progress(now: Progress) -> None:
-    """Shows how far the command is with what is shown, if anything is."""
+    """Shows the progress of the command, where a display is on."""
     if (shown := current_activity()) is not None:
         shown.tell("", now.doing, now.done, now.total, now.unit)

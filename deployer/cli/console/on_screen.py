@@ -1,4 +1,4 @@
-"""Whether progress is drawn, and what is: it is removed before anything else is printed on the terminal."""
+"""The progress that is drawn on the terminal. It is removed before anything else is printed there."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from deployer.cli.console.streams import real
 
 
 class Shown(Protocol):
-    """What is drawn of a command, as a block that ends."""
+    """The display of a command, as a block that ends."""
 
     def tell(self, name: str, doing: str, done: int, total: int | None, unit: str) -> None:
-        """Shows how far the piece of work of that name is."""
+        """Shows the progress of the piece of work of that name."""
 
     def __exit__(self, kind: None, error: None, trace: None) -> None: ...
 
