@@ -77,7 +77,7 @@ def test_who_may_run_packaged_functions(project: Path, deployer: Deployer, monke
     assert (trusting["status"], trusting["details"]["trusts_all"]) == ("warning", True)
     assert found()["status"] == "ok"  # it was for one command
     monkeypatch.setenv(AUTHORS_VARIABLE, "ana")
-    assert found()["what"] == "1 packaged function by ana; here run those of ana"
+    assert found()["what"] == "1 packaged function by ana; functions of ana run here"
 
 
 def test_people_read_a_checklist(project: Path, deployer: Deployer) -> None:

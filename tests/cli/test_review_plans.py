@@ -75,7 +75,7 @@ def test_a_table_that_was_to_be_dropped_empty_may_not_hold_rows_now(applied: Pat
     ran = deployer("up", "demo.plan")
     assert ran.code == 3
     assert "table/air.planes: rows: 0 → 2" in ran.err
-    assert "nothing was changed; preview again with --out" in ran.err
+    assert "nothing was applied; preview again with --out" in ran.err
 
 
 def change_description(project: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_life_with_state_on_s3(project: Path, deployer: Deployer, bucket: str)
     assert deployer("preview", "--out", "plan.json", "--exit-code").code == 2
     assert deployer("up", "plan.json").code == 0
     again = deployer("up", "plan.json")
-    assert (again.code, "moved since" in again.err) == (3, True)
+    assert (again.code, "changed since" in again.err) == (3, True)
     specs.write_text("kind: [")
     assert deployer("tables").code == 0  # the root is read from what was applied
     specs.unlink()

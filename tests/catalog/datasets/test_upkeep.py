@@ -85,7 +85,7 @@ def test_one_run_of_a_kind_is_running_and_a_dead_one_is_taken_over(catalog: Cata
         begin_runs(
             store, [log_of_runs(datasets, datasets.by_id(other))], "COMPACT", cause="of a process that died", lease=-1
         )
-        assert "compacted" in do_maintenance(catalog, other, compact_fragments=True)
+        assert "Compacted" in do_maintenance(catalog, other, compact_fragments=True)
         assert [each.status for each in maintenance_runs(store, datasets.by_id(other))] == ["SUCCEEDED", "FAILED"]
 
 

@@ -91,7 +91,7 @@ def test_names_nullability_and_types_change_without_definitions(table: Table) ->
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown column": ({"path": "ratin", "rename": "x"}, "the table has no column 'ratin'"),
     "nothing": ({"path": "half"}, "is not an alteration"),
-    "an unknown part": ({"path": "half", "name": "x"}, "has 'name'"),
+    "an unknown part": ({"path": "half", "name": "x"}, "has an unknown part 'name'"),
     "a name that is there": ({"path": "half", "rename": "name"}, "name"),
     "itself": ({"path": "half", "udf": "half + 1"}, "no field named half"),
     "a circle": ({"path": "half", "udf": "CASE WHEN far THEN 1.0 END"}, "read each other: half → far → half"),

@@ -287,7 +287,9 @@ def test_rows_that_repeat_other_keys_while_they_are_copied(lake: Lake, monkeypat
         return copy_rows(*args)
 
     monkeypatch.setattr("deployer.tables.evolution.rewrite.rewrite.copy_rows", late)
-    with pytest.raises(Refused, match="1 of 3 rows have row keys that another row has, such as b=2; the table is as"):
+    with pytest.raises(
+        Refused, match="1 of 3 rows have row keys that another row has, such as b=2; the table is unchanged"
+    ):
         declared(lake, row_keys=("b",))
     assert lake.open("t").opened.row_keys == ("a",)
     assert all(each.status != "writing" for each in lake.open("t").opened.state.datasets)
