@@ -193,9 +193,9 @@ CASES: Mapping[str, tuple[Setting, str, str, str, str]] = {
     ),
     "small quota": (_set(vcpus=16.0), "quotas", "warning", "small (44) may take more", "request a higher quota in"),
     "no quota": (_set(vcpus=None), "quotas", "warning", "AccessDenied", "servicequotas:ListServiceQuotas"),
-    "clock behind": (_set(skew=dt.timedelta(minutes=20)), "clock", "wrong", "s behind the clock of", "set the clock"),
-    "clock before": (_set(skew=dt.timedelta(minutes=-20)), "clock", "wrong", "s ahead of the clock of", "set the clock"),
-    "clock a little off": (_set(skew=dt.timedelta(seconds=100)), "clock", "warning", "s behind the clock of", "set the"),
+    "clock behind": (_set(skew=dt.timedelta(minutes=20)), "clock", "wrong", "s behind the clock", "set the clock"),
+    "clock before": (_set(skew=dt.timedelta(minutes=-20)), "clock", "wrong", "s ahead of the clock", "set the clock"),
+    "clock a little off": (_set(skew=dt.timedelta(seconds=100)), "clock", "warning", "s behind the clock", "set the"),
     "expired token": (_set(refused="ExpiredToken"), "identity", "wrong", "ExpiredToken", "renew the credentials"),
     "identity denied": (_set(refused="AccessDenied"), "identity", "warning", "AccessDenied", "sts:GetCallerIdentity"),
     "identity denied: bucket": (
