@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from threading import Lock
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from deployer.catalog.datasets.model.record import DatasetRecord, id_of_name, re
 from deployer.catalog.datasets.reads.index import DatasetIndex, Indexes
 from deployer.catalog.datasets.upkeep import maintenance_runs
 from deployer.errors import DeployerError, NotFound
+from deployer.specs.yaml.suggestions import nearest
 from deployer.state.model.services import Run
 from deployer.state.reader import StateReader
 
@@ -159,8 +159,7 @@ class DatasetsView:
         dataset_id = id_of_name(instance, name)
         record = None if dataset_id is None else record_of(instance, dataset_id)
         if record is None or record.kind != "dataset":
-            names = [each.name for each in records_of(instance) if each.kind == "dataset"]
-            near = next(iter(get_close_matches(name, names, 1)), None)
+            near = nearest(name, [each.name for each in records_of(instance) if each.kind == "dataset"])
             remedy = f"did you mean {near!r}?" if near else "choose one of the page of datasets"
             raise NotFound(f"there is no dataset {name!r}", remedy=remedy)
         return record

@@ -28,7 +28,7 @@ LARGEST = 1 << 62  #: bytes that the chunks of a recording may say that they hav
 RECORDING, BLUEPRINT = 1, 2  #: kinds of stores: a blueprint says how a viewer shows recordings
 
 #: Columns of a chunk in a manifest, beside those of its timelines and components.
-CHUNK_FIELDS = (
+_CHUNK_FIELDS = (
     pa.field("chunk_entity_path", pa.utf8()),
     pa.field("chunk_id", pa.binary(16)),
     pa.field("chunk_is_static", pa.bool_()),
@@ -119,13 +119,20 @@ def _of_footer(footer: Any, end: int, source: ByteSource, kind: int) -> Iterator
         yield Recording.of(each.store_id.recording_id, batch, schema, each.sorbet_schema_sha256)
 
 
-def _require_within(manifest: pa.RecordBatch, end: int, source: ByteSource) -> None:
-    """Raises InvalidInput for a manifest that lacks a column, and for chunks that are not before byte `end`."""
+def lacked_field(manifest: pa.RecordBatch) -> str | None:
+    """Returns the first column of a chunk that the manifest lacks, or has with another type or nulls; else None."""
     schema = manifest.schema
-    for field in CHUNK_FIELDS:
+    for field in _CHUNK_FIELDS:
         found = schema.get_field_index(field.name)
         if found < 0 or (column := manifest.column(found)).type != field.type or column.null_count:
-            raise _damaged(source, f"its footer lacks {field.name}")
+            return str(field.name)
+    return None
+
+
+def _require_within(manifest: pa.RecordBatch, end: int, source: ByteSource) -> None:
+    """Raises InvalidInput for a manifest that lacks a column, and for chunks that are not before byte `end`."""
+    if (lacked := lacked_field(manifest)) is not None:
+        raise _damaged(source, f"its footer lacks {lacked}")
     offsets, sizes = (manifest[name].to_pylist() for name in ("chunk_byte_offset", "chunk_byte_size"))
     for first, size in zip(offsets, sizes, strict=True):  # most have few: an array would take longer to make
         if not MESSAGE_HEADER <= first <= first + size <= end:
@@ -192,7 +199,7 @@ def _recording(segment: str, chunks: Sequence[_Chunk]) -> Recording:
         [each.length for each in chunks],
         [each.size for each in chunks],
     ]
-    fields = list(CHUNK_FIELDS)
+    fields = list(_CHUNK_FIELDS)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
     for name, kind in {field.name: field.type for each in chunks for field in each.indexes}.items():
         for side in ("min", "max"):

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from deployer.catalog.protocol.messages import log_msg
 from deployer.catalog.recordings.frames import MESSAGE_HEADER, read_footer, require_recording
 from deployer.catalog.recordings.manifest import columns_in, fault_of_columns, head_of, manifest_in
-from deployer.catalog.recordings.recording import CHUNK_FIELDS, LARGEST, SHA256, Recording
+from deployer.catalog.recordings.recording import LARGEST, SHA256, Recording, lacked_field
 from deployer.catalog.recordings.row_range import RowRange
 from deployer.catalog.recordings.source import SmallFile, small_file
 from deployer.errors import DeployerError
@@ -101,10 +101,8 @@ def _checked(group: Sequence[_Footed]) -> Sequence[SmallRecording | None]:
     if not counts.all() or fault_of_columns(group[0].manifest.schema) is not None:
         return none
     [block] = pa.Table.from_batches([each.manifest for each in group]).combine_chunks().to_batches()
-    for field in CHUNK_FIELDS:
-        at = block.schema.get_field_index(field.name)
-        if at < 0 or (column := block.column(at)).type != field.type or column.null_count:
-            return none
+    if lacked_field(block) is not None:
+        return none
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
     sizes = block["chunk_byte_size_uncompressed"].to_numpy()
     if sizes.max() >= _LARGEST_CHUNK:

@@ -65,7 +65,7 @@ class LoadAttempt:
         table, request = self.table, self.request
         table.refuse_view()
         if job := done_before(table.store, table.root, table.entry, request):
-            return self._result(job, already_done=True)
+            return self._result(job)
         if request.bad_rows is not None:
             check_bad_rows_file(request.bad_rows, table.schema, may_be_own=request.job_id is not None)
         unique = _unique_load(table, request)
@@ -78,7 +78,7 @@ class LoadAttempt:
             self._refuse(plan, loaded, bad)
             if job := self._done_meanwhile(plan, loaded):
                 discard(table.location, loaded.written)
-                return self._result(job, already_done=True)
+                return self._result(job)
             self._set_aside(bad, loaded)
         bad_rows = sum(each.rows for each in bad.values())
         if not loaded.written and request.mode != "overwrite":
@@ -88,7 +88,7 @@ class LoadAttempt:
         if done.already_done:
             discard(table.location, loaded.written)
             refuse_other_files(done.job, files, table.address)
-            return self._result(done.job, bad_rows=bad_rows, already_done=True)
+            return self._result(done.job, bad_rows=bad_rows)
         result = self._result(done.job, loaded, bad_rows)
         if request.mode != "append":
             rows = sum(each.rows for each in loaded.written)
@@ -165,12 +165,10 @@ class LoadAttempt:
                 remove_bad_rows(self.request.bad_rows)
             raise
 
-    def _result(
-        self, job: Job, loaded: LoadedFragments | None = None, bad_rows: int = 0, *, already_done: bool = False
-    ) -> IngestResult:
+    def _result(self, job: Job, loaded: LoadedFragments | None = None, bad_rows: int = 0) -> IngestResult:
         """Returns the result of a job; without `loaded` where it was done before."""
+        already_done = loaded is None
         written = loaded.written if loaded is not None else ()
-        skips = loaded is not None and self.request.on_duplicate == "skip"
         return IngestResult(
             self.table.entry.full_name,
             job.job_id,
@@ -184,7 +182,7 @@ class LoadAttempt:
             time.monotonic() - self.started,
             already_done,
             unique=has_unique_keys(self.table.state),
-            duplicates_skipped=loaded.duplicates.rows if loaded is not None and skips else 0,
+            duplicates_skipped=loaded.duplicates.rows if loaded and self.request.on_duplicate == "skip" else 0,
         )
 
 
