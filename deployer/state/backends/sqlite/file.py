@@ -129,9 +129,11 @@ class SqliteFile:
         try:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            # A COMMIT that fails may have written its frames: only the log can show it.
             if connection.in_transaction:
                 connection.rollback()
+            if primary_code(error) == sqlite3.SQLITE_FULL:
+                raise  # the frame that commits is the last one, and there was no room for it
+            # Any other COMMIT that fails may have written its frames: only the log can show it.
             raise OutcomeUnknown(f"the commit was not confirmed: {error}", where=self.path) from error
 
     def _connection(self) -> Connection:
@@ -154,16 +156,29 @@ class SqliteFile:
 
 def as_deployer_error(error: sqlite3.DatabaseError, path: Path) -> DeployerError:
     """SQLite's error about the file at `path`, as an error of ours."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    code = primary_code(error)
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return Corrupt(f"the state store's file is damaged: {error}", where=path, remedy=RECOVERY)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
         return NotWritten(
             f"another process has held the state store for {BUSY_TIMEOUT:.0f} s", where=path, remedy="try again"
         )
+    if code == sqlite3.SQLITE_FULL:
+        return DeployerError(
+            "the disk is full, and the state store was not changed",
+            where=path,
+            remedy="free some space, then run the command again",
+        )
     return DeployerError(
-        f"the state store cannot be used: {error}", where=path, remedy="check the disk and its permissions"
+        f"the state store cannot be used: {error}",
+        where=path,
+        remedy="check the disk: its free space, its permissions and its health",
     )
+
+
+def primary_code(error: sqlite3.Error) -> int:
+    """Returns SQLite's primary result code of an error (https://www.sqlite.org/rescode.html); 0 where it has none."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 #: Data and as much of the file's metadata as is needed to read it; macOS knows only the flush of both.
