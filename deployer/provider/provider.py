@@ -97,7 +97,7 @@ class LakeProvider:
         kind = _kind(urn)
         if preview:
             return Resource("", news, kind.preview(news))
-        return kind.create(self.stores, urn, news, self._tell(urn))
+        return kind.create(self.stores, urn, news, self._progress_of(urn))
 
     def read(self, urn: str, id: str, inputs: Properties) -> Resource | None:
         """Returns the live resource; None when it is gone. `inputs` are empty for an import."""
@@ -108,7 +108,7 @@ class LakeProvider:
         kind = _kind(urn)
         if preview:
             return Resource(id, news, kind.preview(news))
-        return kind.update(self.stores, id, news, self._tell(urn))
+        return kind.update(self.stores, id, news, self._progress_of(urn))
 
     def delete(self, urn: str, id: str, outputs: Properties) -> None:
         kind = _kind(urn)
@@ -129,7 +129,7 @@ class LakeProvider:
     def cancel(self) -> None:
         self.stores.close()
 
-    def _tell(self, urn: str) -> OnProgress:
+    def _progress_of(self, urn: str) -> OnProgress:
         return lambda now: self.on_progress(urn, now.doing, now.done, now.total, now.unit)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -191,6 +191,13 @@ def to_change(table: ReadTable) -> OpenTable:
     if not isinstance(table, OpenTable):
         raise TypeError("the table was opened to be read only")
     return table
+
+
+def find_entries(entries: Collection[TableEntry], names: Sequence[str] | None) -> list[TableEntry]:
+    """Returns the active tables, or those of `names`, in the order of their full names. Raises as `find_entry` does."""
+    active = [entry for entry in entries if entry.status == "active"]
+    found = [find_entry(active, name) for name in names] if names else active
+    return sorted({entry.table_id: entry for entry in found}.values(), key=lambda entry: entry.full_name)
 
 
 def find_entry(entries: Iterable[TableEntry], name: str) -> TableEntry:

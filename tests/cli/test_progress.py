@@ -17,7 +17,7 @@ from deployer.cli.console.drawing import Drawing
 from deployer.cli.console.progress_display import INTERVAL, Meter
 from deployer.cli.console.step_view import StepView
 from deployer.engine import Diagnostic, Event, StepFailed, StepFinished, StepProgress, StepStarted
-from deployer.platform.system.progress import describe_progress
+from deployer.platform.system.progress import Progress, describe_progress
 from tests import forks
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, make_project, table
@@ -109,7 +109,7 @@ def test_a_terminal_shows_a_bar_for_each_piece_of_work() -> None:
     drawn = Meter(as_json=False, clock=Clock())
     for number in range(12):
         drawn.begin(f"t{number}", f"updating t{number}")
-    drawn.tell("t0", "writing", 30, 40, "rows")
+    drawn.report("t0", Progress("writing", 30, 40))
     drawn.end("t1")
     console = Console(width=120, force_terminal=True, color_system=None, record=True, file=StringIO())
     console.print(Drawing(console, drawn._copied, Clock()).render())
@@ -217,7 +217,7 @@ def test_the_time_left_is_that_of_the_pace_so_far(
     clock = Clock()
     with Meter(as_json=False, clock=clock) as shown:
         shown.begin("it", "writing it")
-        shown.tell("it", "writing", 0, 40, "rows")
+        shown.report("it", Progress("writing", 0, 40))
         clock.now = at
         piece = shown._pieces["it"]
         piece.done = done
@@ -230,5 +230,5 @@ def test_another_phase_begins_its_own_pace() -> None:
         shown.begin("it", "it")
         for second, doing, done in ((0, "reading", 0), (50, "reading", 40), (50, "writing", 10), (60, "writing", 20)):
             clock.now = second
-            shown.tell("it", doing, done, 40, "rows")
+            shown.report("it", Progress(doing, done, 40))
         assert shown._pieces["it"].time_left(clock.now) == "20s left"

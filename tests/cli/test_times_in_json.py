@@ -86,7 +86,7 @@ def test_every_command_with_json_is_looked_at() -> None:
 
 
 def test_a_line_of_the_agents_log(capsys: pytest.CaptureFixture[str]) -> None:
-    AgentLog(as_json=True).tell("watching", root="lakes/demo")
+    AgentLog(as_json=True).report("watching", root="lakes/demo")
     [(_, value)] = times(json.loads(capsys.readouterr().err))
     assert TIME.fullmatch(value)
 

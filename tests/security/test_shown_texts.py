@@ -584,8 +584,8 @@ def test_events_of_a_run_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
             for event in events:
                 view(event)
         log = AgentLog(as_json=as_json)
-        log.tell("started", table=HOSTILE, service=HOSTILE, run=HOSTILE, why=HOSTILE)
-        log.tell("trouble", why=HOSTILE)
+        log.report("started", table=HOSTILE, service=HOSTILE, run=HOSTILE, why=HOSTILE)
+        log.report("trouble", why=HOSTILE)
         meter = Meter(as_json=as_json)
         watcher = _watcher(meter, "job", HOSTILE)
         watcher.on_status(RunStatus(RunState.RUNNING, HOSTILE, HOSTILE))

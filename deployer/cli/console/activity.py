@@ -32,7 +32,7 @@ def show_progress(title: str, *, as_json: bool = False) -> OnProgress:
             begun = True
             begin_activity(meter.__enter__())
             meter.begin("", title)
-        meter.tell("", now.doing, now.done, now.total, now.unit)
+        meter.report("", now)
 
     return report
 
@@ -40,4 +40,4 @@ def show_progress(title: str, *, as_json: bool = False) -> OnProgress:
 def report_progress(now: Progress) -> None:
     """Shows the progress of the command, where a display is on."""
     if (shown := current_activity()) is not None:
-        shown.tell("", now.doing, now.done, now.total, now.unit)
+        shown.report("", now)

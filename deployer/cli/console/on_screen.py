@@ -6,13 +6,14 @@ import sys
 from typing import Protocol
 
 from deployer.cli.console.streams import real
+from deployer.platform.system.progress import Progress
 
 
 class Shown(Protocol):
     """The display of a command, as a block that ends."""
 
-    def tell(self, name: str, doing: str, done: int, total: int | None, unit: str) -> None:
-        """Shows the progress of the piece of work of that name."""
+    def report(self, name: str, progress: Progress) -> None:
+        """Shows how far the work of that name is."""
 
     def __exit__(self, kind: None, error: None, trace: None) -> None: ...
 

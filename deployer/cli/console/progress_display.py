@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -105,15 +106,20 @@ class Meter:
             if drawing is not None:
                 drawing.stop()
 
-    def begin(self, name: str, title: str) -> None:
-        """Work that is running from now on; `title` says what and on what: `updating table/nyc.flights`."""
+    def begin(self, name: str, title: str | None = None) -> OnProgress:
+        """Shows work that is running from now on, and returns the callback that takes its progress.
+
+        `title` says what is done and to what, such as `updating table/nyc.flights`; by default, it is the name.
+        """
         with self._lock:
             now = self._clock()
-            self._pieces[name] = Piece(title, now, now, now)
+            self._pieces[name] = Piece(title or name, now, now, now)
         self._refresh()
+        return partial(self.report, name)
 
-    def tell(self, name: str, doing: str, done: int, total: int | None, unit: str) -> None:
-        """Prints the progress; nothing for work that has not started or has ended."""
+    def report(self, name: str, progress: Progress) -> None:
+        """Shows how far the work is; nothing for work that has not started or has ended."""
+        doing, done, total, unit = progress.doing, progress.done, progress.total, progress.unit
         with self._lock:
             piece = self._pieces.get(name)
             if piece is None:
@@ -136,7 +142,7 @@ class Meter:
             self.console.print(Text(f"  {piece.title}: {said}"), soft_wrap=True)
 
     def end(self, name: str) -> None:
-        """Work that has ended, however it did."""
+        """Removes work that has ended, with or without success."""
         with self._lock:
             self._pieces.pop(name, None)
 
@@ -170,8 +176,8 @@ def progress_shown(title: str, *, as_json: bool) -> Iterator[OnProgress]:
             nonlocal begun
             if not begun:
                 begun = True
-                meter.begin(title, title)
-            meter.tell(title, now.doing, now.done, now.total, now.unit)
+                meter.begin(title)
+            meter.report(title, now)
 
         yield report_progress
 
@@ -184,9 +190,5 @@ def working(title: str, *, as_json: bool = False) -> Iterator[OnProgress]:
     Nothing may be printed on stdout in the block.
     """
     with Meter(as_json=as_json) as meter:
-        meter.begin(title, title)
-
-        def report_progress(now: Progress) -> None:
-            meter.tell(title, now.doing, now.done, now.total, now.unit)
-
-        yield report_progress if is_drawable(as_json=as_json) else no_progress
+        on_progress = meter.begin(title)
+        yield on_progress if is_drawable(as_json=as_json) else no_progress

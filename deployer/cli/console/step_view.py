@@ -23,6 +23,7 @@ from deployer.engine import (
     StepProgress,
     StepStarted,
 )
+from deployer.platform.system.progress import Progress
 from deployer.provider.urn import address_of, is_in_no_cloud, without_urns
 
 _DOING = {"create": "creating", "update": "updating", "delete": "deleting", "replace": "replacing", "read": "reading"}
@@ -50,7 +51,7 @@ class StepView:
     def __call__(self, event: Event) -> None:
         match event:
             case StepProgress(urn, doing, done, total, unit):
-                self._meter.tell(_name(urn), doing, done, total, unit)
+                self._meter.report(_name(urn), Progress(doing, done, total, unit))
             case StepStarted(urn, op) if op not in _QUIET:
                 self._meter.begin(_name(urn), f"{_DOING.get(op, op)} {_name(urn)}")
             case StepFinished(urn):
@@ -61,9 +62,9 @@ class StepView:
                 pass
             case _:
                 assert_never(event)
-        self._tell_json(event) if self._meter.as_json else self._tell(event)
+        self._print_json(event) if self._meter.as_json else self._print(event)
 
-    def _tell(self, event: Event) -> None:
+    def _print(self, event: Event) -> None:
         match event:
             case StepFinished(urn, op, seconds) if op not in _QUIET and address_of(urn):
                 done = Text(f"  {_DONE.get(op, op)} {_name(urn)}", "green").append(f" ({seconds:.2f} s)", "dim")
@@ -78,19 +79,19 @@ class StepView:
             case _:
                 pass
 
-    def _tell_json(self, event: Event) -> None:
-        tell = self._meter.event
+    def _print_json(self, event: Event) -> None:
+        report = self._meter.event
         match event:
             case StepStarted(urn, op) if op not in _QUIET and address_of(urn):
-                tell("started", address=_name(urn), op=op)
+                report("started", address=_name(urn), op=op)
             case StepFinished(urn, op, seconds) if op not in _QUIET and address_of(urn):
-                tell("finished", address=_name(urn), op=op, seconds=round(seconds, 3))
+                report("finished", address=_name(urn), op=op, seconds=round(seconds, 3))
             case StepFailed(urn, op, message):
-                tell("failed", address=address_of(urn) or urn, op=op, message=without_urns(message))
+                report("failed", address=address_of(urn) or urn, op=op, message=without_urns(message))
             case Diagnostic(urn, "warning" | "error" as severity, message):
-                tell("message", address=address_of(urn) if urn else None, severity=severity, message=message)
+                report("message", address=address_of(urn) if urn else None, severity=severity, message=message)
             case ProgramOutput(text):
-                tell("output", address=None, message=text)
+                report("output", address=None, message=text)
             case _:
                 pass
 

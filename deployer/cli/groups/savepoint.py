@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from deployer.live.model import Unreadable
     from deployer.platform.files.json_values import JSON
     from deployer.state.model.catalog_savepoints import CatalogSavepoint
-    from deployer.state.model.entities import TableEntry
     from deployer.state.reader import StateReader
 
 app = typer.Typer(
@@ -71,11 +69,12 @@ def create(
     from deployer.state import open_store
     from deployer.state.model.catalog_savepoints import catalog_records
     from deployer.state.model.times import as_document
+    from deployer.tables.open_table import find_entries
 
     kept_for = None if expires is None else parse_duration(expires)
     root = root_to_read(project, stack, specs)
     with closing(open_store(root)) as store:
-        entries = chosen_entries(store, table)
+        entries = find_entries(store.instance().tables.values(), table)
         broken = [] if table else _unreadable(store, root)
         left_out = {each.table_id for each in broken}
         entries = [each for each in entries if each.table_id not in left_out]
@@ -115,9 +114,10 @@ def list_(
     from deployer.state import open_reader
     from deployer.state.model.catalog_savepoints import catalog_savepoints
     from deployer.state.model.times import as_document
+    from deployer.tables.open_table import find_entries
 
     with closing(open_reader(root_to_read(project, stack, specs))) as store:
-        entries = chosen_entries(store, table)
+        entries = find_entries(store.instance().tables.values(), table)
         states, failures = store.each_table([each.table_id for each in entries])
         of_catalog = {} if table else catalog_savepoints(store.instance())
     for each in entries:
@@ -167,24 +167,17 @@ def delete(
     from deployer.cli.inputs.lake_root import root_to_read
     from deployer.services.savepoints.savepoints import delete_savepoint
     from deployer.state import open_store
+    from deployer.tables.open_table import find_entries
 
     root = root_to_read(project, stack, specs)
     with closing(open_store(root)) as store:
-        done = delete_savepoint(store, root, chosen_entries(store, table), name, catalog=not table)
+        entries = find_entries(store.instance().tables.values(), table)
+        done = delete_savepoint(store, root, entries, name, catalog=not table)
     if as_json:
         print_json({"name": name, "tables": list(done)})
         return 0
     stdout().print(f"deleted savepoint {name} of {', '.join(done)}")
     return 0
-
-
-def chosen_entries(store: StateReader, names: Sequence[str] | None) -> list[TableEntry]:
-    """Returns the active tables, or those named. Raises NotFound with the nearest name."""
-    from deployer.tables.open_table import find_entry
-
-    entries = [entry for entry in store.instance().tables.values() if entry.status == "active"]
-    chosen = entries if not names else [find_entry(entries, name) for name in names]
-    return sorted({entry.table_id: entry for entry in chosen}.values(), key=lambda entry: entry.full_name)
 
 
 def _unreadable(store: StateReader, root: str) -> list[Unreadable]:

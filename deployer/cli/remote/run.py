@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import typer
@@ -113,7 +114,7 @@ def _wants_to_cancel(run_name: str) -> bool | None:
 def _watcher(meter: Meter, name: str, run_name: str) -> Watcher:
     def on_status(status: RunStatus) -> None:
         doing = f"{status.state} ({status.reported})"
-        meter.tell(name, doing, 0, None, "")
+        meter.report(name, Progress(doing, 0, None, ""))
         if meter.as_json:
             meter.event("status", run=run_name, state=status.state, said=status.reported, detail=status.detail)
         elif status.state in (RunState.WAITING, RunState.RUNNING):
@@ -121,7 +122,7 @@ def _watcher(meter: Meter, name: str, run_name: str) -> Watcher:
 
     def on_progress(progress: Progress) -> None:
         doing = f"{progress.doing}, {progress.rows:,} rows read" if progress.rows else progress.doing
-        meter.tell(name, doing, progress.done, progress.total, progress.unit)
+        meter.report(name, replace(progress, doing=doing))
 
     def on_line(line: str) -> None:
         if meter.as_json:

@@ -9,6 +9,7 @@ from pathlib import Path
 from deployer.cli.console.progress_display import Meter
 from deployer.errors import InvalidInput
 from deployer.platform.storage.s3_objects import S3Objects
+from deployer.platform.system.progress import Progress
 from deployer.tables.ingest.files.find import find_sources
 from deployer.tables.ingest.files.folder_names import folders_of
 from deployer.tables.ingest.files.loaded_files import identified
@@ -50,10 +51,10 @@ def upload_files(
     total = sum(Path(source.path).stat().st_size for source in sources)
     addresses, done = [], 0
     with Meter(as_json=as_json) as meter:
-        meter.begin(job_id, "uploading")
+        on_progress = meter.begin(job_id, "uploading")
         for number, source in enumerate(sources):
             file = Path(source.path)
-            meter.tell(job_id, file.name, done, total, "bytes")
+            on_progress(Progress(file.name, done, total, "bytes"))
             key = "/".join((folder, str(number), *folders_of(source.folders), file.name))
             objects.upload(key, file)
             addresses.append(f"{root.rstrip('/')}/{key}")

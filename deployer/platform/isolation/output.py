@@ -58,17 +58,17 @@ class _Lines:
             if (last and self._rest) or len(self._rest) > _LONGEST_LINE:
                 lines, self._rest = [*lines, self._rest], b""
             for line in lines[: self._lines]:
-                self._tell(line)
+                self._pass_on(line)
             self._lines -= len(lines)
             if self._bytes < 0 or self._lines < 0:
-                self._tell(b"(there is more, which is not shown)")
+                self._pass_on(b"(there is more, which is not shown)")
                 self._bytes, self._rest = -1, b""
 
     def close(self) -> None:
         with self._lock:
             self._on_line = None
 
-    def _tell(self, line: bytes) -> None:
+    def _pass_on(self, line: bytes) -> None:
         text = _printable(line.decode(errors="replace").rstrip("\r"))
         cut = text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "…"
         if self._on_line is not None:

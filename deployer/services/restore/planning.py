@@ -13,6 +13,7 @@ from deployer.errors import NotFound, Refused
 from deployer.live.reader import live_table
 from deployer.plan.diff.lakes import diff
 from deployer.plan.render.changes import describe
+from deployer.services.restore.catalog import CatalogUndoing
 from deployer.services.restore.points import RestorePoint, version_point
 from deployer.services.savepoints.savepoints import tables_with
 from deployer.state.model.entities import Job, TableEntry, TableState
@@ -63,6 +64,27 @@ class Undoing:
     jobs_back: tuple[Job, ...]
     changes: tuple[str, ...]
     nothing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePlan:
+    """What a restore would undo of tables and of the catalog, which is None where it is not restored."""
+
+    tables: Sequence[Undoing]
+    catalog: CatalogUndoing | None = None
+
+    @property
+    def changed_tables(self) -> list[Undoing]:
+        return [each for each in self.tables if not each.nothing]
+
+    @property
+    def changes_catalog(self) -> bool:
+        return self.catalog is not None and not self.catalog.nothing
+
+    @property
+    def nothing(self) -> bool:
+        """Whether all is as it was then."""
+        return not self.changed_tables and not self.changes_catalog
 
 
 def preview_restore(

@@ -75,15 +75,15 @@ def agent(
     gc.set_threshold(700, 10, 10)  # commands seldom look for cycles: this one lives long
     log = AgentLog(as_json=as_json)
     with closing(open_store(root)) as store:
-        datasets = ScheduledDatasets(store, root, log.tell)
-        found = Agent(store, root, log.tell, settings, beside=datasets)
+        datasets = ScheduledDatasets(store, root, log.report)
+        found = Agent(store, root, log.report, settings, beside=datasets)
         with obeyed(found), served(found, listen) if not once and listen != "off" else nullcontext() as address:
-            log.tell("watching", root=root, every=settings.every, listen=address, once=once)
+            log.report("watching", root=root, every=settings.every, listen=address, once=once)
             whole = found.once() if once else found.watch()
     ended = dict(found.workers.ended)
     for status, number in datasets.ended.items():
         ended[status] = ended.get(status, 0) + number
-    log.tell("stopped", runs=ended)
+    log.report("stopped", runs=ended)
     if not whole:
         return Interrupted.exit_code
     return 1 if once and ended.get("FAILED") else 0

@@ -18,7 +18,7 @@ class AgentLog:
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
 
-    def tell(self, event: str, **about: Any) -> None:
+    def report(self, event: str, **about: Any) -> None:
         """Logs an event. Values that are None are left out."""
         now = dt.datetime.now(dt.UTC)
         known = {name: value for name, value in about.items() if value is not None}

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from deployer.columns.backfill.failed_rows import ErrorRecord
     from deployer.columns.backfill.results import BackfillPlan
     from deployer.platform.isolation.trusted_functions import TrustedFunctions
-    from deployer.platform.system.progress import Progress
 
 ColumnName = Annotated[str, typer.Argument(metavar="COLUMN", help="The computed column.")]
 Where = Annotated[
@@ -150,8 +149,6 @@ def backfill(
         opened = target.opened()
         admit(opened, definition_of(opened, column, None, find), None, None, cluster=cluster)
         with Meter(as_json=as_json) as meter:
-            meter.begin(target.name, target.name)
-
             has_begun = bool(job_id)
 
             def begun(engine: str, reason: str) -> None:
@@ -160,12 +157,10 @@ def backfill(
                 if engine == "spark" and not as_json:
                     note(f"computing with Spark: {reason}")
 
-            def report_progress(now: Progress) -> None:
-                meter.tell(target.name, now.doing, now.done, now.total, now.unit)
-
+            on_progress = meter.begin(target.name)
             job = BackfillJob(opened, request, own_id, not job_id, cluster=choose, on_engine=begun)
             try:
-                done = compute(job, lambda of: definition_of(of, column, None, find), report_progress)
+                done = compute(job, lambda of: definition_of(of, column, None, find), on_progress)
             except (DeployerError, KeyboardInterrupt):
                 if has_begun and not as_json:
                     note(f"the id of the job is {own_id}: `--job-id {own_id}` resumes it")

@@ -21,7 +21,7 @@ from deployer.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from deployer.platform.system.progress import Progress
+    pass
 
 
 class Missing(StrEnum):
@@ -151,8 +151,6 @@ def load(
         if cluster is not None:
             choose()  # an unknown cluster is reported at once; else it is chosen when Spark is needed
         with Meter(as_json=as_json) as meter:
-            meter.begin(target.name, target.name)
-
             has_begun = bool(job_id)
 
             def begun(engine: str, reason: str) -> None:
@@ -161,15 +159,13 @@ def load(
                 if engine == "spark" and not as_json:
                     note(f"loading with Spark: {reason}")
 
-            def report_progress(now: Progress) -> None:
-                meter.tell(target.name, now.doing, now.done, now.total, now.unit)
-
+            on_progress = meter.begin(target.name)
             try:
                 done = load_columns(
                     target.opened(),
                     request,
                     own_id,
-                    report_progress,
+                    on_progress,
                     is_new=not job_id,
                     cluster=choose,
                     on_engine=begun,

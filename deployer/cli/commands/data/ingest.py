@@ -228,11 +228,11 @@ def ingest(
             where = "with Spark" if engine == "spark" else "in this process"
             if not as_json:
                 note(f"loading {where}: {reason}")
-            meter.begin(table, table)
+            meter.begin(table)
 
         def report_progress(now: Progress) -> None:
             doing = f"{now.doing}, {now.rows:,} rows read" if now.rows else now.doing
-            meter.tell(table, doing, now.done, now.total, now.unit)
+            meter.report(table, replace(now, doing=doing))
 
         notes: list[str] = []
 
@@ -252,6 +252,8 @@ def ingest(
 
 def _services_after(root: str, table: str, cluster: Callable[[], LocalCluster], *, as_json: bool) -> list[AfterLoad]:
     """Runs the services that are due after the load, and prints their results."""
+    from functools import partial
+
     from deployer.cli.console.output import note
     from deployer.cli.console.progress_display import Meter
     from deployer.cli.summaries.service_run import print_done
@@ -264,10 +266,7 @@ def _services_after(root: str, table: str, cluster: Callable[[], LocalCluster], 
                 note(f"{due.service} is due: {due.why}")
             meter.begin(table, f"{table} {due.service}")
 
-        def report_progress(now: Progress) -> None:
-            meter.tell(table, now.doing, now.done, now.total, now.unit)
-
-        done = run_due_services(root, table, cluster, report_progress, begun)
+        done = run_due_services(root, table, cluster, partial(meter.report, table), begun)
     for each in () if as_json else done:
         if each.done is not None:
             print_done(each.done)

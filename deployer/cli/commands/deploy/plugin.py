@@ -151,14 +151,14 @@ def install_with_progress(
             remedy="set PULUMI_HOME to a folder outside of the project",
         )
     with Meter(as_json=as_json) as meter:
-        meter.begin(plugin.name, f"installing {plugin}")
+        on_progress = meter.begin(plugin.name, f"installing {plugin}")
         try:
             return install_plugin(
                 plugin,
                 server=server,
                 file=file,
                 sha256=sha256,
-                on_progress=lambda at: meter.tell(plugin.name, at.doing, at.done, at.total, at.unit),
+                on_progress=on_progress,
                 on_wait=_note_waiting,
             )
         finally:

@@ -297,7 +297,7 @@ def _run(
     from deployer.cli.inputs.table import changed_by_state
     from deployer.cli.summaries.row_change import document_of, in_words, print_change
     from deployer.errors import Interrupted
-    from deployer.platform.system.progress import Progress, no_progress
+    from deployer.platform.system.progress import no_progress
 
     with changed_by_state(project, stack, specs, table) as opened:
         name = opened.entry.full_name
@@ -312,13 +312,8 @@ def _run(
             if foreseen.rows:
                 confirm(f"{in_words(foreseen.counts).capitalize()} of {name}?")
         with Meter(as_json=as_json) as meter:
-            meter.begin(name, name)
-
-            def report_progress(now: Progress) -> None:
-                meter.tell(name, now.doing, now.done, now.total, now.unit)
-
             try:
-                done = change(opened, False, report_progress)
+                done = change(opened, False, meter.begin(name))
             except KeyboardInterrupt:
                 raise Interrupted(
                     "interrupted; all rows are changed, or none",

@@ -58,7 +58,7 @@ def erase(
     from deployer.cli.console.output import print_json
     from deployer.cli.console.progress_display import Meter
     from deployer.cli.inputs.table import changed_by_state
-    from deployer.platform.system.progress import Progress, no_progress
+    from deployer.platform.system.progress import no_progress
     from deployer.platform.text.formatting import count
     from deployer.services.erasure.erase import erase as erase_rows
     from deployer.services.erasure.erase import refuse_savepoints_of
@@ -76,17 +76,12 @@ def erase(
             refuse_savepoints_of(plan, opened.address, allowed=delete_savepoints)
             confirm(f"Erase {count(max(plan.rows, plan.stored_rows), 'row')} of {plan.table} forever?")
         with Meter(as_json=as_json) as meter:
-            meter.begin(opened.entry.full_name, opened.entry.full_name)
-
-            def report_progress(now: Progress) -> None:
-                meter.tell(opened.entry.full_name, now.doing, now.done, now.total, now.unit)
-
             done = erase_rows(
                 opened,
                 where,
                 delete_savepoints=delete_savepoints,
                 allow_destroy=opened.address in (allow_destroy or ()),
-                on_progress=report_progress,
+                on_progress=meter.begin(opened.entry.full_name),
                 engine=engine.value,
                 session=session_of(project, stack, specs),
             )

@@ -21,7 +21,6 @@ from deployer.cli.options import (
 if TYPE_CHECKING:
     from deployer.app.workspace import Workspace
     from deployer.errors import InvalidSpecs
-    from deployer.platform.system.progress import Progress
     from deployer.specs.model import InstanceSpec, Lake
 
 
@@ -156,11 +155,6 @@ def run(
     if cluster is not None:
         choose()  # an unknown cluster is reported at once
     with Meter(as_json=as_json) as meter:
-        meter.begin(table, table)
-
-        def report_progress(now: Progress) -> None:
-            meter.tell(table, now.doing, now.done, now.total, now.unit)
-
         done = run_service(
             root,
             table,
@@ -168,7 +162,7 @@ def run(
             options,
             cluster=choose,
             engine=engine.value,
-            on_progress=report_progress,
+            on_progress=meter.begin(table),
             asked=RunRequest(cluster=cluster),
         )
     if as_json:

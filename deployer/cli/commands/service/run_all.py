@@ -21,7 +21,6 @@ from deployer.specs.model import InstanceSpec
 from deployer.state.model.services import ServiceKind
 
 if TYPE_CHECKING:
-    from deployer.platform.system.progress import Progress
     from deployer.runs.rewriting.run import Engine
 
 
@@ -94,11 +93,6 @@ def _run(
     root: str, instance: InstanceSpec, each: Planned, options: Mapping[str, Any] | None, engine: Engine, meter: Meter
 ) -> Any:
     name = f"{each.table} {each.service}"
-    meter.begin(name, name)
-
-    def report_progress(now: Progress) -> None:
-        meter.tell(name, now.doing, now.done, now.total, now.unit)
-
     choose = partial(local_cluster, instance.clusters, each.cluster, instance.address)
     try:
         return run_service(
@@ -108,7 +102,7 @@ def _run(
             options,
             cluster=choose,
             engine=engine,
-            on_progress=report_progress,
+            on_progress=meter.begin(name),
             asked=each.asked,
         )
     finally:

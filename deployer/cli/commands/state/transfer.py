@@ -39,7 +39,7 @@ def export(
         raise InvalidInput("no such folder", where=file.absolute().parent, remedy="create it first")
     with closing(open_reader(root)) as store, working(f"writing {file}", as_json=as_json) as on_progress:
         exported = store.export_to(file, on_progress)
-    _tell(exported, "wrote", file, as_json)
+    _print_export(exported, "wrote", file, as_json)
     return 0
 
 
@@ -62,11 +62,11 @@ def import_state(
     root, instance = instance_of(project, stack, specs)
     with working(f"importing {file}", as_json=as_json):
         imported = import_into(file, root, instance.state.options, instance=instance.name)
-    _tell(imported, "imported", file, as_json)
+    _print_export(imported, "imported", file, as_json)
     return 0
 
 
-def _tell(exported: Export, done: str, file: Path, as_json: bool) -> None:
+def _print_export(exported: Export, done: str, file: Path, as_json: bool) -> None:
     from deployer.cli.console.output import print_json, stdout
     from deployer.platform.text.formatting import count
 

@@ -9,7 +9,6 @@ import typer
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
 
 if TYPE_CHECKING:
-    from deployer.platform.system.progress import Progress
     from deployer.views.refresh.plan import RefreshPlan
     from deployer.views.refresh.results import RefreshJobResult
 
@@ -91,18 +90,13 @@ def refresh(
         if with_sources:
             names = in_order(sources_of_all(target.store, target.root, queries), target.name)
         for each in names:
-            meter.begin(each, each)
-
-            def report_progress(now: Progress, of: str = each) -> None:
-                meter.tell(of, now.doing, now.done, now.total, now.unit)
-
             entry = find_entry(target.store.instance().tables.values(), each)
             opened = open_entry(target.store, target.root, entry)
             is_own = each == target.name
             job = ViewJob(
                 opened, request if is_own else RefreshRequest(), own_id if is_own else Clock().new_id(), queries
             )
-            found.append(run(job, report_progress))
+            found.append(run(job, meter.begin(each)))
     if as_json:
         print_json({**asdict(found[-1]), "before": [asdict(each) for each in found[:-1]]})
         return 0

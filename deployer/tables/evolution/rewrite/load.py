@@ -33,7 +33,7 @@ def copy_rows(
     if left and rows:
         copied = _Copied(ledger, rows, bool(plan.layout.order), on_progress)
         if with_spark is not None and (rows > SMALL_ROWS or size > SMALL_BYTES):
-            loaded = with_spark(plan, lambda now: copied.tell(now.rows))
+            loaded = with_spark(plan, lambda now: copied.report(now.rows))
             _refuse([report.bad for report in loaded.reports.values()], address)
         else:
             _copy_here(plan, sorted(left), copied, address)
@@ -56,7 +56,7 @@ class _Copied:
         self._rows = self.ledger.rows()
         self._before = len(self._rows)
 
-    def tell(self, read: int) -> None:
+    def report(self, read: int) -> None:
         """`read`: how many rows were read so far."""
         self._rows |= self.ledger.rows(besides=self._rows.keys())
         if self.has_order and len(self._rows) == self._before and read < self.total:
@@ -83,7 +83,7 @@ def _copy_here(plan: LoadPlan, left: Sequence[int], copied: _Copied, address: st
             report = SplitReport(split.number)
             written = write_stream(plan.layout, _checked(plan, split, report), plan.ranges.partitions[0])
             ledger.record(split.number, written)
-            copied.tell(0)
+            copied.report(0)
             _refuse([report.bad], address)
         return
     passes = 1 + sum(split.bytes for split in plan.splits) // FLUSH_BYTES
@@ -94,7 +94,7 @@ def _copy_here(plan: LoadPlan, left: Sequence[int], copied: _Copied, address: st
         for number in group:
             rows = pa.Table.from_batches(held.pop(number, []), plan.layout.arrow_schema)
             ledger.record(number, write_sorted(plan.layout, rows, plan.ranges.partitions[number]))
-            copied.tell(0)
+            copied.report(0)
 
 
 def _gathered(plan: LoadPlan, wanted: frozenset[int], copied: _Copied, address: str) -> dict[int, list[pa.RecordBatch]]:
@@ -107,7 +107,7 @@ def _gathered(plan: LoadPlan, wanted: frozenset[int], copied: _Copied, address: 
             for number, part in parted(batch, splitter.ranges(keys, batch.num_rows)):
                 if number in wanted:
                     held.setdefault(number, []).append(part)
-        copied.tell(sum(each.rows for each in reports))
+        copied.report(sum(each.rows for each in reports))
     _refuse([report.bad for report in reports], address)
     return held
 
