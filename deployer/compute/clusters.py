@@ -38,7 +38,7 @@ def local_cluster(clusters: Sequence[Cluster], name: str | None, where: str) -> 
         raise InvalidInput(
             f"the clusters {', '.join(each.name for each in local)} are declared, and none is called {DEFAULT}",
             where=where,
-            remedy=f"call one of them {DEFAULT}, or choose one with `ingest --cluster NAME`",
+            remedy=f"call one of them {DEFAULT}, or choose one with `--cluster NAME`",
         )
     return _sizes(chosen, where)
 

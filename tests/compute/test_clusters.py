@@ -30,7 +30,7 @@ CHOSEN: dict[str, tuple[tuple[Cluster, ...], str | None, LocalCluster]] = {
     "by name": ((SMALL, DEFAULT, LARGE), "large", LocalCluster(8, "16g")),
 }
 REFUSED: dict[str, tuple[tuple[Cluster, ...], str | None, type[DeployerError], str]] = {
-    "several": ((SMALL, LARGE), None, InvalidInput, "call one of them default, or choose one with `ingest --cluster"),
+    "several": ((SMALL, LARGE), None, InvalidInput, "call one of them default, or choose one with `--cluster"),
     "no such name": ((SMALL, LARGE), "smal", NotFound, "no cluster 'smal' is declared; there are: small, large"),
     "none and a name": ((), "small", NotFound, "there are: none"),
     "another kind by name": ((SMALL, REMOTE), "remote", Refused, "cluster remote is of kind emr-serverless"),

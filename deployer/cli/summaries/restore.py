@@ -38,7 +38,7 @@ def print_restore_plan(plan: RestorePlan, *, savepoint: bool) -> None:
 
 
 def question_of(plan: RestorePlan) -> str:
-    """Returns `Restore 2 tables (air.planes, air.flights), all or none, to savepoint weekly?`"""
+    """Returns the question, `Restore 2 tables (air.planes, air.flights), all or none, to savepoint weekly?`."""
     tables = [each.table for each in plan.changed_tables]
     names = [*tables, *(["the catalog"] if plan.changes_catalog else [])]
     if len(tables) > 1:

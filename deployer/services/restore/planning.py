@@ -83,7 +83,7 @@ class RestorePlan:
 
     @property
     def nothing(self) -> bool:
-        """Whether all is as it was then."""
+        """Returns whether all is as it was then."""
         return not self.changed_tables and not self.changes_catalog
 
 

@@ -98,8 +98,8 @@ def backfill(
     from dataclasses import asdict
     from functools import partial
 
-    from deployer.cli.console.output import note, print_json
-    from deployer.cli.console.progress_display import Meter
+    from deployer.cli.console.output import print_json
+    from deployer.cli.console.resumable_job import show_resumable_job
     from deployer.cli.inputs.table import changed
     from deployer.cli.summaries.column_backfill import print_backfill
     from deployer.columns.backfill.admission import admit
@@ -109,7 +109,6 @@ def backfill(
     from deployer.columns.backfill.resolve import definition_of, finder
     from deployer.columns.fill.checkpoints import checked_job_id
     from deployer.compute.clusters import local_cluster, remote_cluster
-    from deployer.errors import DeployerError
     from deployer.platform.system.clock import Clock
 
     request = checked_backfill(
@@ -143,28 +142,12 @@ def backfill(
             )
         refuse_without_aws(detach=detach)
         choose = partial(local_cluster, instance.clusters, cluster, instance.address)
-        if cluster is not None:
-            choose()  # an unknown cluster is reported at once; else it is chosen when Spark is needed
         find = finder(trusted)
         opened = target.opened()
         admit(opened, definition_of(opened, column, None, find), None, None, cluster=cluster)
-        with Meter(as_json=as_json) as meter:
-            has_begun = bool(job_id)
-
-            def begun(engine: str, reason: str) -> None:
-                nonlocal has_begun
-                has_begun = True
-                if engine == "spark" and not as_json:
-                    note(f"computing with Spark: {reason}")
-
-            on_progress = meter.begin(target.name)
-            job = BackfillJob(opened, request, own_id, not job_id, cluster=choose, on_engine=begun)
-            try:
-                done = compute(job, lambda of: definition_of(of, column, None, find), on_progress)
-            except (DeployerError, KeyboardInterrupt):
-                if has_begun and not as_json:
-                    note(f"the id of the job is {own_id}: `--job-id {own_id}` resumes it")
-                raise
+        with show_resumable_job(own_id, target.name, "computing", resumes=bool(job_id), as_json=as_json) as shown:
+            job = BackfillJob(opened, request, own_id, not job_id, cluster=choose, on_engine=shown.on_engine)
+            done = compute(job, lambda of: definition_of(of, column, None, find), shown.on_progress)
     if as_json:
         print_json({"table": target.name, **asdict(done)})
         return 0

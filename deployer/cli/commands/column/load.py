@@ -100,8 +100,8 @@ def load(
     from dataclasses import asdict
     from functools import partial
 
-    from deployer.cli.console.output import note, print_json, stdout
-    from deployer.cli.console.progress_display import Meter
+    from deployer.cli.console.output import print_json, stdout
+    from deployer.cli.console.resumable_job import show_resumable_job
     from deployer.cli.inputs.table import changed
     from deployer.cli.inputs.table import write_spec as edit_spec
     from deployer.cli.summaries.column_load import print_load
@@ -109,7 +109,7 @@ def load(
     from deployer.columns.load.load import load_columns
     from deployer.columns.load.request import checked_request
     from deployer.compute.clusters import local_cluster, remote_cluster
-    from deployer.errors import DeployerError, InvalidInput
+    from deployer.errors import InvalidInput
     from deployer.platform.system.clock import Clock
 
     request = checked_request(
@@ -126,7 +126,6 @@ def load(
     written: list[str] = []
     with changed(project, stack, specs, table, alone=write_spec) as target:
         instance = target.lake.instance
-        choose = partial(local_cluster, instance.clusters, cluster, instance.address)
         remote = remote_cluster(instance.clusters, cluster, instance.address)
         if remote is not None:
             from deployer.cli.remote.column_load import load_on
@@ -148,32 +147,16 @@ def load(
                 upload=upload,
             )
         refuse_without_aws(detach=detach, upload=upload)
-        if cluster is not None:
-            choose()  # an unknown cluster is reported at once; else it is chosen when Spark is needed
-        with Meter(as_json=as_json) as meter:
-            has_begun = bool(job_id)
-
-            def begun(engine: str, reason: str) -> None:
-                nonlocal has_begun
-                has_begun = True
-                if engine == "spark" and not as_json:
-                    note(f"loading with Spark: {reason}")
-
-            on_progress = meter.begin(target.name)
-            try:
-                done = load_columns(
-                    target.opened(),
-                    request,
-                    own_id,
-                    on_progress,
-                    is_new=not job_id,
-                    cluster=choose,
-                    on_engine=begun,
-                )
-            except (DeployerError, KeyboardInterrupt):
-                if has_begun and not as_json:
-                    note(f"the id of the job is {own_id}: `--job-id {own_id}` resumes it")
-                raise
+        with show_resumable_job(own_id, target.name, "loading", resumes=bool(job_id), as_json=as_json) as shown:
+            done = load_columns(
+                target.opened(),
+                request,
+                own_id,
+                shown.on_progress,
+                is_new=not job_id,
+                cluster=partial(local_cluster, instance.clusters, cluster, instance.address),
+                on_engine=shown.on_engine,
+            )
         if write_spec:
             written = edit_spec(target)
     if as_json:

@@ -197,8 +197,6 @@ def ingest(
     remote = remote_cluster(instance.clusters, cluster, instance.address)
     if remote is None:
         refuse_without_aws(detach=detach, upload=upload)
-    if cluster is not None and remote is None:
-        choose()  # an unknown cluster is reported at once; else it is chosen when Spark is needed
     request = IngestRequest(
         tuple(files),
         Format(format.value) if format else None,

@@ -143,8 +143,6 @@ def run(
         return run_service_on(remote, workspace, place.lake(), request, as_json=as_json, detach=detach)
     refuse_without_aws(job_id=job_id, detach=detach)
     choose = partial(local_cluster, clusters, cluster, where)
-    if cluster is not None:
-        choose()  # an unknown cluster is reported at once
     with Meter(as_json=as_json) as meter:
         done = run_service(
             place.root,
