@@ -68,7 +68,7 @@ class Undoing:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """What a restore would undo of tables and of the catalog, which is None where it is not restored."""
+    """The changes that a restore would undo, of tables and of the catalog, which is None where it is not restored."""
 
     tables: Sequence[Undoing]
     catalog: CatalogUndoing | None = None
