@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_never
 
 from deployer.app.drift_detection.columns import edit_column
 from deployer.app.drift_detection.datasets import edit_dataset
@@ -141,58 +141,76 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
     if isinstance(item.change, c.ServiceChange):
         _edit_service(edits, item.change, declared, live)
         return
-    after: Any
-    match item.change:
-        case c.CreateIndex(index=index) | c.RebuildIndex(after=index):
-            edits.set_index(_index_place(declared, index.name), index.name, index_to_json(index))
-            return
-        case c.RenameIndex(before=before, after=index):
-            edits.set_index(_index_place(declared, before.name), before.name, index_to_json(index))
-            return
+    if isinstance(item.change, c.CreateIndex | c.RebuildIndex | c.RenameIndex | c.DropIndex):
+        _edit_index(edits, item.change, declared)
+        return
+    if isinstance(item.change, c.RenameTable):
+        _rename_table(edits, declared, live)
+        edits.move_overlays(found.lake.files, declared.address, live.address)
+        return
+    properties = _properties(item.change, live)
+    if properties is None:
+        raise Uneditable("this can only be edited by hand", where=declared.sources[""])
+    for name, value in properties.items():
+        edits.set_property(_place(declared, name), name, value)
+
+
+def _edit_index(
+    edits: SpecEdits, change: c.CreateIndex | c.RebuildIndex | c.RenameIndex | c.DropIndex, declared: TableSpec
+) -> None:
+    match change:
         case c.DropIndex(index=index):
-            edits.set_index(_index_place(declared, index.name), index.name, None)
-            return
-        case c.RenameTable():
-            _rename_table(edits, declared, live)
-            edits.move_overlays(found.lake.files, declared.address, live.address)
-            return
+            name, live = index.name, None
+        case c.RenameIndex(before=before, after=index):
+            name, live = before.name, index_to_json(index)
+        case c.CreateIndex(index=index) | c.RebuildIndex(after=index):
+            name, live = index.name, index_to_json(index)
+        case _:
+            assert_never(change)
+    edits.set_index(_index_place(declared, name), name, live)
+
+
+def _properties(change: c.Change, live: TableSpec) -> dict[str, Any] | None:
+    """Returns the values of the properties that the change is of, as a spec of the live table has them; None removes
+    the property. Returns None for a change that no property declares."""
+    match change:
         case c.SetOnline(online=online):
-            property_name, after = "online", None if online else False
+            return {"online": None if online else False}
         case c.SetDeletionProtection(protected=protected):
-            property_name, after = "deletion_protection", None if protected else False
+            return {"deletion_protection": None if protected else False}
         case c.ChangeDescription(after=text):
-            property_name, after = "description", text or None
+            return {"description": text or None}
         case c.ChangeTags(after=tags):
-            property_name, after = "tags", dict(tags) or None
+            return {"tags": dict(tags) or None}
         case c.ChangeRowKeys(after=keys):
-            property_name, after = "row_keys", list(keys) or None
+            return {"row_keys": list(keys) or None}
         case c.SetUnique(unique=unique):
-            property_name, after = "unique", unique or None
+            return {"unique": unique or None}
         case c.ChangeSortKeys(after=keys):
-            property_name, after = "sort_keys", list(keys) or None
+            return {"sort_keys": list(keys) or None}
         case c.ChangeSplitPoints() | c.ChangeLeafLimit():
-            property_name, after = "partitions", table_document(live).get("partitions")
+            return {"partitions": table_document(live).get("partitions")}
         case c.ChangeEmbedding(after=embedding):
-            property_name, after = "embedding", embedding_to_json(embedding) if embedding is not None else None
-        case c.ChangeRetention() | c.ChangeHolds():
-            property_name = "retention" if isinstance(item.change, c.ChangeRetention) else "holds"
-            after = table_document(live).get(property_name)
+            return {"embedding": embedding_to_json(embedding) if embedding is not None else None}
+        case c.ChangeRetention():
+            return {"retention": table_document(live).get("retention")}
+        case c.ChangeHolds():
+            return {"holds": table_document(live).get("holds")}
         case c.ChangeRetainedChanges(after=kept_for):
-            property_name, after = "retain_changes", kept_for
+            return {"retain_changes": kept_for}
         case c.ChangeViewQuery(after=view) if view is not None:
             document = view_document(view)
-            edits.set_property(_place(declared, "functions"), "functions", document.get("functions"))
-            property_name, after = "query", document["query"]
+            return {"functions": document.get("functions"), "query": document["query"]}
         case c.ChangeMaxStaleness(after=most):
-            property_name, after = "max_staleness", None if most is None else staleness_text(most)
+            return {"max_staleness": None if most is None else staleness_text(most)}
         case c.ChangeStorage(after=storage):
-            kept = {
-                key: value for key in Storage.__slots__ if (value := getattr(storage, key)) != getattr(Storage(), key)
+            usual = Storage()
+            changed = {
+                key: value for key in Storage.__slots__ if (value := getattr(storage, key)) != getattr(usual, key)
             }
-            property_name, after = "storage", kept or None
+            return {"storage": changed or None}
         case _:
-            raise Uneditable("this can only be edited by hand", where=declared.sources[""])
-    edits.set_property(_place(declared, property_name), property_name, after)
+            return None
 
 
 def _is_mended(change: c.Change, declared: TableSpec) -> bool:
