@@ -54,29 +54,9 @@ def current(store: StateStore, root: str, entry: TableEntry, state: TableState) 
         if newest == state.lance_version and not is_restoring(state):
             return entry, state
         try:
-            if together := begun_together(state):
-                if "pending" in {settle_together(store, root, *each) for each in together}:
-                    return entry, state
-                before, (entry, state) = state, read_again(store, entry, state)
-                if state.version != before.version:
-                    continue
-            dataset = open_dataset(location)
-            if doubled := doubled_fragments(dataset, state):
-                why = "rows of a job that had been committed before"
-                commit_now(location, dataset, RemoveFragments(sorted(doubled), why))
-                continue
-            restored = roll_restore(store, dataset, state)
-            if restored is not None:
-                state = restored
-                continue
-            infos = metadata_since(dataset, state.lance_version)
-            if lacks_intents(infos, state):
-                before, (entry, state) = state, read_again(store, entry, state)
-                if state.version != before.version:
-                    continue
-            unchanged = to_record(state.lance_version, state.dataset)
-            updates = missing_updates(dataset, state, infos=infos, only_changed=True)
-            return entry, store.commit(state.table_id, updates, unchanged)
+            entry, state, is_settled = _roll_forward(store, root, entry, state, location)
+            if is_settled:
+                return entry, state
         except Conflict:
             if attempt:  # the first was decided on a state that was old
                 store.pause(attempt)
@@ -91,3 +71,33 @@ def current(store: StateStore, root: str, entry: TableEntry, state: TableState) 
         where=f"table/{entry.full_name}",
         attempts=ATTEMPTS,
     )
+
+
+def _roll_forward(
+    store: StateStore, root: str, entry: TableEntry, state: TableState, location: str
+) -> tuple[TableEntry, TableState, bool]:
+    """Takes the next step of a roll-forward: settles restores of several tables, removes the rows of a job that was
+    committed twice, records a restore of this table, or records all other commits.
+
+    Returns the pair afterwards, and whether it is the newest.
+    """
+    if together := begun_together(state):
+        if "pending" in {settle_together(store, root, *each) for each in together}:
+            return entry, state, True
+        entry, newest = read_again(store, entry, state)
+        if newest.version != state.version:
+            return entry, newest, False
+    dataset = open_dataset(location)
+    if doubled := doubled_fragments(dataset, state):
+        commit_now(location, dataset, RemoveFragments(sorted(doubled), "rows of a job that had been committed before"))
+        return entry, state, False
+    if (restored := roll_restore(store, dataset, state)) is not None:
+        return entry, restored, False
+    infos = metadata_since(dataset, state.lance_version)
+    if lacks_intents(infos, state):
+        entry, newest = read_again(store, entry, state)
+        if newest.version != state.version:
+            return entry, newest, False
+    unchanged = to_record(state.lance_version, state.dataset)
+    updates = missing_updates(dataset, state, infos=infos, only_changed=True)
+    return entry, store.commit(state.table_id, updates, unchanged), True
