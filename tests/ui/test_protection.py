@@ -79,7 +79,7 @@ def test_a_form_needs_its_token(browser: Browser, kind: str, body: str) -> None:
     answer = browser.ask(f"/{kind}", "POST", body, headers=FORM)
     assert answer.status == 403
     assert "no valid token" in answer.text
-    assert "It has not been made yet" in browser.page(f"/{kind}").text
+    assert "has not been made yet" in browser.page(f"/{kind}").text
 
 
 def test_a_token_in_another_type_of_body_is_refused(browser: Browser) -> None:

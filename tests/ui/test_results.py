@@ -22,7 +22,7 @@ def result(browser: Browser, kind: str) -> str:
     answer = browser.post(f"/{kind}", token=token)
     assert (answer.status, answer.headers["location"]) == (303, f"/{kind}")
     for _ in range(3000):
-        if "It is being made" not in browser.page(f"/{kind}/part").text:
+        if "is being made" not in browser.page(f"/{kind}/part").text:
             break
         time.sleep(0.1)
     text = browser.page(f"/{kind}").text
