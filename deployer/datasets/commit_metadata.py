@@ -35,8 +35,9 @@ class CommittedFile:
 
 @dataclass(frozen=True, slots=True)
 class ComputedFragments:
-    """The identities of definitions by Lance's field ids, and the fragments whose rows they computed completely. In the
-    other fragments of the commit they computed only some rows.
+    """The identities of definitions by Lance's field ids, and the fragments whose rows they computed completely.
+
+    In the other fragments of the commit they computed only some rows.
     """
 
     identities: Mapping[int, str]
@@ -46,6 +47,7 @@ class ComputedFragments:
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
     """The job that made the commit, its kind, how many rows it wrote and where, and which files it read (`Job`).
+
     `counts` belong to a change of rows, `computed` to a commit of computed values; both are None for other commits.
     """
 

@@ -1,4 +1,5 @@
 """Transactions of Lance: the operation of a commit, sending a commit, and the transactions that made past versions.
+
 Lance may have taken a commit that raised an error, and would take it twice if it were sent again. So `send` reads the
 dataset before it reports the outcome of a commit.
 """
@@ -132,11 +133,12 @@ class RemoveFragments:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRows:
-    """Removes rows from fragments, and adds fragments; rows with new values are removed and added. `changed` are
-    fragments as Lance returned them with a longer deletion file, `removed_ids` those that lost all rows. `guard` is an
-    unchanged fragment. It is listed so that Lance refuses the second of two changes of rows that were prepared on the
-    same version, even where they touch different fragments: each change depends on all rows. `why` is the predicate
-    that Lance's record of a deletion shows.
+    """Removes rows from fragments, and adds fragments; rows with new values are removed and added.
+
+    `changed` are fragments as Lance returned them with a longer deletion file, `removed_ids` those that lost all rows.
+    `guard` is an unchanged fragment. It is listed so that Lance refuses the second of two changes of rows that were
+    prepared on the same version, even where they touch different fragments: each change depends on all rows. `why` is
+    the predicate that Lance's record of a deletion shows.
     """
 
     changed: Sequence[Any]

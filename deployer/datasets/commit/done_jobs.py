@@ -27,9 +27,10 @@ def jobs_with(store: StateStore, root: str, table_id: str, wanted: set[str]) -> 
 
 
 def undone_job(store: StateStore, table_id: str, job_id: str) -> Job | None:
-    """Returns a job that a restore undid, as the log records it after the job's newest intent. Returns None when that
-    intent was abandoned or not recorded. Reads the log backwards to that intent; without an intent, it reads all of the
-    kept log.
+    """Returns a job that a restore undid, as the log records it after the job's newest intent.
+
+    Returns None when that intent was abandoned or not recorded. Reads the log backwards to that intent; without an
+    intent, it reads all of the kept log.
     """
     upto = store.table(table_id).version
     while upto > 0:

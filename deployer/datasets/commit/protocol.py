@@ -141,9 +141,11 @@ class TableCommits:
         return Committed(prepared, outcome.dataset) if isinstance(outcome, Taken) else outcome
 
     def record(self, committed: Committed, *, durable: bool = True) -> Recorded:
-        """Records the commit. Where no other process committed since, it is recorded from its metadata, without reading
-        anything. Otherwise it is recorded as when the log is found behind the dataset. `durable` is that of the store's
-        `commit`; the roll-forward is always durable.
+        """Records the commit.
+
+        Where no other process committed since, it is recorded from its metadata, without reading anything. Otherwise it
+        is recorded as when the log is found behind the dataset. `durable` is that of the store's `commit`; the
+        roll-forward is always durable.
         """
         jobs = recorded_at_once(self.store, committed, durable=durable)
         if jobs is None:

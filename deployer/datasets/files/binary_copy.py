@@ -1,6 +1,8 @@
-"""Joins neighbouring fragments of a table without keys. Lance copies their pages unchanged where it can, unless the
-pages are so small that a reader of the new file would request thousands of them. Lance's own task does the work, in the
-JSON form that Lance has for other processes. This module chooses the fragments.
+"""Joins neighbouring fragments of a table without keys.
+
+Lance copies their pages unchanged where it can, unless the pages are so small that a reader of the new file would
+request thousands of them. Lance's own task does the work, in the JSON form that Lance has for other processes. This
+module chooses the fragments.
 """
 
 from __future__ import annotations

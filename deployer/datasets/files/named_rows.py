@@ -1,6 +1,7 @@
-"""Rows in Lance datasets whose versions a log names, such as the catalog's own tables. A version that no log names is
-not read. A writer adds rows to exactly the version that the log names, whatever a crash or another writer left after
-it. Others read the new version once the log names it.
+"""Rows in Lance datasets whose versions a log names, such as the catalog's own tables.
+
+A version that no log names is not read. A writer adds rows to exactly the version that the log names, whatever a crash
+or another writer left after it. Others read the new version once the log names it.
 """
 
 from __future__ import annotations
@@ -39,9 +40,10 @@ class NamedVersion:
 
 
 def add_rows(location: str, named: NamedVersion, rows: pa.Table, *, in_place: bool = False) -> NamedVersion:
-    """Adds rows behind those of the named version, and returns the new version. Raises Conflict where others write
-    continuously. No other process changes the new version; only the caller's log may name it. `in_place` keeps the
-    existing rows where they are, and so keeps the dataset's indexes.
+    """Adds rows behind those of the named version, and returns the new version.
+
+    Raises Conflict where others write continuously. No other process changes the new version; only the caller's log may
+    name it. `in_place` keeps the existing rows where they are, and so keeps the dataset's indexes.
     """
     if not rows.num_rows and named.version:
         return named
@@ -142,8 +144,9 @@ def remove_versions(
     saved: Iterable[NamedVersion] = (),
     unverified: bool = False,
 ) -> int:
-    """Removes the older versions except the named, the saved and the newest one; returns the freed bytes. `unverified`
-    also removes files of writers that may still be writing, whatever their age.
+    """Removes the older versions except the named, the saved and the newest one; returns the freed bytes.
+
+    `unverified` also removes files of writers that may still be writing, whatever their age.
     """
     wanted = {f"{_SAVED}{each.version}": each.version for each in saved if each.version}
     if named.version:

@@ -1,4 +1,5 @@
 """Row ids of rewritten fragments, for tables whose row ids are stable: each row keeps its id, whichever file it is in.
+
 The manifest stores the ids, at 4 bytes a row. Therefore tables with keys have stable row ids only where they are
 declared.
 """

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The settings that a task needs to write rows as files; they are small enough to be sent to it. `schema` is the
-    schema of the written rows (IPC bytes), sizes are in rows and bytes. `root` is the root of the instance, below which
-    the functions of computed columns are.
+    """The settings that a task needs to write rows as files; they are small enough to be sent to it.
+
+    `schema` is the schema of the written rows (IPC bytes), sizes are in rows and bytes. `root` is the root of the
+    instance, below which the functions of computed columns are.
     """
 
     location: str
@@ -97,8 +98,9 @@ def reported_files(on_file: Callable[[str], None]) -> Iterator[None]:
 def write_sorted(
     layout: Layout, rows: pa.Table, partition: str | None, dataset: lance.LanceDataset | None = None
 ) -> list[WrittenFragment]:
-    """Sorts the rows and writes them; the key ranges of the new files follow each other. `dataset`, if given, saves
-    opening it.
+    """Sorts the rows and writes them; the key ranges of the new files follow each other.
+
+    `dataset`, if given, saves opening it.
     """
     if not rows.num_rows:
         return []

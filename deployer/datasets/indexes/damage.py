@@ -21,7 +21,9 @@ def damaged_index(
     dataset: lance.LanceDataset, failure: BaseException, sql: str, columns: Collection[str], address: str
 ) -> Corrupt | None:
     """Returns the error for a read of the opened dataset that failed because of the files of an index; None where
-    another cause is possible. It reads the indexes of `columns`, and of the columns that the condition `sql` names.
+    another cause is possible.
+
+    It reads the indexes of `columns`, and of the columns that the condition `sql` names.
     """
     if refused_by_storage(failure, str(dataset.uri)) is not None:
         return None
@@ -46,8 +48,9 @@ def damaged_index(
 
 
 def _failure_of(dataset: lance.LanceDataset, index: ObservedIndex) -> BaseException | None:
-    """Returns the exception that Lance raises for the index's files; None where it can read them. Only the beginning of
-    an index on vectors is read, because it may be as large as the vectors.
+    """Returns the exception that Lance raises for the index's files; None where it can read them.
+
+    Only the beginning of an index on vectors is read, because it may be as large as the vectors.
     """
     try:
         dataset.stats.index_stats(index.index.name)

@@ -69,8 +69,10 @@ class ObservedIndex:
 @dataclass(frozen=True, slots=True)
 class RememberedIndex:
     """A declaration, and the table's dataset that last had the index: a rewrite makes another dataset, without the
-    index. While the index is being built or waits, `before` is the index that it replaces, and `segments` are those of
-    that index.
+    index.
+
+    While the index is being built or waits, `before` is the index that it replaces, and `segments` are those of that
+    index.
     """
 
     index: IndexSpec

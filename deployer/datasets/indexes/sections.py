@@ -55,8 +55,10 @@ def rename_segments(location: str, dataset: lance.LanceDataset, before: str, aft
 
 def index_segments(location: str, dataset: lance.LanceDataset, name: str) -> list[Index]:
     """Returns the segments of the index of that name, in the form that commits of Lance take; none where the index does
-    not exist. All that Lance stores of a segment is included. Otherwise Lance would ignore the index, or the index
-    would lose its parameters.
+    not exist.
+
+    All that Lance stores of a segment is included. Otherwise Lance would ignore the index, or the index would lose its
+    parameters.
     """
     from lance.dataset import Index
 

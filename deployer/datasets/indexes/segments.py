@@ -36,9 +36,10 @@ _ATTEMPTS = 20  #: how often finished segments are sent again because others com
 
 @dataclass(frozen=True, slots=True)
 class SegmentJob:
-    """A segment to build, with all that a process needs to build it; it is pickled. `version` is the dataset's version.
-    `models` are shared by all segments of an index on vectors. `options` are other options of Lance, which do not
-    change the index.
+    """A segment to build, with all that a process needs to build it; it is pickled.
+
+    `version` is the dataset's version. `models` are shared by all segments of an index on vectors. `options` are other
+    options of Lance, which do not change the index.
     """
 
     version: int
@@ -76,8 +77,10 @@ def lance_parameters(dataset: lance.LanceDataset, index: IndexSpec) -> dict[str,
 def segment_jobs(
     dataset: lance.LanceDataset, index: IndexSpec, parts: int, options: Mapping[str, Any]
 ) -> list[SegmentJob]:
-    """Returns jobs for segments of about the same number of rows. There is at most one job for each fragment, and none
-    without fragments. Where an index on vectors has several segments, it trains what they share.
+    """Returns jobs for segments of about the same number of rows.
+
+    There is at most one job for each fragment, and none without fragments. Where an index on vectors has several
+    segments, it trains what they share.
     """
     fragments = dataset.get_fragments()
     if index.kind in VECTOR_KINDS and (index.kind in _ALONE or "." in index.columns[0]):

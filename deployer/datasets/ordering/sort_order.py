@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 
 def sorted_rows(table: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Returns the rows in ascending order of `columns` (row keys, then sort keys), nulls last. Equal rows may change
-    places. Strings order by their UTF-8 bytes, NaN after all numbers, as encoded keys do.
+    """Returns the rows in ascending order of `columns` (row keys, then sort keys), nulls last.
+
+    Equal rows may change places. Strings order by their UTF-8 bytes, NaN after all numbers, as encoded keys do.
     """
     if not columns or table.num_rows < 2:
         return table
@@ -31,6 +32,7 @@ def sorted_rows(table: pa.Table, columns: Sequence[str]) -> pa.Table:
 
 class Splitter:
     """Finds the range of each row, from the keys that separate the ranges: range i holds split[i-1] <= key < split[i].
+
     `splits` are prefixes of the row-key tuple in ascending order, as `deployer.state.model.keys.decode_key` returns
     them.
     """

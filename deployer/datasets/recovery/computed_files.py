@@ -66,9 +66,11 @@ class ComputedFiles:
             self.texts[number], self.left[number] = text, after[number]
 
     def now(self, file: File, fragment: Fragment, was: Fragment | None, *, is_recorded: bool) -> str:
-        """Returns the definitions that computed the fragment's values. Columns that other programs wrote or removed
-        since `was` are left out; values whose inputs they wrote are outdated. `is_recorded`: the state has the
-        fragment. Where the earlier fragment is unknown, all values may be from other programs.
+        """Returns the definitions that computed the fragment's values.
+
+        Columns that other programs wrote or removed since `was` are left out; values whose inputs they wrote are
+        outdated. `is_recorded`: the state has the fragment. Where the earlier fragment is unknown, all values may be
+        from other programs.
         """
         text = self.texts.get(file.fragment_id, file.computed)
         before = self.left.get(file.fragment_id, was)

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 def doubled_fragments(dataset: lance.LanceDataset, state: TableState) -> frozenset[int]:
     """Returns the fragments of a job's second commit: two processes ran the job at once, and neither saw the other's
-    commit. Both may have committed the same files; then the fragments from before the second commit stay. This decision
-    removes rows. Therefore Lance itself must have the first commit; the state alone is not enough, because any program
-    may have written it.
+    commit.
+
+    Both may have committed the same files; then the fragments from before the second commit stay. This decision removes
+    rows. Therefore Lance itself must have the first commit; the state alone is not enough, because any program may have
+    written it.
     """
     first = {job_id: job.lance_version for job_id, job in state.jobs.items()}
     doubled = set[int]()

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 def state_at(dataset: lance.LanceDataset, recorded: TableState) -> TableState:
     """Returns the state at the opened version of the dataset; `recorded` is a state of this dataset, at that version or
-    before it. Raises Corrupt when the state and the dataset do not fit each other.
+    before it.
+
+    Raises Corrupt when the state and the dataset do not fit each other.
     """
     if int(dataset.version) <= recorded.lance_version:
         return recorded

@@ -1,7 +1,9 @@
-"""Rebuilds a table's log from its dataset, for a state store that was lost. The sources are versions, commit metadata
-and records. Each version that the dataset keeps becomes an entry with the time of Lance's commit, so that savepoints,
-jobs and `history` are restored. The dataset's record (`deployer.state.records.document`) has what versions do not
-contain (keys, partitions, settings). This module does not write anything.
+"""Rebuilds a table's log from its dataset, for a state store that was lost.
+
+The sources are versions, commit metadata and records. Each version that the dataset keeps becomes an entry with the
+time of Lance's commit, so that savepoints, jobs and `history` are restored. The dataset's record
+(`deployer.state.records.document`) has what versions do not contain (keys, partitions, settings). This module does not
+write anything.
 """
 
 from __future__ import annotations
@@ -40,9 +42,10 @@ FRAGMENTS = 30_000  #: bound for all these versions together, which limits the t
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A current or former dataset of a table. `record` and `jobs` are stored in the dataset. `own_infos`: the metadata
-    of its commits belongs to this table. In a dataset that was imported in place, the metadata may belong to another
-    lake.
+    """A current or former dataset of a table.
+
+    `record` and `jobs` are stored in the dataset. `own_infos`: the metadata of its commits belongs to this table. In a
+    dataset that was imported in place, the metadata may belong to another lake.
     """
 
     uri: str

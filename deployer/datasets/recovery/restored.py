@@ -1,5 +1,6 @@
-"""The state of a table after a restore: recording a restore, and rolling forward a restore whose record was lost. A
-restore is one commit to Lance, which holds the rows of a savepoint's version. Lance accepts it whatever others
+"""The state of a table after a restore: recording a restore, and rolling forward a restore whose record was lost.
+
+A restore is one commit to Lance, which holds the rows of a savepoint's version. Lance accepts it whatever others
 committed after it was prepared, and so undoes those commits. Therefore a restore names its base version, and is valid
 only as the version right after it. The first process that finds an invalid restore takes it back, before anything is
 committed on top. The commit that takes it back is a restore too, with the same rule. A restore of several tables counts
@@ -73,8 +74,10 @@ class Stands:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """A restore of several tables that is not recorded yet. Until it is recorded or taken back, the table keeps its
-    state from before. `built_on`: others have committed on top of it.
+    """A restore of several tables that is not recorded yet.
+
+    Until it is recorded or taken back, the table keeps its state from before. `built_on`: others have committed on top
+    of it.
     """
 
     update: TableRestored
@@ -110,9 +113,11 @@ class _RestoreMetadata:
 def judged_restore(
     store: StateReader, dataset: lance.LanceDataset, state: TableState
 ) -> Stands | Waits | UndoneRestore | None:
-    """Returns what to do with a restore that Lance has and the log lacks. Changes nothing. Returns None when there is
-    no such restore, when it was taken back, or when it has to count as a commit of another program: its savepoint no
-    longer exists, or others committed on top of a restore that is invalid or whose run was ended.
+    """Returns what to do with a restore that Lance has and the log lacks.
+
+    Changes nothing. Returns None when there is no such restore, when it was taken back, or when it has to count as a
+    commit of another program: its savepoint no longer exists, or others committed on top of a restore that is invalid
+    or whose run was ended.
     """
     infos = [
         (version, info)
@@ -155,6 +160,7 @@ def _is_misplaced_undo(dataset: lance.LanceDataset, version: int) -> bool:
 
 def roll_restore(store: StateStore, dataset: lance.LanceDataset, state: TableState) -> TableState | None:
     """Records a valid restore that Lance has and the log lacks, or undoes an invalid one; returns the resulting state.
+
     Returns None in the same cases as `judged_restore`. `settle_together` handles a restore of several tables.
     """
     match judged_restore(store, dataset, state):

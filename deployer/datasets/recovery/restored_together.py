@@ -67,9 +67,11 @@ class GiveUp:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """One of the tables. `dataset` is the table's dataset at Lance's newest version. `update` records the restore; None
-    while Lance does not have it. `misplaced`: Lance has the restore on top of another commit, which it would undo.
-    `changed`: the state for which the restore was decided has changed.
+    """One of the tables.
+
+    `dataset` is the table's dataset at Lance's newest version. `update` records the restore; None while Lance does not
+    have it. `misplaced`: Lance has the restore on top of another commit, which it would undo. `changed`: the state for
+    which the restore was decided has changed.
     """
 
     entry: TableEntry
@@ -91,9 +93,10 @@ class _Member:
 def settle_together(
     store: StateStore, root: str, run_id: str, tables: Sequence[str], give_up: GiveUp | None = None
 ) -> Outcome:
-    """Records the restore of all the tables, or abandons it and takes it back on all of them. `pending`: its process
-    may still be working on it. Only that process passes `give_up`, when it has stopped working on it. Raises
-    CommitTimedOut when others commit to the tables faster than this function can examine them.
+    """Records the restore of all the tables, or abandons it and takes it back on all of them.
+
+    `pending`: its process may still be working on it. Only that process passes `give_up`, when it has stopped working
+    on it. Raises CommitTimedOut when others commit to the tables faster than this function can examine them.
     """
     for attempt in range(ATTEMPTS):
         if attempt:

@@ -28,9 +28,10 @@ ATTEMPTS = 20  #: how often a roll-forward starts again because others keep comm
 
 
 def refresh(store: StateStore, root: str, table_id: str) -> TableState:
-    """Returns the table's newest state, after recording what Lance has and the log lacks. When nothing changed, this
-    lists one folder and writes nothing. If another process is working on a restore of several tables, the table keeps
-    its state from before.
+    """Returns the table's newest state, after recording what Lance has and the log lacks.
+
+    When nothing changed, this lists one folder and writes nothing. If another process is working on a restore of
+    several tables, the table keeps its state from before.
     """
     return current(store, root, store.instance().tables[table_id], store.table(table_id))[1]
 

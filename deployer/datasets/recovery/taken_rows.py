@@ -20,9 +20,10 @@ def rows_changed(
     version: int,
     info: CommitMetadata,
 ) -> RowsChanged:
-    """Returns the update that records a change of rows, from the table's files before it. Rows with new values are in
-    the added files, together with their unchanged values of other columns. Those values count as computed wherever they
-    are in the files that lost rows.
+    """Returns the update that records a change of rows, from the table's files before it.
+
+    Rows with new values are in the added files, together with their unchanged values of other columns. Those values
+    count as computed wherever they are in the files that lost rows.
     """
     touched = [file for each in (*taken.left, *taken.removed) if (file := held(each)) is not None]
     if added and any(file.computed for file in touched):

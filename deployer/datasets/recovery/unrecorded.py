@@ -1,7 +1,8 @@
-"""The changes that a dataset has and its table's log lacks, as the updates that record them. This module does not write
-anything. Lance is the source of truth for data. deployer's commits carry metadata (`deployer.datasets.commit_metadata`)
-and are recorded as their job would have recorded them. All other commits come from other programs and are adopted: a
-new fragment goes to the leaf that holds all of its keys, or stays unplaced.
+"""The changes that a dataset has and its table's log lacks, as the updates that record them.
+
+This module does not write anything. Lance is the source of truth for data. deployer's commits carry metadata
+(`deployer.datasets.commit_metadata`) and are recorded as their job would have recorded them. All other commits come
+from other programs and are adopted: a new fragment goes to the leaf that holds all of its keys, or stays unplaced.
 """
 
 from __future__ import annotations
@@ -88,10 +89,11 @@ def missing_updates(
 
 
 def lacks_intents(infos: Mapping[int, Sequence[CommitMetadata]], state: TableState) -> bool:
-    """Returns whether the state may have been read before the jobs of these commits began. An intent is in the log
-    before its commit is in Lance, so a state that is read after the dataset was opened has the intent. Without the
-    intent, a commit that adds no file would count as one of another program: neither its job nor the definitions of its
-    computed values would be recorded. Returns True for metadata of other lakes too.
+    """Returns whether the state may have been read before the jobs of these commits began.
+
+    An intent is in the log before its commit is in Lance, so a state that is read after the dataset was opened has the
+    intent. Without the intent, a commit that adds no file would count as one of another program: neither its job nor
+    the definitions of its computed values would be recorded. Returns True for metadata of other lakes too.
     """
     return any(
         not info.files
@@ -110,10 +112,12 @@ def appended(
     removed: Sequence[int] = (),
     taken: TakenRows | None = None,
 ) -> list[TableUpdate]:
-    """Returns the updates that the jobs of one commit record. `dataset` is at that commit, which is the version right
-    after that of `state`. The commit appends files, replaces the files `removed`, or changes rows (`taken`). Nothing is
-    read, and the time does not depend on the number of files, because a commit gives its fragments the highest ids. The
-    result is empty when the fragments are not found that way.
+    """Returns the updates that the jobs of one commit record.
+
+    `dataset` is at that commit, which is the version right after that of `state`. The commit appends files, replaces
+    the files `removed`, or changes rows (`taken`). Nothing is read, and the time does not depend on the number of
+    files, because a commit gives its fragments the highest ids. The result is empty when the fragments are not found
+    that way.
     """
     marked = {file.path: file for info in infos for file in info.files}
     newest = sorted(dataset.fragment_ids())[-len(marked) :] if marked else []

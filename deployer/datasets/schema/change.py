@@ -126,8 +126,9 @@ def note_column(
 def set_nullable(
     dataset: lance.LanceDataset, path: Sequence[str], nullable: bool
 ) -> lance.LanceOperation.BaseOperation:
-    """Returns the operation that makes the column or field nullable or not. Rows are not checked: see
-    `deployer.tables.evolution.schema.check`.
+    """Returns the operation that makes the column or field nullable or not.
+
+    Rows are not checked: see `deployer.tables.evolution.schema.check`.
     """
     return _altered(dataset, path, lambda field: replace(field, nullable=nullable), preserves_nullability=False)
 

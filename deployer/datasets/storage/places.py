@@ -28,10 +28,11 @@ def dataset_uri(root: str, location: str) -> str:
 
 
 def erase_dataset(root: str, location: Location) -> None:
-    """Removes the files of the dataset at `location`; does nothing when they do not exist. Only `removal` may call
-    this. Raises Refused, before anything is removed, where the path contains a link or the folder holds files that do
-    not belong to a dataset. The folder of its database stays, empty or not: another process may be creating a table in
-    it at this moment.
+    """Removes the files of the dataset at `location`; does nothing when they do not exist.
+
+    Only `removal` may call this. Raises Refused, before anything is removed, where the path contains a link or the
+    folder holds files that do not belong to a dataset. The folder of its database stays, empty or not: another process
+    may be creating a table in it at this moment.
     """
     location = Location(location)
     require_erasable(root, location)

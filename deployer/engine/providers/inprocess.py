@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class InProcess:
-    """Fulfils `ProcessClient`. The provider takes no secrets: those in the state are opened, those of a program
-    refused."""
+    """Implements `ProcessClient`. The provider does not accept secrets: stored secrets are decrypted, secrets of a
+    program are refused."""
 
-    resumes_creates = True  #: the next create resumes an interrupted one
+    resumes_creates = True  #: the next `create` resumes an interrupted one
 
     def __init__(self, provider: LakeProvider) -> None:
         self._provider = provider

@@ -1,4 +1,4 @@
-"""The providers of a run: found, started, configured once for each configuration, and ended."""
+"""Finds, starts, configures and ends the providers of a run. Each configuration is used once."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _ENGINE_KEYS = ("version", "__internal", "pluginDownloadURL")
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """A provider that is ready. `known` is False when its configuration has values that a preview cannot know;
-    `secret` then says that secrets are among them, which a preview does not decrypt."""
+    """A configured provider. `known` is False when its configuration has values that are unknown in a preview; `secret`
+    then says that secrets are among them, which a preview does not decrypt."""
 
     client: ProviderClient
     features: Features
@@ -34,7 +34,7 @@ class Configured:
 
 
 def for_provider(inputs: Properties) -> dict[str, Any]:
-    """Returns a provider resource's inputs without what only the engine reads (which plugin, from where)."""
+    """Returns a provider resource's inputs without those that only the engine reads (the plugin and its source)."""
     return {key: value for key, value in inputs.items() if key not in _ENGINE_KEYS}
 
 
@@ -51,9 +51,10 @@ def _version(inputs: Properties) -> str:
 class Providers:
     """Clients by provider reference (`URN::ID`). Safe for threads.
 
-    `sources` are the providers that are called in this process, by package; any other is a plugin's executable.
-    `engine_address` starts the engine's gRPC service when the first executable needs it. `progress` is for providers of
-    this process; executables tell the service. `sealed`: stored secrets are not decrypted, as in previews.
+    `sources` are the providers that are called in this process, by package; any other provider is a plugin's
+    executable. `engine_address` starts the engine's gRPC service when the first executable needs it. `progress` is for
+    providers of this process; executables report to the service. `sealed`: stored secrets are not decrypted, as in
+    previews.
     """
 
     def __init__(
@@ -81,8 +82,8 @@ class Providers:
         return self._by_reference.get(reference)
 
     def check_config(self, urn: str, type_: str, olds: Properties, news: Properties) -> Checked:
-        """Returns what a provider says of its configuration. One that is in use in this run was checked before, and a
-        plugin is not started once more to be asked: Pulumi's own of AWS takes seconds."""
+        """Returns a provider's check of its configuration. A provider that this run uses was checked before. Its plugin
+        is not started again for a check, because Pulumi's own plugin of AWS takes seconds to start."""
         package = package_of(type_)
         with self._lock:
             ready = self._configured.get(_settings(package, news))
@@ -109,7 +110,7 @@ class Providers:
                 self._idle.setdefault((package, version), []).append(client)
 
     def configure(self, reference: str, urn: str, id_: str, type_: str, inputs: Properties) -> Configured:
-        """Returns the provider of a reference, configured; an equal configuration shares one client."""
+        """Returns the configured provider of a reference; equal configurations share one client."""
         package, settings = package_of(type_), for_provider(inputs)
         key = _settings(package, inputs)
         with self._lock:

@@ -1,4 +1,4 @@
-"""A provider in a process of its own, spoken to over gRPC: Pulumi's ResourceProvider service."""
+"""A provider in a process of its own, called over gRPC: Pulumi's ResourceProvider service."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _KINDS: tuple[DiffKind, ...] = ("add", "add-replace", "delete", "delete-replace"
 class RemoteProvider:
     """Implements `ProviderClient` on a plugin's process, and ends it with `close`.
 
-    `folder` is the program's, from which paths of assets start.
+    `folder` is the program's folder, to which paths of assets are relative.
     """
 
-    resumes_creates = False  # other people's providers: only they know
+    resumes_creates = False  # unknown for third-party providers
 
     def __init__(self, plugin: PluginProcess, folder: Path) -> None:
         self._plugin, self._folder = plugin, folder
@@ -188,8 +188,7 @@ _WRAPPER = re.compile(r"^Unexpected <class '[^']*'>: ")
 
 
 def _message(details: str) -> str:
-    """Returns a provider's message without the wrapper and the traceback that the Python SDK's server puts around
-    it."""
+    """Returns a provider's message without the wrapper and the traceback that the Python SDK's server adds."""
     text = _WRAPPER.sub("", details)
     return text.split('\n  File "', 1)[0].rstrip().removesuffix(":")
 

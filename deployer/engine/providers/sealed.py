@@ -1,7 +1,7 @@
 """Previews without decryption: stored secrets stay sealed, and values that cannot be compared are reported as such.
 
-For a sealed secret in the state, a provider gets no old value, and an unknown new one.
-Its answer is then read without what it says of these values.
+For a sealed secret in the state, a provider gets no old value, and an unknown new one. Its answers about these values
+are ignored.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _MISSING = object()
 
 
 def not_compared(old: Properties, new: Properties) -> tuple[str, ...]:
-    """Returns the inputs for which a change is unknown: sealed ones for which the program has a value. One that
-    passed from the state through the program as it is has the same ciphertext, and is the same."""
+    """Returns the inputs for which it is unknown whether they change: sealed inputs for which the program has a value.
+    A value that the program took from the state has the same ciphertext, and is unchanged."""
     found = []
     for path in _sealed_paths(old):
         before, now = _at(old, path), _at(new, path)
@@ -123,7 +123,7 @@ def _at(value: Any, path: tuple[Part, ...]) -> Any:
 
 
 def _known(value: Any) -> Any:
-    """Returns what was there, without what is sealed: that is left out of mappings, and not known in lists."""
+    """Returns the old value without sealed secrets: they are left out of mappings, and unknown in lists."""
     if not contains_sealed(value):
         return value
     if isinstance(value, Mapping):
@@ -132,7 +132,7 @@ def _known(value: Any) -> Any:
 
 
 def _unknown(value: Any) -> Any:
-    """Returns what is wanted, with secrets that are unknown for those that are sealed."""
+    """Returns the new value; sealed secrets are replaced by unknown secrets."""
     if not contains_sealed(value):
         return value
     if is_sealed(value):
@@ -143,7 +143,8 @@ def _unknown(value: Any) -> Any:
 
 
 def _resealed(found: Any, before: Any) -> Any:
-    """Returns what a provider read, with the sealed secrets in their places: the provider did not get them."""
+    """Returns the values that a provider read, with the sealed secrets at their places, because the provider did not
+    get them."""
     if is_sealed(before):
         return before
     if isinstance(before, Mapping) and isinstance(found, Mapping) and contains_sealed(before):
@@ -155,8 +156,7 @@ def _resealed(found: Any, before: Any) -> Any:
 
 
 def _without_sealed(found: Diffed, old_inputs: Properties, old_outputs: Properties, new: Properties) -> Diffed:
-    """Returns a provider's diff without what it says of sealed values, and with sealed inputs that the program has no
-    more."""
+    """Returns a provider's diff without sealed values, and with the sealed inputs that the program no longer has."""
     sealed = {*_sealed_paths(old_inputs), *_sealed_paths(old_outputs)}
     if not sealed or not (found.changes or found.detailed or found.diffs or found.replaces):
         gone = _gone(old_inputs, new)
@@ -168,13 +168,15 @@ def _without_sealed(found: Diffed, old_inputs: Properties, old_outputs: Properti
             return False
         if not any(contains(path, each) for each in sealed):
             return True
-        old = _at(old_inputs, path)  # of more than one value, of which some are sealed
+        old = _at(old_inputs, path)  # it is about several values, of which some are sealed
         return old is _MISSING or not same(old, _at(new, path))
 
     detailed = {path: kind for path, kind in found.detailed.items() if is_known(path)} | _gone(old_inputs, new)
     diffs = tuple(path for path in found.diffs if is_known(path))
     replaces = tuple(path for path in found.replaces if is_known(path))
-    silent = not (found.detailed or found.diffs or found.replaces)  # it changes, and the provider does not say what
+    silent = not (
+        found.detailed or found.diffs or found.replaces
+    )  # the resource changes, and the provider does not report what changes
     changes = True if detailed or diffs or replaces or silent else False if found.changes is not None else None
     return replace(found, changes=changes, detailed=detailed, diffs=diffs, replaces=replaces)
 

@@ -23,14 +23,14 @@ _REPLACING: Mapping[DiffKind, DiffKind] = {"add": "add-replace", "delete": "dele
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`keys` are the properties that force a replacement."""
+    """The decision for a resource. `keys` are the properties that force a replacement."""
 
     op: Literal["same", "update", "replace"]
     detailed: Mapping[str, DiffKind] = field(default_factory=dict)
     keys: tuple[str, ...] = ()
     stables: tuple[str, ...] = ()
     delete_before_replace: bool = False
-    not_compared: tuple[str, ...] = ()  #: secrets of which a preview does not know whether they change
+    not_compared: tuple[str, ...] = ()  #: secrets for which it is unknown in a preview whether they change
 
     def details(self) -> dict[str, Any]:
         return {"detailed_diff": self.detailed, "replace_keys": self.keys, "not_compared": self.not_compared}
@@ -96,7 +96,7 @@ def verdict_of(diffed: Diffed, replace_on_changes: tuple[str, ...], unready: boo
 
 
 def provider_moved(run: Run, old: ResourceState, new: ResourceState) -> bool:
-    """Returns whether the provider is another one in a way that its resources do not survive."""
+    """Returns whether the provider changed in a way that forces its resources to be replaced."""
     if old.provider == new.provider:
         return False
     if not old.provider or not new.provider:

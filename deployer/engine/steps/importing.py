@@ -1,4 +1,4 @@
-"""Import and read: resources that exist already and come under the stack, or are only looked at."""
+"""Import and read: existing resources that the stack takes over, or only reads."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from deployer.engine.values.values import keep_secrecy
 def import_resource(
     run: Run, goal: Goal, key: str, old: ResourceState | None, new: ResourceState, provider: Configured
 ) -> tuple[str, ResourceState]:
-    """Reads what `import_` names into the state; the caller then compares it with the program.
+    """Reads the resource that `import_` names into the state; the caller then compares it with the program.
 
-    A resource that had the name before is left to be deleted. Returns the key and state of what was imported.
+    A resource that had the name before is deleted later. Returns the key and state of the imported resource.
     """
     run.record(operation(new, "import", old))
     with run.step(new.urn, "import") as timer:
@@ -46,7 +46,7 @@ def import_resource(
 
 
 def read_resource(run: Run, goal: Goal, urn: str, id_: str, key: str, old: ResourceState | None) -> Registered:
-    """`Resource.get(…)`: reads a resource that the stack does not own, and keeps it in the state as external."""
+    """Reads a resource that the stack does not own (`Resource.get(…)`), and stores it in the state as external."""
     provider = run.provider_of(goal.provider)
     state = ResourceState(
         urn=urn,
@@ -70,7 +70,7 @@ def read_resource(run: Run, goal: Goal, urn: str, id_: str, key: str, old: Resou
         run.record(operation(state, "read", old))
         if old is None or old.external or old.id == live.id:
             run.end(None, add=state, drop=(key,) if key else (), settles=urn)
-        else:  # it was the stack's own and is another one now: the old one is to be deleted
+        else:  # the stack owned another resource of this name, which is to be deleted
             run.replaced.add(urn)
             run.end(None, add=state, put={key: replace(old, delete=True)}, settles=urn)
         timer.outputs = state.outputs

@@ -1,4 +1,4 @@
-"""Provider resources: those that the program registers, and the default ones that resources without get."""
+"""Provider resources: those that the program registers, and default providers for resources without a provider."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class ProviderSteps:
         self._lock = threading.Lock()
 
     def default_reference(self, type_: str, version: str, url: str) -> str:
-        """Returns the reference of the default provider of a type's package; registers it when it is asked for
-        first."""
+        """Returns the reference of the default provider of a type's package; registers the provider on the first
+        call."""
         package = package_of(type_)
         if any(hidden for _, hidden in self._config.of_package(package).values()):
             self._run.require_secrets()
@@ -105,7 +105,7 @@ class ProviderSteps:
         return Registered(urn, id_, new.outputs)
 
     def _decide(self, new: ResourceState, old: ResourceState | None) -> tuple[Any, str]:
-        """Returns what happens to the provider resource, and its id; a new one has none in a preview."""
+        """Returns the operation on the provider resource, and its id; a new one has no id in a preview."""
         fresh = "" if self._run.settings.dry_run else str(uuid.uuid4())
         if old is None:
             return "create", fresh
@@ -117,7 +117,7 @@ class ProviderSteps:
 
 
 def engine_inputs(inputs: Mapping[str, Any], version: str, url: str) -> dict[str, Any]:
-    """Returns a provider resource's inputs with the plugin's version and origin, where Pulumi keeps them."""
+    """Returns a provider resource's inputs with the plugin's version and origin, where Pulumi stores them."""
     more: dict[str, Any] = dict(inputs)
     if version:
         more["version"] = version

@@ -1,9 +1,9 @@
-"""Registering resources: from a goal of the program to the step that makes it so.
+"""Registers resources: from a goal of the program to the step that reaches the goal.
 
-The rules are those of Pulumi's step generator (`pkg/resource/deploy/step_generator.go`): the resource before is
-found by URN, then by alias; the provider checks the inputs; a provider's diff, `replace_on_changes` and
-replacement triggers decide between same, update and replace; a replacement is created before the old one is deleted
-unless the provider or `delete_before_replace` wants it the other way round.
+The rules are those of Pulumi's step generator (`pkg/resource/deploy/step_generator.go`): the former resource is found
+by URN, then by alias; the provider checks the inputs; a provider's diff, `replace_on_changes` and replacement triggers
+decide between same, update and replace; a replacement is created before the old resource is deleted, unless the
+provider or `delete_before_replace` requires the reverse.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from deployer.engine.values.values import keep_secrecy, same
 
 
 class StepFailure(Exception):
-    """A step could not be carried out; the run continues with what does not depend on it."""
+    """A step failed; the run continues with resources that do not depend on it."""
 
 
 class Registrar:
@@ -42,12 +42,13 @@ class Registrar:
         self._run, self._names = run, names
 
     def register(self, goal: Goal) -> Registered:
-        """Raises `EngineFailed` when the registration itself is wrong (a URN twice); a failed step is an answer."""
+        """Registers a resource. Raises `EngineFailed` when the registration itself is wrong (a URN twice); a failed
+        step is part of the answer."""
         run = self._run
         urn = self._names.claim(goal)
         key, old = self._names.find_old(goal, urn)
         if not run.is_target(urn) and goal.type != STACK_TYPE:
-            return self._untouched(urn, key, old)  # whatever failed that it needs
+            return self._untouched(urn, key, old)  # even if one of its dependencies failed
         if blocker := self._blocker(goal):
             run.fail(urn, "same" if old else "create", f"skipped, because {blocker}", skipped=True)
             return Registered(urn, failed=True)
@@ -77,7 +78,7 @@ class Registrar:
         return needed
 
     def _blocker(self, goal: Goal) -> str:
-        """Returns why the resource cannot be looked at: the first of what it needs that failed or was left out."""
+        """Returns why the resource cannot be registered: the first dependency that failed or was left out."""
         run = self._run
         if not run.failures and not run.left_out:
             return ""
@@ -85,7 +86,7 @@ class Registrar:
         left_out = sorted(self._needed(goal) & run.left_out)
         return f"{failed[0]} failed" if failed else f"{left_out[0]} is not among the targets" if left_out else ""
 
-    # --- components and resources that the targets leave out
+    # --- components, and resources outside the targets
 
     def _component(self, goal: Goal, key: str, old: ResourceState | None, new: ResourceState) -> Registered:
         run = self._run
@@ -211,7 +212,7 @@ class Registrar:
         reason: str = "",
         verdict: Verdict | None = None,
     ) -> Registered:
-        """Creates the resource; with `replaces`, in place of another, which is dropped or left to be deleted."""
+        """Creates the resource. With `replaces`, it replaces another resource, which is dropped or deleted later."""
         run = self._run
         old = replaces[1] if replaces else None
         op: Any = "replace" if replaces else "create"
