@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +21,7 @@ from deployer.specs.serialized.specs import storage_from_json
 from deployer.specs.types.arrow import arrow_schema, columns_of
 from deployer.specs.types.types import format_type
 from deployer.specs.types.view import HIDDEN
+from deployer.specs.yaml.suggestions import nearest
 from deployer.state import open_store
 from deployer.state.model.declared_properties import VIEW
 from deployer.state.model.entities import TableEntry, TableState
@@ -211,8 +211,8 @@ def find_entry(entries: Iterable[TableEntry], name: str) -> TableEntry:
             remedy=f"give one of {', '.join(entry.full_name for entry in named)}",
         )
     known = [entry.full_name for entry in active] + [entry.name for entry in active]
-    near = difflib.get_close_matches(name, known, 1)
+    near = nearest(name, known)
     raise NotFound(
         f"there is no table {name!r}",
-        remedy=f"did you mean {near[0]!r}?" if near else "`deployer tables` lists the tables",
+        remedy=f"did you mean {near!r}?" if near else "`deployer tables` lists the tables",
     )

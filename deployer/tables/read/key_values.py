@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from deployer.specs.types.arrow import column_of
 from deployer.specs.types.column_names import listed
 from deployer.specs.types.types import format_type
 from deployer.specs.values.keys import is_key_type
+from deployer.specs.yaml.suggestions import nearest
 from deployer.tables.conversion.text_values import parsed
 
 if TYPE_CHECKING:
@@ -132,9 +132,9 @@ def require_ordered(name: str, schema: pa.Schema) -> None:
 
 def unknown_column(name: str, names: Sequence[str], where: str | None = None) -> InvalidInput:
     """Returns the error for a column that a table does not have."""
-    near = difflib.get_close_matches(name, list(names), 1) or [n for n in names if n.lower() == name.lower()]
+    near = nearest(name, names)
     return InvalidInput(
         f"there is no column {name!r}",
         where=where,
-        remedy=f"did you mean {near[0]!r}?" if near else f"columns: {listed(names)}",
+        remedy=f"did you mean {near!r}?" if near else f"columns: {listed(names)}",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from deployer.specs.types.arrow import columns_of
 from deployer.specs.types.column_names import listed
 from deployer.specs.types.types import format_type
 from deployer.specs.values.keys import is_key_type
+from deployer.specs.yaml.suggestions import nearest
 from deployer.tables.open_table import ReadTable
 
 MOST_COLUMNS = 16
@@ -78,11 +78,11 @@ def _kind(table: ReadTable, path: str) -> str:
     columns = columns_of(table.schema)
     column = find_column(columns, path)
     if column is None:
-        near = difflib.get_close_matches(path, [each.name for each in columns], 1)
+        near = nearest(path, [each.name for each in columns])
         raise InvalidInput(
             f"there is no column {path!r} to cluster by",
             where=table.address,
-            remedy=f"did you mean {near[0]!r}?" if near else f"columns: {listed(each.name for each in columns)}",
+            remedy=f"did you mean {near!r}?" if near else f"columns: {listed(each.name for each in columns)}",
         )
     if not is_key_type(column.type):
         raise InvalidInput(

@@ -5,7 +5,6 @@ Both ways of loading use this one function, so that they refuse the same rows wi
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from deployer.errors import InvalidInput
 from deployer.specs.types.arrow import source_of
+from deployer.specs.yaml.suggestions import nearest
 from deployer.tables.conversion.casts import castable, lossless
 from deployer.tables.conversion.defaults import default_of, defaulted, filled
 from deployer.tables.conversion.nulls import forbidden_nulls, relaxed, with_type
@@ -135,8 +135,8 @@ def _nearest(name: str, filled: Mapping[str, str], table: pa.Schema) -> str:
     for other in known:
         if other.casefold() == name.casefold():
             return f" (it has {other!r}: names differ in case)"
-    near = difflib.get_close_matches(name, [n for n, column in known.items() if column not in filled] or [*known], 1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    near = nearest(name, [n for n, column in known.items() if column not in filled] or [*known])
+    return f" (did you mean {near!r}?)" if near else ""
 
 
 def check(
