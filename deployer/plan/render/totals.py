@@ -144,7 +144,7 @@ def verdict_line(verdict: Verdict) -> str:
     """Returns the source of the rules and what they found: `5 rules of origin/main; violations: 2 mandatory, 1
     approved`.
 
-    Those of the checkout may be a branch's own: `5 rules, 1 disabled of this checkout; nothing breaks them`.
+    Those of the checkout may be a branch's own: `5 rules, 1 disabled of this checkout; no violations`.
     """
     disabled = sum(rule.enforcement is Enforcement.DISABLED for rule in verdict.rules)
     head = count(len(verdict.rules), "rule") + (f", {disabled:,} disabled" if disabled else "")
@@ -152,7 +152,7 @@ def verdict_line(verdict: Verdict) -> str:
     if len(verdict.rules) == disabled:
         return head
     found = [f"{number:,} {status}" for status, number in verdict.counts().items() if number]
-    return f"{head}; violations: {', '.join(found)}" if found else f"{head}; nothing breaks them"
+    return f"{head}; violations: {', '.join(found)}" if found else f"{head}; no violations"
 
 
 def describe_saved_plan(saved: SavedAs) -> str:

@@ -25,8 +25,8 @@ MOST_COLUMNS = 16
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """The options of CLUSTER: the files, the columns, and how much at a time; sizes in bytes. No `columns`: the table's
-    keys."""
+    """The options of CLUSTER: the files, the columns, and the portions; sizes in bytes. Without `columns`, the table's
+    keys are used."""
 
     columns: tuple[str, ...] = ()
     curve: Curve = "sort"
@@ -37,7 +37,8 @@ class ClusterOptions:
 
     @staticmethod
     def of(declared: Mapping[str, Any]) -> ClusterOptions:
-        """Reads options in canonical form (see `deployer.specs.schema.services`); omitted ones have their defaults."""
+        """Returns the options from canonical form (see `deployer.specs.schema.services`); omitted ones have their
+        defaults."""
         options = all_options("CLUSTER", declared)
         return ClusterOptions(**{**options, "columns": tuple(options.get("columns") or ())})
 
@@ -51,8 +52,7 @@ class ClusterOptions:
         return max(self.portion_bytes, self.target_file_bytes)
 
     def arrangement(self, table: ReadTable) -> Arrangement:
-        """Returns the order that rows get. Raises InvalidInput for columns that the table lacks or that have no
-        order."""
+        """Returns the order for rows. Raises InvalidInput for columns that the table lacks or that have no order."""
         order = table.layout().order
         columns = self.columns or order
         if not columns:
