@@ -10,8 +10,8 @@ from deployer.errors import Position
 
 
 class Enforcement(StrEnum):
-    """How a rule is enforced: `up` refuses `mandatory` violations, `advisory` ones are only shown, `disabled` rules do
-    not run."""
+    """The enforcement of a rule: `up` refuses `mandatory` violations, `advisory` ones are only shown, `disabled` rules
+    do not run."""
 
     MANDATORY = "mandatory"
     ADVISORY = "advisory"

@@ -115,7 +115,7 @@ def judged_restore(
 ) -> Stands | Waits | UndoneRestore | None:
     """Returns what to do with a restore that Lance has and the log lacks.
 
-    Changes nothing. Returns None when there is no such restore, when it was taken back, or when it has to count as a
+    Changes nothing. Returns None when no restore is missing, when it was taken back, or when it has to count as a
     commit of another program: its savepoint no longer exists, or others committed on top of a restore that is invalid
     or whose run was ended.
     """

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 
 def adopted_updates(dataset: lance.LanceDataset, state: TableState) -> list[TableUpdate]:
-    """Returns the updates that give `state` the dataset's files and indexes, whoever wrote them: metadata of other
-    lakes does not count."""
+    """Returns the updates that give `state` the dataset's files and indexes, of any writer: metadata of other lakes
+    does not count."""
     return [*_View.of(dataset, state).adopt(), *index_updates(dataset, state)]
 
 

@@ -38,7 +38,8 @@ def survey(
     fragments: Mapping[int, int],
     on_files: Callable[[int], None],
 ) -> dict[int, FileSample]:
-    """Reads the columns of the fragments, several at a time. `fragments` has their numbers of rows. The same rows give the same sample."""
+    """Reads the columns of the fragments, several at a time; `fragments` has their rows. Equal rows give an equal
+    sample."""
     total = max(1, sum(fragments.values()))
 
     def one(number: int) -> FileSample:
