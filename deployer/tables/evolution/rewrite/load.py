@@ -23,7 +23,7 @@ from deployer.tables.ingest.rows.bad_rows import BadRows
 def copy_rows(
     plan: LoadPlan, ledger: RangeLedger, with_spark: LoadWithSpark | None, on_progress: OnProgress, address: str
 ) -> tuple[WrittenFragment, ...]:
-    """Writes what the ledger does not have yet, with Spark when it is much; everything that the round wrote.
+    """Writes the parts that the ledger lacks, with Spark for large ones; returns everything that the round wrote.
 
     Raises Refused when rows do not fit the new keys.
     """
@@ -49,7 +49,7 @@ class _Copied:
     total: int
     has_order: bool
     on_progress: OnProgress
-    _rows: dict[int, int] = field(default_factory=dict)  #: written, by the number of their range
+    _rows: dict[int, int] = field(default_factory=dict)  #: written rows, by the number of their range
     _before: int = 0  #: ranges that an earlier run wrote
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class _Copied:
         self._before = len(self._rows)
 
     def tell(self, read: int) -> None:
-        """`read`: how many rows were read so far."""
+        """Reports progress; `read` is the number of rows read so far."""
         self._rows |= self.ledger.rows(besides=self._rows.keys())
         if self.has_order and len(self._rows) == self._before and read < self.total:
             self.on_progress(Progress("reading", read, self.total))
@@ -66,7 +66,7 @@ class _Copied:
 
 
 def _units(plan: LoadPlan) -> Sequence[int]:
-    """Returns the units that are written and noted separately: ranges of rows that have an order, else splits."""
+    """Returns the units that are written and noted separately: ranges of ordered rows, otherwise splits."""
     if plan.layout.order:
         return range(len(plan.ranges.partitions))
     return [split.number for split in plan.splits]
