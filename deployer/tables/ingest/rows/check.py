@@ -1,6 +1,6 @@
 """Converts a batch of source rows to rows of the table, and reports the rows that cannot be converted.
 
-Both ways of loading use this one function, so that they refuse the same rows with the same messages.
+Loads with and without Spark use this function, so that both refuse the same rows with the same messages.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class FailedRows:
 
 @dataclass(frozen=True, slots=True)
 class SourceRows:
-    """Rows as a source has them. `numbers` count a split's data rows from 1; `unreadable` are rows not in `rows`.
+    """Rows of a source. `numbers` count a split's data rows from 1; `unreadable` are rows not in `rows`.
 
     `lines` are the texts of `rows`, where the source has a line for each (JSON). Columns of `rows` are the table's,
     once fields are mapped to them: `fields` are then the names in the file, where these are other ones, `inputs` are
@@ -157,7 +157,7 @@ def check(
     """
     arrays: list[Any] = []
     found: list[_Finding] = []
-    # What a default sees: the source's columns and the defaults before it; anything else is null.
+    # The inputs of a default: the source's columns and earlier defaults; all other columns are null.
     known: dict[str, Any] = {}
     if any(map(default_of, table)):
         known = {each.name: pa.nulls(source.rows.num_rows, relaxed(each.type)) for each in table}
@@ -210,7 +210,7 @@ def check(
 def _compute(
     arrays: list[Any], table: pa.Schema, computed: Collection[str], rows: int, computing: Computing
 ) -> Iterator[_Finding]:
-    """Puts the values of computed columns into their places; yields the rows that have none."""
+    """Adds the values of computed columns; yields the rows that have none."""
     known = {name: array for name, array in zip(table.names, arrays, strict=True) if name not in computed}
     for each in computed_values(table, known, rows, computing):
         place = table.get_field_index(each.column)
@@ -224,7 +224,7 @@ def _compute(
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """Rows that one column keeps out, for one reason."""
+    """Rows that one column prevents from being loaded, for one reason."""
 
     mask: NDArray[np.bool_]
     column: str

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _AS = re.compile(r'(.*\S)\s+AS\s+("(?:[^"]|"")+"|`[^`]+`|[^\s"`]+)\s*', re.IGNORECASE | re.DOTALL)
-MOST_FAILING = 500  #: rows of one block for which an expression may fail: each of them is computed some ten times
+MOST_FAILING = 500  #: rows of one block for which an expression may fail; each of them is computed about ten times
 _UNKNOWN = re.compile(r"No field named (.+?)\.(?:\s|$)")
 
 
