@@ -21,7 +21,7 @@ from deployer.engine.persistence.stack_reference import StackReferences
 from deployer.engine.persistence.store import StackStore, saved_or_kept
 from deployer.engine.program.monitor import Monitor
 from deployer.engine.program.program import run_program
-from deployer.engine.program.service import EngineService, Served
+from deployer.engine.program.service import EngineService, GrpcServices
 from deployer.engine.project.config import StackConfig, read_config, read_keys
 from deployer.engine.project.project import StackRef
 from deployer.engine.providers.registry import Providers
@@ -194,7 +194,7 @@ class EmbeddedEngine:
             run = Run(settings, opened.snapshot, None, opened.secrets, on_event=on_event)  # type: ignore[arg-type]
             run.leaks = Leaks(placeholders=bool(stack_config.hidden))
             service = EngineService(run.emit)
-            serve = enter(Served(service))
+            serve = enter(GrpcServices(service))
             run.providers = Providers(
                 stack.project, self.providers, serve.address, run.report, run.progress, sealed=settings.dry_run
             )
@@ -231,7 +231,7 @@ class _Context:
     config: StackConfig
     run: Run
     service: EngineService
-    serve: Served
+    serve: GrpcServices
 
 
 def _settings(stack: StackRef, *, dry_run: bool = False, parallel: int | None = None, **more: Any) -> Settings:

@@ -77,7 +77,7 @@ async def _serve(engine_address: str) -> None:
     unplanned = UnplannedRun(stores.project_dir, status.warn) if stores.deletions is None else None
     provider = LakeProvider(stores, unplanned)
     provider.on_progress = status
-    servicer = ProviderServicer([], __version__, _Served(provider), engine_address)
+    servicer = ProviderServicer([], __version__, _ServedProvider(provider), engine_address)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
     callers.port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -101,7 +101,7 @@ _DIFF_KINDS: Mapping[DiffKind, sdk.PropertyDiffKind] = {
 }
 
 
-class _Served(sdk.Provider):
+class _ServedProvider(sdk.Provider):
     """The provider in the form that the SDK's servicer calls. Work is done in threads, so that the event loop stays
     free."""
 

@@ -21,7 +21,7 @@ from deployer.provider.urn import owner_of
 from deployer.specs.loading.known import lake_from_json
 
 if TYPE_CHECKING:
-    from deployer.provider.resources.declared import Declared
+    from deployer.provider.resources.declared import DeclaredResources
 
 POLICIES = "policies"  #: the folder of policies, beside Pulumi.yaml
 MODULE = "deployer.cli.commands.deploy.unplanned"  #: the module that the process runs
@@ -38,7 +38,7 @@ class Judgement:
     the checked resources, which the program may register; None where they are unknown."""
 
     refusals: tuple[str, ...] = ()
-    declared: Declared | None = None
+    declared: DeclaredResources | None = None
 
 
 class UnplannedRun:
@@ -77,9 +77,11 @@ class UnplannedRun:
         except ValueError:
             what = f"the policies could not be evaluated: the process ended with {ran.returncode}"
             return Judgement((f"{what}; `deployer preview` shows why",))
-        from deployer.provider.resources.declared import Declared  # it loads Arrow, which `has_policies` does not need
+        from deployer.provider.resources.declared import (
+            DeclaredResources,  # it loads Arrow, which `has_policies` does not need
+        )
 
         for line in found.get("advice", ()):
             self._warn(line)
         lake = found.get("lake")
-        return Judgement(tuple(found["refusals"]), Declared(lake_from_json(lake)) if lake else None)
+        return Judgement(tuple(found["refusals"]), DeclaredResources(lake_from_json(lake)) if lake else None)

@@ -106,7 +106,7 @@ def _found(location: str, named: NamedVersion, search: dict[str, object], withou
         raise as_deployer_error(failure, location) from failure
 
 
-class _Opened:
+class _DatasetCache:
     """The most recently searched datasets, with the parts of their indexes that Lance keeps in memory. Safe for
     threads."""
 
@@ -133,4 +133,4 @@ class _Opened:
             self._kept.pop(location, None)
 
 
-_OPENED = _Opened()
+_OPENED = _DatasetCache()

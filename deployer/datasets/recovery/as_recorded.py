@@ -11,7 +11,7 @@ from deployer.datasets.errors import lance_errors
 from deployer.datasets.lance_transactions import metadata_since
 from deployer.datasets.recovery.doubled_jobs import doubled_fragments
 from deployer.datasets.recovery.past_version import applied
-from deployer.datasets.recovery.restored import Stands, UndoneRestore, Waits, judged_restore
+from deployer.datasets.recovery.restored import UndoneRestore, ValidRestore, WaitingRestore, judged_restore
 from deployer.datasets.recovery.unrecorded import lacks_intents, missing_updates
 from deployer.errors import CommitTimedOut, Corrupt, NotFound
 from deployer.platform.storage.envelope import FORGED
@@ -111,11 +111,11 @@ def _with_unrecorded(store: StateReader, dataset: lance.LanceDataset, seen: Curr
     doubled = doubled_fragments(dataset, state)
     while dataset.version > state.lance_version:
         match judged_restore(store, dataset, state):
-            case Stands(update):
+            case ValidRestore(update):
                 state = applied(state, [update])
             case UndoneRestore(version):
                 dataset = dataset.checkout_version(version - 1)
-            case Waits():  # the table is as before until all tables of the restore are recorded
+            case WaitingRestore():  # the table is as before until all tables of the restore are recorded
                 break
             case None:
                 state = applied(state, missing_updates(dataset, state, doubled, only_changed=True))

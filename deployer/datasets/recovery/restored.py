@@ -66,14 +66,14 @@ def commit_restore(
 
 
 @dataclass(frozen=True, slots=True)
-class Stands:
+class ValidRestore:
     """A valid restore that Lance has and the log lacks. It is to be recorded."""
 
     update: TableRestored
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class WaitingRestore:
     """A restore of several tables that is not recorded yet.
 
     Until it is recorded or taken back, the table keeps its state from before. `built_on`: others have committed on top
@@ -112,7 +112,7 @@ class _RestoreMetadata:
 
 def judged_restore(
     store: StateReader, dataset: lance.LanceDataset, state: TableState
-) -> Stands | Waits | UndoneRestore | None:
+) -> ValidRestore | WaitingRestore | UndoneRestore | None:
     """Returns what to do with a restore that Lance has and the log lacks.
 
     Changes nothing. Returns None when no restore is missing, when it was taken back, or when it has to count as a
@@ -145,11 +145,11 @@ def judged_restore(
         return None
     update = restored(state, then, run_id, metadata.savepoint, version)
     if not state.intents[run_id].together:
-        return Stands(update)
+        return ValidRestore(update)
     if any(info.kind == UNDO and info.job_id == _undo_of(run_id) for _, info in infos):
         return None
     run, built_on = state.runs.get(run_id), version < dataset.version
-    return None if built_on and (run is None or run.status != "RUNNING") else Waits(update, built_on)
+    return None if built_on and (run is None or run.status != "RUNNING") else WaitingRestore(update, built_on)
 
 
 def _is_misplaced_undo(dataset: lance.LanceDataset, version: int) -> bool:
@@ -164,12 +164,12 @@ def roll_restore(store: StateStore, dataset: lance.LanceDataset, state: TableSta
     Returns None in the same cases as `judged_restore`. `settle_together` handles a restore of several tables.
     """
     match judged_restore(store, dataset, state):
-        case Stands(update):
+        case ValidRestore(update):
             return store.commit(state.table_id, [update], to_record(state.lance_version, state.dataset))
         case UndoneRestore():
             undo_restore(dataset)
             return state
-        case Waits():
+        case WaitingRestore():
             return state
         case None:
             return None

@@ -23,9 +23,9 @@ from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.lance_transactions import metadata_at
 from deployer.datasets.recovery.past_version import state_at
 from deployer.datasets.recovery.restored import (
-    Stands,
     UndoneRestore,
-    Waits,
+    ValidRestore,
+    WaitingRestore,
     commit_restore,
     judged_restore,
     restored,
@@ -178,9 +178,9 @@ def _member(store: StateStore, root: str, run_id: str, table_id: str) -> _Member
     update: TableRestored | None
     if target.dataset == state.dataset:
         match judged_restore(store, dataset, state):
-            case Waits(update, built_on):
+            case WaitingRestore(update, built_on):
                 pass
-            case Stands(update):
+            case ValidRestore(update):
                 built_on = dataset.version > update.lance_version
             case UndoneRestore():
                 update, built_on, misplaced = None, False, True

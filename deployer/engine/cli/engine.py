@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import yaml
 from pulumi import automation
 
-from deployer.engine.cli.events import Collected
+from deployer.engine.cli.events import EventCollector
 from deployer.engine.interfaces.engine import (
     OnEvent,
     Operation,
@@ -59,7 +59,7 @@ class CliEngine:
         config: Mapping[str, str] | None = None,
         leave: frozenset[str] = frozenset(),
     ) -> PlanResult:
-        seen = Collected(on_event)
+        seen = EventCollector(on_event)
         if targets and targets <= leave:
             return PlanResult(())
         with _config_file(stack, config) as config_file, _to_read(stack, self.packages) as opened:
@@ -87,7 +87,7 @@ class CliEngine:
         leave: frozenset[str] = frozenset(),
         refreshed: Refreshed | None = None,
     ) -> UpResult:
-        seen = Collected(on_event)
+        seen = EventCollector(on_event)
         if targets and targets <= leave:
             return seen.result({})
         with _config_file(stack, config) as config_file:
@@ -116,7 +116,7 @@ class CliEngine:
         parallel: int | None = None,
         allow_destroy: frozenset[str] = frozenset(),
     ) -> UpResult:
-        seen = Collected(on_event)
+        seen = EventCollector(on_event)
         opened = _open(stack, self.packages)
         _call(lambda: opened.destroy(refresh=refresh, parallel=parallel, on_event=seen.take, on_output=_ignore))
         return seen.result({})
@@ -130,7 +130,7 @@ class CliEngine:
         parallel: int | None = None,
         targets: frozenset[str] = frozenset(),
     ) -> tuple[Operation, ...]:
-        seen = Collected(on_event)
+        seen = EventCollector(on_event)
         how = {"parallel": parallel, "on_event": seen.take, "on_output": _ignore, **_limits(targets, frozenset())}
         if dry_run:
             with _to_read(stack, self.packages) as opened:

@@ -111,7 +111,7 @@ def _shown(values: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 @dataclass
-class Collected:
+class EventCollector:
     """Turns the CLI's event stream into this package's events and operations."""
 
     on_event: OnEvent | None = None

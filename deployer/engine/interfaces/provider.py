@@ -24,7 +24,7 @@ class Features:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedInputs:
     """A provider's answer to inputs: the inputs with its defaults. `failures` are pairs of property and reason."""
 
     inputs: Mapping[str, Any]
@@ -32,7 +32,7 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Diffed:
+class InputsDiff:
     """A provider's comparison of inputs. `changes` is None when the provider lets the engine compare them."""
 
     changes: bool | None
@@ -105,10 +105,10 @@ class ProviderClient(Protocol):
 
     resumes_creates: bool  #: whether `create` may be called again after a crash in the middle of it
 
-    def check_config(self, urn: str, olds: Properties, news: Properties) -> Checked: ...
-    def diff_config(self, urn: str, olds: Properties, news: Properties) -> Diffed: ...
+    def check_config(self, urn: str, olds: Properties, news: Properties) -> CheckedInputs: ...
+    def diff_config(self, urn: str, olds: Properties, news: Properties) -> InputsDiff: ...
     def configure(self, urn: str, id_: str, package: str, inputs: Properties) -> Features: ...
-    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> Checked: ...
+    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> CheckedInputs: ...
     def diff(
         self,
         urn: str,
@@ -117,7 +117,7 @@ class ProviderClient(Protocol):
         old_outputs: Properties,
         new_inputs: Properties,
         ignore_changes: tuple[str, ...],
-    ) -> Diffed: ...
+    ) -> InputsDiff: ...
     def create(self, urn: str, inputs: Properties, timeout: float, preview: bool) -> Live: ...
     def read(self, urn: str, id_: str, inputs: Properties, outputs: Properties) -> Live: ...
     def update(

@@ -21,7 +21,7 @@ _UNSUPPORTED = {"snippets": "PCL snippets", "extensions": "provider extensions"}
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedDeployment:
     """A deployment that was read: the snapshot to change, the encryption of its secrets, and fields that are only
     preserved."""
 
@@ -30,7 +30,7 @@ class Opened:
     metadata: Mapping[str, Any]
 
 
-def open_deployment(deployment: Mapping[str, Any] | None, keys: StackKeys, *, sealed: bool = False) -> Opened:
+def open_deployment(deployment: Mapping[str, Any] | None, keys: StackKeys, *, sealed: bool = False) -> OpenedDeployment:
     """Returns the deployment. `sealed`: its secrets are not decrypted, and no key is needed."""
     secrets = Secrets(keys, keeper_of_deployment(deployment), sealed=sealed)
     document = deployment or {}
@@ -42,7 +42,7 @@ def open_deployment(deployment: Mapping[str, Any] | None, keys: StackKeys, *, se
         Pending(doc["type"], from_json(doc["resource"], secrets.reveal))
         for doc in document.get("pending_operations") or ()
     ]
-    return Opened(Snapshot(base, pending), secrets, document.get("metadata") or {})
+    return OpenedDeployment(Snapshot(base, pending), secrets, document.get("metadata") or {})
 
 
 def has_plaintext(value: Any) -> bool:

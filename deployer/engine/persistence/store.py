@@ -21,7 +21,7 @@ from deployer.engine.persistence.backend import (
     read_checkpoint,
     write_checkpoint,
 )
-from deployer.engine.persistence.deployment import Opened, open_deployment, to_deployment
+from deployer.engine.persistence.deployment import OpenedDeployment, open_deployment, to_deployment
 from deployer.engine.persistence.journal import Journal, fingerprint, read_journal, replay
 from deployer.engine.persistence.journal_parts import JournalParts
 from deployer.engine.project.project import StackRef
@@ -51,29 +51,29 @@ class StackStore:
     def __post_init__(self) -> None:
         self._journal = self.files.journal
 
-    def open(self, *, fold: bool) -> Opened:
+    def open(self, *, fold: bool) -> OpenedDeployment:
         """Returns the state with a crashed run's journal applied; `fold` also writes that into the checkpoint.
 
         Without `fold` no lock is needed: the result is the state either before or after a concurrent run.
         """
         return self._open(fold=True) if fold else self._look(sealed=True)
 
-    def _look(self, *, sealed: bool) -> Opened:
+    def _look(self, *, sealed: bool) -> OpenedDeployment:
         for _ in range(_ATTEMPTS):
             with contextlib.suppress(Missing, Conflict):
                 return self._open(fold=False, sealed=sealed)
         return self._open(fold=False, sealed=sealed)
 
-    def _open(self, *, fold: bool, sealed: bool = False) -> Opened:
+    def _open(self, *, fold: bool, sealed: bool = False) -> OpenedDeployment:
         self._read = read_checkpoint(self.files)
         opened = open_deployment(self._read.deployment, self.keys, sealed=sealed)
         return self._replayed(opened, fold=fold)
 
-    def begin(self, opened: Opened) -> Journal:
+    def begin(self, opened: OpenedDeployment) -> Journal:
         """Returns the journal of a run. Its secrets are encrypted as in the checkpoint."""
         return Journal(self._journal, fingerprint(self._read.raw), opened.secrets.hide)
 
-    def finish(self, journal: Journal, opened: Opened) -> None:
+    def finish(self, journal: Journal, opened: OpenedDeployment) -> None:
         """Merges the run into the checkpoint and removes its journal."""
         content = encode_checkpoint(self.files, to_deployment(opened.snapshot, opened.secrets, opened.metadata))
         reached("engine.checkpoint.begin")
@@ -99,7 +99,7 @@ class StackStore:
         write_checkpoint(self.files, encode_checkpoint(self.files, dict(deployment)), self._read)
         self._journal.remove()
 
-    def rekey(self, opened: Opened, secrets: Secrets) -> None:
+    def rekey(self, opened: OpenedDeployment, secrets: Secrets) -> None:
         """Writes the opened state as the checkpoint, if there is one, with its secrets encrypted by another key.
 
         Keeps the former checkpoint as `.bak`; its secrets have the former key.
@@ -119,7 +119,7 @@ class StackStore:
             config=config,
         )
 
-    def _replayed(self, opened: Opened, *, fold: bool) -> Opened:
+    def _replayed(self, opened: OpenedDeployment, *, fold: bool) -> OpenedDeployment:
         found = read_journal(self._journal, opened.secrets.reveal)
         if found is None:
             if fold:
@@ -154,7 +154,9 @@ class StackStore:
 
 
 @contextlib.contextmanager
-def saved_or_kept(stack: StackRef, opened: Opened, failure: BaseException | None, *, changed: bool) -> Iterator[None]:
+def saved_or_kept(
+    stack: StackRef, opened: OpenedDeployment, failure: BaseException | None, *, changed: bool
+) -> Iterator[None]:
     """Wraps saving a run's state.
 
     When saving fails, the state is written to a file, and the error names the file. The error also has `failure`, which

@@ -46,7 +46,7 @@ class Installation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Expected:
+class _ExpectedDigest:
     """A digest that an archive must have, and the source of the digest."""
 
     digest: str
@@ -78,9 +78,9 @@ def install_plugin(
         pinned = checksum_in(_read(pin), plugin.archive(machine)) or ""
         if (found := places.installed(plugin)) is not None:
             return Installation(found, pinned, is_new=False)
-        expected = [_Expected(sha256.lower(), "--sha256")] if sha256 else []
+        expected = [_ExpectedDigest(sha256.lower(), "--sha256")] if sha256 else []
         if pinned:
-            expected.append(_Expected(pinned, f"{pin}, of its first installation here"))
+            expected.append(_ExpectedDigest(pinned, f"{pin}, of its first installation here"))
         if file is not None:
             _refuse_other_release(plugin, machine, file)
             expected += _beside(file, expected)
@@ -103,7 +103,7 @@ def _downloaded(
     machine: Machine,
     sources: Sequence[Source],
     part: Path,
-    expected: Sequence[_Expected],
+    expected: Sequence[_ExpectedDigest],
     on_progress: OnProgress,
 ) -> str:
     """Downloads the archive from the first source that has it; returns its SHA-256."""
@@ -134,7 +134,9 @@ def _by_hand(plugin: Plugin, machine: Machine, source: Source, part: Path) -> st
     )
 
 
-def _published(plugin: Plugin, machine: Machine, source: Source, known: Sequence[_Expected]) -> list[_Expected]:
+def _published(
+    plugin: Plugin, machine: Machine, source: Source, known: Sequence[_ExpectedDigest]
+) -> list[_ExpectedDigest]:
     """Returns the published checksum of the release. Returns None when the user gave a digest, or when the release has
     no checksum and another digest is known."""
     if any(each.by == "--sha256" for each in known):
@@ -145,10 +147,10 @@ def _published(plugin: Plugin, machine: Machine, source: Source, known: Sequence
         if known:
             return []
         raise
-    return [_Expected(_found(text, plugin.archive(machine), source.checksums), source.checksums)]
+    return [_ExpectedDigest(_found(text, plugin.archive(machine), source.checksums), source.checksums)]
 
 
-def _fetched(source: Source, part: Path, expected: Sequence[_Expected], on_progress: OnProgress) -> str:
+def _fetched(source: Source, part: Path, expected: Sequence[_ExpectedDigest], on_progress: OnProgress) -> str:
     is_rest = part.exists()
     plain = any(each.by == "--sha256" for each in expected)
 
@@ -165,12 +167,12 @@ def _fetched(source: Source, part: Path, expected: Sequence[_Expected], on_progr
     return _fetched(source, part, expected, on_progress)  # the rest of an earlier download belongs to another archive
 
 
-def _beside(file: Path, known: Sequence[_Expected]) -> list[_Expected]:
+def _beside(file: Path, known: Sequence[_ExpectedDigest]) -> list[_ExpectedDigest]:
     """Returns the checksum from a file of checksums beside the archive. Raises InvalidInput where no digest is
     known."""
     for checksums in sorted(file.absolute().parent.glob("*_checksums.txt")):
         if (digest := checksum_in(_read(checksums), file.name)) is not None:
-            return [_Expected(_valid(digest, checksums), str(checksums))]
+            return [_ExpectedDigest(_valid(digest, checksums), str(checksums))]
     if known:
         return []
     raise InvalidInput(
@@ -212,7 +214,7 @@ def _algorithm(digest: str) -> str:
     return _ALGORITHMS.get(len(digest), "") if is_hexadecimal else ""
 
 
-def _checked(file: Path, expected: Sequence[_Expected], on_progress: OnProgress, origin: object = None) -> str:
+def _checked(file: Path, expected: Sequence[_ExpectedDigest], on_progress: OnProgress, origin: object = None) -> str:
     """Returns the SHA-256 of an archive. Raises Corrupt when a digest is not as expected."""
     sums = {name: hashlib.new(name, usedforsecurity=False) for name in {"sha256", *map(_algorithm_of, expected)}}
     with os.fdopen(open_regular(file), "rb") as archive:
@@ -235,7 +237,7 @@ def _checked(file: Path, expected: Sequence[_Expected], on_progress: OnProgress,
     return sums["sha256"].hexdigest()
 
 
-def _algorithm_of(expected: _Expected) -> str:
+def _algorithm_of(expected: _ExpectedDigest) -> str:
     return _algorithm(expected.digest)
 
 

@@ -27,7 +27,7 @@ from deployer.engine.steps.provider_steps import ProviderSteps
 from deployer.engine.steps.registration import Registrar
 from deployer.engine.steps.run import Run
 from deployer.engine.steps.scheduling import Postponed, in_program_thread
-from deployer.engine.values.goal import Goal, Registered
+from deployer.engine.values.goal import Goal, RegistrationAnswer
 from deployer.engine.values.urns import (
     STACK_REFERENCE,
     STACK_TYPE,
@@ -226,14 +226,14 @@ class Monitor:
             run.emit(Diagnostic(urn, "warning", f"{what}; read it with config.require_secret in the program"))
         return replace(goal, inputs=inputs)
 
-    def _custom(self, goal: Goal) -> Registered:
+    def _custom(self, goal: Goal) -> RegistrationAnswer:
         if not goal.provider:
             try:
                 reference = self._providers.default_reference(goal.type, goal.version, goal.plugin_url)
             except ProviderFailed as failure:
                 urn = self.names.claim(goal)
                 self._run.fail(urn, "create", str(failure), skipped=True)
-                return Registered(urn, failed=True)
+                return RegistrationAnswer(urn, failed=True)
             goal = replace(goal, provider=reference)
         return self._registrar.register(goal)
 

@@ -68,7 +68,7 @@ def run_program(stack: StackRef, config: StackConfig, run: Run, *, monitor: Any,
         with suppress(OSError):  # the channel's content, or its end, shows the cause
             process.channel.send(json.dumps(settings).encode())
         try:
-            _Served(process.channel, {MONITOR: monitor, ENGINE: engine}, run).serve()
+            _ProgramServices(process.channel, {MONITOR: monitor, ENGINE: engine}, run).serve()
             early = False
         except _EndedEarly:
             early = True
@@ -87,7 +87,7 @@ class _EndedEarly(Exception):
     """The process of the program ended without reporting that the program completed."""
 
 
-class _Served:
+class _ProgramServices:
     """The services for one run of the program."""
 
     def __init__(self, channel: Channel, services: dict[str, Any], run: Run) -> None:

@@ -13,7 +13,7 @@ from pulumi.runtime.proto import resource_pb2
 from deployer.engine.program.service import RefusedCall
 from deployer.engine.steps.provider_steps import engine_inputs
 from deployer.engine.values.assets import with_hashes
-from deployer.engine.values.goal import Alias, Goal, Registered
+from deployer.engine.values.goal import Alias, Goal, RegistrationAnswer
 from deployer.engine.values.urns import is_provider_type, is_reference, is_urn
 from deployer.engine.values.values import contains_secret, from_struct, from_value, has_special, to_struct
 from deployer.errors import InvalidInput
@@ -86,7 +86,7 @@ def check_urns(request: Any) -> None:
         )
 
 
-def answer_of(registered: Registered) -> Any:
+def answer_of(registered: RegistrationAnswer) -> Any:
     """Returns the response to a registration; after a failed registration the SDK continues with unknown outputs."""
     answer = resource_pb2.RegisterResourceResponse(urn=registered.urn, id=registered.id, stables=registered.stables)
     if registered.failed:

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deployer.engine.interfaces.provider import Checked, Diffed, Features, OnStepProgress, ProviderClient, Source
+from deployer.engine.interfaces.provider import (
+    CheckedInputs,
+    Features,
+    InputsDiff,
+    OnStepProgress,
+    ProviderClient,
+    Source,
+)
 from deployer.engine.project.project import Project
 from deployer.engine.providers.plugin_search import find_plugin
 from deployer.engine.providers.process import PluginProcess, Report
@@ -23,7 +30,7 @@ _ENGINE_KEYS = ("version", "__internal", "pluginDownloadURL")
 
 
 @dataclass(frozen=True, slots=True)
-class Configured:
+class ConfiguredProvider:
     """A configured provider. `known` is False when its configuration has values that are unknown in a preview; `secret`
     then says that secrets are among them, which a preview does not decrypt."""
 
@@ -71,24 +78,24 @@ class Providers:
         self._engine_address, self._report, self._progress = engine_address, report, progress
         self._lock = threading.RLock()
         self._idle: dict[tuple[str, str], list[ProviderClient]] = {}
-        self._configured: dict[tuple[str, str], Configured] = {}
-        self._by_reference: dict[str, Configured] = {}
+        self._configured: dict[tuple[str, str], ConfiguredProvider] = {}
+        self._by_reference: dict[str, ConfiguredProvider] = {}
         self._clients: list[ProviderClient] = []
 
     def is_in_process(self, package: str) -> bool:
         return package in self._sources
 
-    def get(self, reference: str) -> Configured | None:
+    def get(self, reference: str) -> ConfiguredProvider | None:
         return self._by_reference.get(reference)
 
-    def check_config(self, urn: str, type_: str, olds: Properties, news: Properties) -> Checked:
+    def check_config(self, urn: str, type_: str, olds: Properties, news: Properties) -> CheckedInputs:
         """Returns a provider's check of its configuration. A provider that this run uses was checked before. Its plugin
         is not started again for a check, because Pulumi's own plugin of AWS takes seconds to start."""
         package = package_of(type_)
         with self._lock:
             ready = self._configured.get(_settings(package, news))
         if ready is not None and ready.known:
-            return Checked(news)
+            return CheckedInputs(news)
         version = _version(news)
         client = self._take(package, version)
         try:
@@ -97,9 +104,9 @@ class Providers:
             with self._lock:
                 self._idle.setdefault((package, version), []).append(client)
         kept = {key: news[key] for key in _ENGINE_KEYS if key in news}
-        return Checked({**checked.inputs, **kept}, checked.failures)
+        return CheckedInputs({**checked.inputs, **kept}, checked.failures)
 
-    def diff_config(self, urn: str, type_: str, olds: Properties, news: Properties) -> Diffed:
+    def diff_config(self, urn: str, type_: str, olds: Properties, news: Properties) -> InputsDiff:
         package = package_of(type_)
         version = _version(news)
         client = self._take(package, version)
@@ -109,7 +116,7 @@ class Providers:
             with self._lock:
                 self._idle.setdefault((package, version), []).append(client)
 
-    def configure(self, reference: str, urn: str, id_: str, type_: str, inputs: Properties) -> Configured:
+    def configure(self, reference: str, urn: str, id_: str, type_: str, inputs: Properties) -> ConfiguredProvider:
         """Returns the configured provider of a reference; equal configurations share one client."""
         package, settings = package_of(type_), for_provider(inputs)
         key = _settings(package, inputs)
@@ -118,10 +125,10 @@ class Providers:
             if ready is None:
                 client = self._take(package, _version(inputs))
                 if contains_unknown(settings):
-                    ready = Configured(client, Features(), known=False, secret=contains_secret(settings))
+                    ready = ConfiguredProvider(client, Features(), known=False, secret=contains_secret(settings))
                 else:
                     self._refuse_second_configuration(package)
-                    ready = Configured(client, client.configure(urn, id_, package, settings))
+                    ready = ConfiguredProvider(client, client.configure(urn, id_, package, settings))
                 self._configured[key] = ready
             self._by_reference[reference] = ready
             return ready

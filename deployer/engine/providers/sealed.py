@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from deployer.engine.interfaces.provider import Checked, Diffed, Features, Invoked, Live, ProviderClient
+from deployer.engine.interfaces.provider import CheckedInputs, Features, InputsDiff, Invoked, Live, ProviderClient
 from deployer.engine.values.property_paths import Part, contains, parse_path
 from deployer.engine.values.values import UNKNOWN, Properties, contains_sealed, is_sealed, same, secret_unknown
 
@@ -43,16 +43,16 @@ class Sealed:
         self._client = client
         self.resumes_creates = client.resumes_creates
 
-    def check_config(self, urn: str, olds: Properties, news: Properties) -> Checked:
+    def check_config(self, urn: str, olds: Properties, news: Properties) -> CheckedInputs:
         return self._client.check_config(urn, _known(olds), _unknown(news))
 
-    def diff_config(self, urn: str, olds: Properties, news: Properties) -> Diffed:
+    def diff_config(self, urn: str, olds: Properties, news: Properties) -> InputsDiff:
         return _without_sealed(self._client.diff_config(urn, _known(olds), _unknown(news)), olds, {}, news)
 
     def configure(self, urn: str, id_: str, package: str, inputs: Properties) -> Features:
         return self._client.configure(urn, id_, package, inputs)
 
-    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> Checked:
+    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> CheckedInputs:
         return self._client.check(urn, _known(olds), _unknown(news), seed)
 
     def diff(
@@ -63,7 +63,7 @@ class Sealed:
         old_outputs: Properties,
         new_inputs: Properties,
         ignore_changes: tuple[str, ...],
-    ) -> Diffed:
+    ) -> InputsDiff:
         olds = _known(old_inputs), _known(old_outputs)
         found = self._client.diff(urn, id_, *olds, _unknown(new_inputs), ignore_changes)
         return _without_sealed(found, old_inputs, old_outputs, new_inputs)
@@ -155,7 +155,7 @@ def _resealed(found: Any, before: Any) -> Any:
     return found
 
 
-def _without_sealed(found: Diffed, old_inputs: Properties, old_outputs: Properties, new: Properties) -> Diffed:
+def _without_sealed(found: InputsDiff, old_inputs: Properties, old_outputs: Properties, new: Properties) -> InputsDiff:
     """Returns a provider's diff without sealed values, and with the sealed inputs that the program no longer has."""
     sealed = {*_sealed_paths(old_inputs), *_sealed_paths(old_outputs)}
     if not sealed or not (found.changes or found.detailed or found.diffs or found.replaces):

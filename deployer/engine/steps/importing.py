@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from deployer.engine.interfaces.provider import ProviderFailed
-from deployer.engine.providers.registry import Configured
+from deployer.engine.providers.registry import ConfiguredProvider
 from deployer.engine.steps.desired import made_from
 from deployer.engine.steps.run import Run, operation
-from deployer.engine.values.goal import Goal, Registered
+from deployer.engine.values.goal import Goal, RegistrationAnswer
 from deployer.engine.values.resource import ResourceState
 from deployer.engine.values.values import keep_secrecy
 
 
 def import_resource(
-    run: Run, goal: Goal, key: str, old: ResourceState | None, new: ResourceState, provider: Configured
+    run: Run, goal: Goal, key: str, old: ResourceState | None, new: ResourceState, provider: ConfiguredProvider
 ) -> tuple[str, ResourceState]:
     """Reads the resource that `import_` names into the state; the caller then compares it with the program.
 
@@ -45,7 +45,7 @@ def import_resource(
     return imported_key, found
 
 
-def read_resource(run: Run, goal: Goal, urn: str, id_: str, key: str, old: ResourceState | None) -> Registered:
+def read_resource(run: Run, goal: Goal, urn: str, id_: str, key: str, old: ResourceState | None) -> RegistrationAnswer:
     """Reads a resource that the stack does not own (`Resource.get(…)`), and stores it in the state as external."""
     provider = run.provider_of(goal.provider)
     state = ResourceState(
@@ -62,7 +62,7 @@ def read_resource(run: Run, goal: Goal, urn: str, id_: str, key: str, old: Resou
     )
     with run.step(urn, "read") as timer:
         if not provider.known:
-            return Registered(urn)
+            return RegistrationAnswer(urn)
         live = provider.client.read(urn, id_, goal.inputs, goal.inputs)
         if not live.id:
             raise ProviderFailed(f"there is nothing with the id {id_!r} to read")
@@ -74,4 +74,4 @@ def read_resource(run: Run, goal: Goal, urn: str, id_: str, key: str, old: Resou
             run.replaced.add(urn)
             run.end(None, add=state, put={key: replace(old, delete=True)}, settles=urn)
         timer.outputs = state.outputs
-    return Registered(urn, state.id, state.outputs)
+    return RegistrationAnswer(urn, state.id, state.outputs)

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from deployer.engine.interfaces.engine import Diagnostic
 from deployer.engine.interfaces.provider import Live, ProviderFailed
-from deployer.engine.providers.registry import Configured
+from deployer.engine.providers.registry import ConfiguredProvider
 from deployer.engine.steps.run import Run
 from deployer.engine.values.resource import ResourceState
 from deployer.engine.values.values import changed_keys, keep_secrecy, same
@@ -68,7 +68,7 @@ def _finish_create(run: Run, state: ResourceState) -> None:
         run.end(step, add=replace(state, id=live.id, outputs=live.outputs, delete=True), settles=state.urn)
 
 
-def unfinished_create(run: Run, urn: str, provider: Configured) -> ResourceState | None:
+def unfinished_create(run: Run, urn: str, provider: ConfiguredProvider) -> ResourceState | None:
     """Returns the resource that an earlier run was creating when it was killed, if the provider cannot resume that;
     otherwise None."""
     if run.settings.dry_run or not provider.known or provider.client.resumes_creates:
@@ -78,7 +78,7 @@ def unfinished_create(run: Run, urn: str, provider: Configured) -> ResourceState
 
 
 def adopt_unfinished(
-    run: Run, new: ResourceState, begun: ResourceState, provider: Configured
+    run: Run, new: ResourceState, begun: ResourceState, provider: ConfiguredProvider
 ) -> tuple[str, ResourceState] | None:
     """Reads a resource that a killed run created and did not record into the state, and returns its key and state.
 
@@ -113,7 +113,7 @@ def _possible_ids(state: ResourceState) -> list[str]:
     return list(dict.fromkeys(texts[name] for name in in_order))[:MOST_IDS]
 
 
-def _is_own(begun: ResourceState, live: Live, provider: Configured) -> bool:
+def _is_own(begun: ResourceState, live: Live, provider: ConfiguredProvider) -> bool:
     found = dict(live.inputs or {})
     diffed = provider.client.diff(begun.urn, live.id, found, live.outputs, begun.inputs, ())
     if diffed.replaces or any(kind.endswith("-replace") for kind in diffed.detailed.values()):

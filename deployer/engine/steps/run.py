@@ -26,7 +26,7 @@ from deployer.engine.interfaces.engine import (
 )
 from deployer.engine.interfaces.provider import Live, Refreshed
 from deployer.engine.persistence.journal import Journal
-from deployer.engine.providers.registry import Configured, Providers
+from deployer.engine.providers.registry import ConfiguredProvider, Providers
 from deployer.engine.secrets.encryption import Secrets, remember_all
 from deployer.engine.steps.leaks import Leaks
 from deployer.engine.values.resource import ResourceState
@@ -244,7 +244,7 @@ class Run:
             return False
         return not self.settings.targets or urn in self.settings.targets
 
-    def provider_of(self, reference: str) -> Configured:
+    def provider_of(self, reference: str) -> ConfiguredProvider:
         """Returns the configured provider of a reference, loaded from the state when the program has not registered
         it."""
         ready = self.providers.get(reference)

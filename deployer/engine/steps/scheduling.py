@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deployer.engine.steps.run import Run
-    from deployer.engine.values.goal import Registered
+    from deployer.engine.values.goal import RegistrationAnswer
 
 _here = threading.local()
 _SWITCH_SECONDS = 0.0005
@@ -36,7 +36,7 @@ def in_program_thread() -> bool:
     return getattr(_here, "program", False)
 
 
-def leave_program_thread(run: Run, rest: Callable[[], Registered]) -> None:
+def leave_program_thread(run: Run, rest: Callable[[], RegistrationAnswer]) -> None:
     """Continues with `rest` in a worker. Does nothing in a worker, or in a preview, which changes nothing."""
     if in_program_thread() and not run.settings.dry_run:
         raise Postponed(rest)

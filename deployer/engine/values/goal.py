@@ -50,7 +50,7 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class RegistrationAnswer:
     """The answer to the program. `failed`: the step failed, or was skipped because an earlier one failed."""
 
     urn: str

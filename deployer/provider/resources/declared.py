@@ -13,7 +13,7 @@ from deployer.provider.resources.kind import UNKNOWN, CheckFailure, Properties
 from deployer.specs.model import Lake
 
 
-class Declared:
+class DeclaredResources:
     """The declared resources of a lake by address. A program has to register all of them unchanged, and no others."""
 
     def __init__(self, lake: Lake) -> None:

@@ -28,7 +28,7 @@ from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
 
 if TYPE_CHECKING:
-    from deployer.provider.resources.declared import Declared
+    from deployer.provider.resources.declared import DeclaredResources
 
 # : Addresses whose data may be destroyed, separated by commas: the value of `--allow-destroy` for a provider that the
 # Pulumi : CLI starts as a separate process.
@@ -56,7 +56,7 @@ class Stores:
         self,
         project_dir: Path,
         allow_destroy: Collection[str] = (),
-        declared: Declared | None = None,
+        declared: DeclaredResources | None = None,
         deletions: Deletions | None = None,
     ) -> None:
         self.project_dir = project_dir

@@ -29,7 +29,7 @@ OTHERS = ("_jobs", "_runs", "_uploads", "_job-logs", "__manifest")
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class SearchFigures:
     """The numbers of searched files and values. `found` are the files with a value, relative to the root."""
 
     files: int
@@ -40,7 +40,7 @@ class Searched:
 
 def proven(
     table: OpenTable, where: str, values: Values, on_progress: OnProgress, run_tasks: RunTasks
-) -> tuple[ErasurePlan, Searched]:
+) -> tuple[ErasurePlan, SearchFigures]:
     """Returns the remains of the rows: every file is read again, and searched for values that no other row has."""
     on_progress(Progress("reading what is left", 0, None, "versions"))
     left = plan_erasure(table, where, Values(values.columns), run_tasks)
@@ -66,7 +66,7 @@ def _only_theirs(table: OpenTable, dataset: LanceDataset, values: Values, run_ta
     return frozenset(left)
 
 
-def _searched(table: OpenTable, dataset: LanceDataset, sought: frozenset[bytes], run_tasks: RunTasks) -> Searched:
+def _searched(table: OpenTable, dataset: LanceDataset, sought: frozenset[bytes], run_tasks: RunTasks) -> SearchFigures:
     """Searches for at most SEARCHED of the values, evenly chosen."""
     every = sorted(sought)
     chosen = frozenset(every[:: -(-len(every) // SEARCHED)] if len(every) > SEARCHED else every)
@@ -87,7 +87,7 @@ def _searched(table: OpenTable, dataset: LanceDataset, sought: frozenset[bytes],
         raise error
     having = tuple(f"{folder}/{path}" for (folder, _), each in zip(groups, done, strict=False) for path in each.paths)
     notes = tuple(f"{each} has a value of the rows: {_remedy(each, table.state)}" for each in having)
-    return Searched(files, len(chosen), having, notes)
+    return SearchFigures(files, len(chosen), having, notes)
 
 
 def _folders(table: OpenTable) -> Iterator[str]:

@@ -157,11 +157,11 @@ def update_table(
     """Applies the differences between the live table and `spec`.
 
     If one part is refused, nothing is changed. `renamed`: a plan showed that this is the table, whatever its name.
-    Without that, a table with a name that `spec` does not have may only differ by its name. Changes are made in the
-    stages of `deployer.plan.stages`. Each change is complete by itself: after a failure, the next call makes the
-    others. `with_spark`, if given, rewrites tables that are too large for one process; `elsewhere`, if given, rewrites
-    a table with rows. `planned_with` is the table that a plan was made from: raises Conflict when its declaration (not
-    its rows) has changed since. `plan_build` plans the builds of indexes, `views` builds a view with another query.
+    Without it, a table that `spec` does not name may differ only by its name. Changes are made in the stages of
+    `deployer.plan.stages`. After a failure, the next call makes the remaining changes. `with_spark` rewrites tables
+    that are too large for one process; `elsewhere` rewrites a table with rows. `planned_with` is the table that a plan
+    was made from: raises Conflict when its declaration (not its rows) has changed since. `plan_build` plans the builds
+    of indexes, `views` builds a view with another query.
     """
     entry = store.instance().tables.get(table_id)
     if entry is None or entry.status != "active":

@@ -29,7 +29,7 @@ ReadKeys = Callable[[Side], Iterator[Keys]]
 
 
 @dataclass(slots=True)
-class Marks:
+class RowSet:
     """A set of rows by their addresses: a byte for each row of every fragment with such rows."""
 
     _rows: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
@@ -76,8 +76,8 @@ def _by_fragment(addresses: NDArray[np.uint64]) -> Iterator[tuple[int, NDArray[n
 class Pairs:
     """Removed rows and added rows that belong to each other: one of each for a key."""
 
-    took: Marks = field(default_factory=Marks)
-    put: Marks = field(default_factory=Marks)
+    took: RowSet = field(default_factory=RowSet)
+    put: RowSet = field(default_factory=RowSet)
 
 
 def paired(took: Side, put: Side, read: ReadKeys) -> Pairs:
@@ -87,7 +87,7 @@ def paired(took: Side, put: Side, read: ReadKeys) -> Pairs:
     turned = put.size < took.size
     held, other = (put, took) if turned else (took, put)
     of_held, of_other = (pairs.put, pairs.took) if turned else (pairs.took, pairs.put)
-    seen, twice = Marks(), list[Any]()
+    seen, twice = RowSet(), list[Any]()
     for addresses, columns in _blocks(read(held)):
         keys = KeySet(columns)
         counts, hits = np.zeros(keys.count, np.int64), list[Any]()
@@ -107,7 +107,7 @@ def paired(took: Side, put: Side, read: ReadKeys) -> Pairs:
     return pairs
 
 
-def _part(held: Side, other: Side, of_held: Marks, of_other: Marks, rows: NDArray[np.uint64], read: ReadKeys) -> None:
+def _part(held: Side, other: Side, of_held: RowSet, of_other: RowSet, rows: NDArray[np.uint64], read: ReadKeys) -> None:
     """Removes these rows of `other`, and those of `held` with the same keys, from the pairs."""
     found: list[list[Any]] = []
     for addresses, columns in read(other):

@@ -31,7 +31,7 @@ def copy_rows(
     rows, size = sum(split.rows for split in plan.splits), sum(split.bytes for split in plan.splits)
     left = set(_units(plan)) - plan.finished
     if left and rows:
-        copied = _Copied(ledger, rows, bool(plan.layout.order), on_progress)
+        copied = _CopyProgress(ledger, rows, bool(plan.layout.order), on_progress)
         if with_spark is not None and (rows > SMALL_ROWS or size > SMALL_BYTES):
             loaded = with_spark(plan, lambda now: copied.tell(now.rows))
             _refuse([report.bad for report in loaded.reports.values()], address)
@@ -42,7 +42,7 @@ def copy_rows(
 
 
 @dataclass(slots=True)
-class _Copied:
+class _CopyProgress:
     """The number of copied rows of a round. Rows that have an order are all read before the first is written."""
 
     ledger: RangeLedger
@@ -72,7 +72,7 @@ def _units(plan: LoadPlan) -> Sequence[int]:
     return [split.number for split in plan.splits]
 
 
-def _copy_here(plan: LoadPlan, left: Sequence[int], copied: _Copied, address: str) -> None:
+def _copy_here(plan: LoadPlan, left: Sequence[int], copied: _CopyProgress, address: str) -> None:
     """Copies the rows in this process. The source is read once for each `FLUSH_BYTES` of it, so that memory is
     bounded."""
     ledger = plan.ledger
@@ -97,7 +97,9 @@ def _copy_here(plan: LoadPlan, left: Sequence[int], copied: _Copied, address: st
             copied.tell(0)
 
 
-def _gathered(plan: LoadPlan, wanted: frozenset[int], copied: _Copied, address: str) -> dict[int, list[pa.RecordBatch]]:
+def _gathered(
+    plan: LoadPlan, wanted: frozenset[int], copied: _CopyProgress, address: str
+) -> dict[int, list[pa.RecordBatch]]:
     splitter = plan.ranges.splitter(plan.layout.arrow_schema, plan.layout.row_keys)
     held: dict[int, list[pa.RecordBatch]] = {}
     reports = [SplitReport(split.number) for split in plan.splits]
