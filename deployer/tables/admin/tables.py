@@ -69,8 +69,7 @@ if TYPE_CHECKING:
 
 
 class ViewBuilder(Protocol):
-    """Adds the hidden columns for refreshes of a view, and builds a view again for another query, beside its old
-    rows."""
+    """Adds the hidden columns of a view for refreshes, and builds a view again for another query."""
 
     def with_stored_columns(self, store: StateStore, root: str, spec: TableSpec) -> TableSpec: ...
 
@@ -159,9 +158,8 @@ def update_table(
     If one part is refused, nothing is changed. `renamed`: a plan showed that this is the table, whatever its name.
     Without it, a table that `spec` does not name may differ only by its name. Changes are made in the stages of
     `deployer.plan.stages`. After a failure, the next call makes the remaining changes. `with_spark` rewrites tables
-    that are too large for one process; `elsewhere` rewrites a table with rows. `planned_with` is the table that a plan
-    was made from: raises Conflict when its declaration (not its rows) has changed since. `plan_build` plans the builds
-    of indexes, `views` builds a view with another query.
+    that are too large for one process; `elsewhere` rewrites a table with rows. `planned_with` is the table of the plan:
+    raises Conflict when its declaration has changed since. `plan_build` plans builds of indexes, `views` builds views.
     """
     entry = store.instance().tables.get(table_id)
     if entry is None or entry.status != "active":
